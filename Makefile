@@ -1,0 +1,33 @@
+# Two commands do everything on a fresh machine with Python 3.11 or newer: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test check bench lock clean
+
+run: $(READY)
+	$(BIN)/pumice cycle -f examples/first.yaml
+
+test: $(READY)
+	$(BIN)/pytest -m "not nightly and not cluster"
+
+check: $(READY)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+lock: $(READY)
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 --group dev pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
+
+clean:
+	rm -rf $(VENV)
+
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

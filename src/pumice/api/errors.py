@@ -1,0 +1,34 @@
+"""The one exception for wrong input: where it stands, what was found, what to write instead.
+
+`str()` gives the line a person reads: `jobs.yaml:14: document 3, Pod default/a, spec.x: "2 cores" is not a quantity; write "2"`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Input or configuration that cannot be used. `where` is a file or stream, `field` a path into the document."""
+
+    def __init__(self, message: str, *, where: str = "", line: int = 0, document: int = 0, subject: str = "", field: str = "") -> None:
+        self.message = message
+        self.where = where
+        self.line = line
+        self.document = document
+        self.subject = subject
+        self.field = field
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        document = f"document {self.document}" if self.document else ""
+        inside = ", ".join(part for part in (document, self.subject, self.field) if part)
+        return ": ".join(part for part in (place, inside, self.message) if part)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "x"?`, or nothing if no known word is near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{near[0]}"?' if near else ""

@@ -1,0 +1,91 @@
+"""Label selectors, in both spellings: objects (`matchLabels`, `matchExpressions`) and strings (`a=b,c in (d, e),!f`).
+
+A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is the empty tuple; a selector that is absent
+(None in the API) matches nothing and is told apart by its caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+class Requirement(NamedTuple):
+    """One condition on one label."""
+
+    key: str
+    operator: str  #: one of OPERATORS
+    values: tuple[str, ...] = ()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        return holds_for(self, labels.get(self.key))
+
+
+Selector = tuple[Requirement, ...]
+EVERYTHING: Selector = ()
+
+
+def holds_for(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label with this value (None: absent) satisfies the requirement."""
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            left, right = integer(value), integer(requirement.values[0] if len(requirement.values) == 1 else None)
+            if left is None or right is None:
+                return False
+            return left > right if requirement.operator == "Gt" else left < right
+
+
+def integer(text: str | None) -> int | None:
+    """A decimal int64, or None."""
+    if text is None or not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
+    return all(requirement.holds(labels) for requirement in selector)
+
+
+_TERM = re.compile(
+    r"\s*(?:(?P<not>!)\s*(?P<absent>[^\s,=!()]+)"
+    r"|(?P<key>[^\s,=!()<>]+)\s*(?:(?P<equal>==?|!=)\s*(?P<value>[^\s,=!()]*)|(?P<compare>[<>])\s*(?P<bound>-?\d+)"
+    r"|\s(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|\Z)"
+)
+
+
+def parse_selector(text: str) -> Selector:
+    """A selector as kubectl's -l takes it. Raises ValueError."""
+    requirements, position = [], 0
+    while position < len(text.rstrip()):
+        match = _TERM.match(text, position)
+        if match is None:
+            raise ValueError(f'"{text}" is not a selector; write one such as "app=web,tier in (a, b),!legacy"')
+        requirements.append(_requirement(match))
+        position = match.end()
+    return tuple(requirements)
+
+
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["not"]:
+        return Requirement(match["absent"], "DoesNotExist")
+    key = match["key"]
+    if match["equal"]:
+        return Requirement(key, "NotIn" if match["equal"] == "!=" else "In", (match["value"],))
+    if match["compare"]:
+        return Requirement(key, "Gt" if match["compare"] == ">" else "Lt", (match["bound"],))
+    if match["set"]:
+        values = tuple(value.strip() for value in match["values"].split(","))
+        return Requirement(key, "In" if match["set"] == "in" else "NotIn", values)
+    return Requirement(key, "Exists")

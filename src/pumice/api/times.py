@@ -1,0 +1,33 @@
+"""Instants and durations as Kubernetes and Go write them, in seconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@lru_cache(maxsize=65536)
+def instant(text: str) -> float:
+    """RFC 3339 to seconds since 1970. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def rfc3339(seconds: float) -> str:
+    """Seconds since 1970 as Kubernetes prints them, to the second."""
+    return datetime.fromtimestamp(int(seconds // 1), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def duration(text: str) -> float:
+    """A Go duration such as "1h2m3.5s" in seconds. Raises ValueError."""
+    sign, body = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
+    if body == "0":
+        return 0.0
+    parts = _PART.findall(body)
+    if not parts or "".join(number + unit for number, unit in parts) != body:
+        raise ValueError(f'"{text}" is not a duration; write one such as "30s", "5m" or "1h30m"')
+    return sign * sum(float(number) * _SECONDS[unit] for number, unit in parts)

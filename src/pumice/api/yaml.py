@@ -1,0 +1,174 @@
+"""YAML read as kubectl reads it, with the line of every field at hand.
+
+PyYAML's C loader, with three changes: dates stay strings, there is no base 60, and y/n/on/off are booleans in the manner of
+YAML 1.1 while `1e6` is a number. Hostile text (aliases that explode, deep nesting, bytes that are not UTF-8) is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from pumice.api.errors import InputError
+
+MAX_EXPANSION = 1_000_000  #: nodes that one document may have once its aliases are written out
+MAX_DEPTH = 200
+
+
+class _Loader(yaml.CSafeLoader):
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+    "tag:yaml.org,2002:bool", re.compile(r"(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z"), list("yYnNtTfFoO")
+)
+_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"),
+    list("-+.0123456789"),
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])  # type: ignore[no-untyped-call]
+
+
+def _bool(loader: _Loader, node: yaml.ScalarNode) -> bool:
+    return str(node.value).lower() in ("y", "yes", "true", "on")
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> int | float:
+    value = float(node.value.replace("_", ""))
+    return int(value) if value == value and abs(value) < 2**63 and value == int(value) else value
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = node.value.replace("_", "")
+    digits = text.lstrip("+-")
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567"
+    return int(text, 8) if octal else int(text, 0)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:bool", _bool)
+_Loader.add_constructor("tag:yaml.org,2002:float", _number)
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+
+
+class Document:
+    """One YAML document: its plain value, and the line of each field."""
+
+    __slots__ = ("_node", "number", "value", "where")
+
+    def __init__(self, node: yaml.Node, value: Any, where: str, number: int) -> None:
+        self._node = node
+        self.value = value
+        self.where = where
+        self.number = number
+
+    def line(self, path: tuple[str | int, ...] = ()) -> int:
+        """The line (from 1) of the field at `path`, or of the nearest part of it that exists."""
+        node = self._node
+        for step in path:
+            if isinstance(node, yaml.MappingNode):
+                found = [value for key, value in node.value if key.value == step]
+                if not found:
+                    break
+                node = found[0]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                node = node.value[step]
+            else:
+                break
+        return int(node.start_mark.line) + 1
+
+    def error(self, message: str, path: tuple[str | int, ...] = (), subject: str = "") -> InputError:
+        return InputError(message, where=self.where, line=self.line(path), document=self.number, subject=subject, field=field_name(path))
+
+
+def field_name(path: tuple[str | int, ...]) -> str:
+    """("spec", "containers", 0) as "spec.containers[0]"."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
+
+
+def documents(text: str | bytes, where: str) -> Iterator[Document]:
+    """The documents of a stream that are not empty. Raises InputError."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}); save the file as UTF-8", where=where) from None
+    aliases = "&" in text
+    number = 0
+    try:
+        _refuse_depth(text, where)
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            number += 1
+            _measure(node, where, number, aliases)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield Document(node, value, where, number)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        line = mark.line + 1 if mark else 0
+        raise InputError(f"not YAML: {problem}", where=where, line=line, document=number + 1) from None
+    except RecursionError:
+        raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, document=number + 1) from None
+    except (ValueError, TypeError) as error:
+        raise InputError(f"not YAML: {error}", where=where, document=number) from None
+
+
+_SUSPECT_INDENT = re.compile(r"^[ ?:-]{400}", re.MULTILINE)
+
+
+def _refuse_depth(text: str, where: str) -> None:
+    """Nesting that would exhaust the C stack while composing. Only text that can be so deep is parsed an extra time."""
+    if text.count("[") + text.count("{") < 2000 and not _SUSPECT_INDENT.search(text):
+        return
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, line=event.start_mark.line + 1)
+
+
+def _measure(root: yaml.Node, where: str, number: int, aliases: bool) -> None:
+    """Refuse what is too deep, what explodes when its aliases are followed, and keys that stand twice."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        if id(node) in sizes:
+            return sizes[id(node)]
+        if depth > MAX_DEPTH:
+            raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, line=node.start_mark.line + 1, document=number)
+        sizes[id(node)] = MAX_EXPANSION  # an alias to a parent never ends
+        if isinstance(node, yaml.MappingNode):
+            _refuse_double_keys(node, where, number)
+            children = [child for pair in node.value for child in pair]
+        else:
+            children = node.value
+        total = 1 + sum(size(child, depth + 1) for child in children)
+        sizes[id(node)] = total
+        return total
+
+    if size(root, 0) > MAX_EXPANSION and aliases:
+        raise InputError("its aliases expand to more than a million nodes; write them out or split the file", where=where, document=number)
+
+
+def _refuse_double_keys(node: yaml.MappingNode, where: str, number: int) -> None:
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+            if key.value in seen:
+                raise InputError(f'key "{key.value}" stands twice; keep one', where=where, line=key.start_mark.line + 1, document=number)
+            seen.add(key.value)
