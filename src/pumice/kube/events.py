@@ -1,0 +1,159 @@
+"""Events about objects, counted and thinned out as client-go does it: occurrences in, writes out, the time an argument.
+
+Three steps, each with a memory that forgets what it has not met for longest:
+
+1. fold: the tenth different message of the same object, type and reason (each within ten minutes of the one before), and those after it,
+   become one event whose message begins "(combined from similar events): ";
+2. count: a repeat of an event is a patch of its count, message and last time;
+3. spare: an object has 25 events at once from us, and one more each 300 s. What is above is counted, but not sent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pumice.api.times import rfc3339
+from pumice.kube.pace import TokenBucket
+
+REMEMBERED = 4096
+FOLDED_FROM = 10
+FOLD_GAP_S = 600.0
+FOLDED = "(combined from similar events): "
+SPARE_BURST = 25.0
+SPARE_PERIOD_S = 300.0
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Regarding(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The object an event is about, as it is written (`involvedObject`)."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        return self.kind, self.namespace, self.name, self.uid, self.api_version
+
+
+class Occurrence(msgspec.Struct, frozen=True):
+    """Something happened."""
+
+    regarding: Regarding
+    type: str  #: Normal or Warning
+    reason: str
+    message: str
+
+
+class EventWrite(msgspec.Struct, frozen=True):
+    """What to send: the whole event, and a patch if the server should have it already."""
+
+    namespace: str
+    name: str
+    event: dict[str, Any]
+    patch: dict[str, Any] | None
+
+
+class _Told(msgspec.Struct):
+    name: str
+    first: str
+    count: int
+
+
+class _Similar(msgspec.Struct):
+    messages: set[str]
+    at: float
+
+
+class _Memory(Generic[K, V]):
+    """What was met last."""
+
+    def __init__(self) -> None:
+        self._items: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        if key in self._items:
+            self._items.move_to_end(key)
+        return self._items.get(key)
+
+    def put(self, key: K, value: V) -> V:
+        self._items[key] = value
+        if len(self._items) > REMEMBERED:
+            self._items.popitem(last=False)
+        return value
+
+
+class EventBook:
+    """All that one component has said lately."""
+
+    def __init__(self, component: str) -> None:
+        self.component = component
+        self._similar: _Memory[tuple[object, ...], _Similar] = _Memory()
+        self._told: _Memory[tuple[object, ...], _Told] = _Memory()
+        self._spared: _Memory[tuple[str, ...], TokenBucket] = _Memory()
+        self._last_ns = 0
+
+    def note(self, what: Occurrence, now: float) -> EventWrite | None:
+        """The write that tells of it; None if the object had its share. `now` is seconds since 1970."""
+        message, key = self._fold(what, now)
+        write = self._count(what, message, key, now)
+        return write if self._has_share(what.regarding, now) else None
+
+    def _fold(self, what: Occurrence, now: float) -> tuple[str, tuple[object, ...]]:
+        about = (what.regarding.identity, what.type, what.reason)
+        similar = self._similar.get(about)
+        if similar is None or now - similar.at > FOLD_GAP_S:
+            similar = self._similar.put(about, _Similar(set(), now))
+        similar.messages.add(what.message)
+        similar.at = now
+        if len(similar.messages) < FOLDED_FROM:
+            return what.message, (*about, what.regarding.field_path, what.message)
+        similar.messages.pop()
+        return FOLDED + what.message, about
+
+    def _count(self, what: Occurrence, message: str, key: tuple[object, ...], now: float) -> EventWrite:
+        last = rfc3339(now)
+        told = self._told.get(key)
+        repeated = told is not None
+        if told is None:
+            told = self._told.put(key, _Told(self._name(what.regarding, now), last, 0))
+        told.count += 1
+        namespace = what.regarding.namespace or "default"
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": told.name, "namespace": namespace},
+            "involvedObject": what.regarding,
+            "reason": what.reason,
+            "message": message,
+            "source": {"component": self.component},
+            "firstTimestamp": told.first,
+            "lastTimestamp": last,
+            "count": told.count,
+            "type": what.type,
+            "eventTime": None,
+            "reportingComponent": self.component,
+            "reportingInstance": "",
+        }
+        patch = {"count": told.count, "lastTimestamp": last, "message": message} if repeated else None
+        return EventWrite(namespace, told.name, event, patch)
+
+    def _name(self, regarding: Regarding, now: float) -> str:
+        """Object name, dot, hexadecimal nanoseconds, which never stand twice."""
+        self._last_ns = max(int(now * 1e9), self._last_ns + 1)
+        return f"{regarding.name}.{self._last_ns:x}"
+
+    def _has_share(self, regarding: Regarding, now: float) -> bool:
+        bucket = self._spared.get(regarding.identity)
+        if bucket is None:
+            bucket = self._spared.put(regarding.identity, TokenBucket(1 / SPARE_PERIOD_S, SPARE_BURST, now))
+        return bucket.take(now)

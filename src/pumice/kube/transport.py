@@ -1,0 +1,69 @@
+"""The seam between what we want of an API server and how it gets there.
+
+`Transport` has a method for each verb, in Kubernetes' words, and no policy of its own. `Client` is the one over HTTP. Single objects come
+back as the JSON they are, for the caller to decode into just the fields it reads; lists come page by page with their items undecoded, and
+watches as batches of lines, so that one odd object spoils nothing but itself.
+
+`repeatable` says that the write may reach the server twice without harm; see retry.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from enum import Enum
+from typing import Any, Protocol
+
+import msgspec
+
+from pumice.kube.resource import ObjectRef, Resource
+
+as_dict = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Which objects of a resource: all, or those of a namespace, or those that selectors choose."""
+
+    resource: Resource
+    namespace: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+class Page(msgspec.Struct):
+    """Part of a list. All pages of one list show the same instant, `resource_version`."""
+
+    items: list[msgspec.Raw]
+    resource_version: str
+
+
+class PatchType(Enum):
+    """The content types of the three patches that clients send."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Transport(Protocol):
+    """Raises ApiError, NoAnswer and, for writes only, Fenced."""
+
+    async def get(self, resource: Resource, ref: ObjectRef) -> bytes: ...
+
+    def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+        """The list as it is now. ApiError 410 if it took so long that the server forgot that instant. No limit with 0."""
+
+    def watch(self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+        """The lines of a watch, until the server ends it. `initial`: begin with all objects. NoAnswer after `idle_s` of silence."""
+
+    async def create(
+        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+    ) -> bytes: ...
+
+    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes: ...
+
+    async def patch(
+        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+    ) -> bytes: ...
+
+    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
+        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). May reach the server twice (404)."""
