@@ -1,7 +1,7 @@
 """Kubernetes quantities, exactly: "1500m", "2Gi", "1e3", 2. Never a float on the way.
 
 A quantity is read in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources)
-or `whole` (bytes, counts).
+or `whole` (bytes, counts). Equal texts share one `Quantity`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from decimal import Decimal
 from functools import lru_cache
 from math import ceil
 
-Amount = str | int | float
-
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?\Z")
-_MULTIPLIER = {
+_MULTIPLIER: dict[str | None, Decimal] = {
     None: Decimal(1),
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
@@ -29,26 +27,28 @@ class QuantityError(ValueError):
     """Not a quantity; the text says what to write."""
 
 
+class Quantity:
+    """One quantity, both ways round. Get it from `quantity()`."""
+
+    __slots__ = ("milli", "text", "whole")
+
+    def __init__(self, text: str, value: Decimal) -> None:
+        self.text = text
+        self.milli = ceil(value * 1000)  #: in thousandths, rounded up
+        self.whole = ceil(value)  #: in whole units, rounded up
+
+    def __repr__(self) -> str:
+        return f"Quantity({self.text})"
+
+
 @lru_cache(maxsize=65536)
-def parse(text: Amount) -> Decimal:
-    """The exact value. Raises QuantityError."""
+def quantity(text: str | int | float) -> Quantity:
+    """Raises QuantityError."""
     match = _FORM.match(str(text))
     if match is None:
         raise QuantityError(f'"{text}" is not a quantity; {_advice(str(text))}')
     number, suffix, exponent = match.groups()
-    return Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _MULTIPLIER[suffix])
-
-
-@lru_cache(maxsize=65536)
-def milli(text: Amount) -> int:
-    """In thousandths, rounded up."""
-    return ceil(parse(text) * 1000)
-
-
-@lru_cache(maxsize=65536)
-def whole(text: Amount) -> int:
-    """In whole units, rounded up."""
-    return ceil(parse(text))
+    return Quantity(str(text), Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _MULTIPLIER[suffix]))
 
 
 def _advice(text: str) -> str:

@@ -22,19 +22,21 @@ class _Loader(yaml.CSafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
 
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
-    "tag:yaml.org,2002:bool", re.compile(r"(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z"), list("yYnNtTfFoO")
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool",
+    re.compile(r"(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)\Z"),
+    list("yYnNtTfFoO"),
 )
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver(
     "tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z"), list("-+0123456789")
 )
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"),
     list("-+.0123456789"),
 )
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])  # type: ignore[no-untyped-call]
-_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])
 
 
 def _bool(loader: _Loader, node: yaml.ScalarNode) -> bool:
@@ -99,7 +101,9 @@ def documents(text: str | bytes, where: str) -> Iterator[Document]:
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}); save the file as UTF-8", where=where) from None
+            raise InputError(
+                f"not UTF-8 (byte {error.start} is 0x{error.object[error.start]:02x}); save the file as UTF-8", where=where
+            ) from None
     aliases = "&" in text
     number = 0
     try:
@@ -107,6 +111,7 @@ def documents(text: str | bytes, where: str) -> Iterator[Document]:
         loader = _Loader(text)
         while loader.check_node():
             node = loader.get_node()
+            assert node is not None
             number += 1
             _measure(node, where, number, aliases)
             value = loader.construct_document(node)
@@ -137,7 +142,9 @@ def _refuse_depth(text: str, where: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise InputError(f"nested more than {MAX_DEPTH} levels deep", where=where, line=event.start_mark.line + 1)
+            raise InputError(
+                f"nested more than {MAX_DEPTH} levels deep", where=where, line=event.start_mark.line + 1 if event.start_mark else 0
+            )
 
 
 def _measure(root: yaml.Node, where: str, number: int, aliases: bool) -> None:

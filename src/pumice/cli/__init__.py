@@ -1,0 +1,1 @@
+"""The commands. Each module is imported when its command is called, so that starting is quick."""

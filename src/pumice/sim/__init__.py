@@ -1,0 +1,1 @@
+"""Clusters that live in files and on simulated clocks."""

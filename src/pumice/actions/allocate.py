@@ -1,0 +1,68 @@
+"""allocate: give idle room to pending tasks. The neediest queue first, its first job, that job's tasks in order, gang by gang.
+
+A job is taken until it is ready; what is left of it competes again. A gang that finds only part of its places gives them back;
+one whose missing places are being released keeps them reserved for the rest of the session.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.actions.placing import Placing, Worksheet
+from pumice.actions.waiting import JobsByQueue
+from pumice.framework.policy import Action
+from pumice.framework.session import Session
+from pumice.model.job import INQUEUE, Job
+from pumice.model.queue import Queue
+
+
+class AllocateArgs(Struct):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+
+
+class Allocate(Action):
+    name = "allocate"
+    Args = AllocateArgs
+
+    def run(self, session: Session) -> None:
+        placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
+        sheets = {job.uid: Worksheet(session, job) for job in self._jobs(session)}
+        waiting = JobsByQueue(session, [sheet.job for sheet in sheets.values() if sheet])
+        while queue := waiting.pop_queue():
+            if session.overused(queue):
+                continue
+            job = waiting.pop_job(queue)
+            if job is None:
+                continue
+            sheet = sheets[job.uid]
+            if self._serve(session, placing, queue, sheet) and sheet:
+                waiting.push_job(job)
+            waiting.push_queue(queue)
+
+    def _jobs(self, session: Session) -> list[Job]:
+        """Those that may be placed. Without an enqueue action every job is let in here."""
+        enqueues = session.policy.has_action("enqueue")
+        jobs = []
+        for job in session.jobs(session.cluster.waiting.values()):
+            if job.is_pending:
+                if enqueues:
+                    continue
+                session.set_phase(job, INQUEUE)
+            if session.job_valid(job) is None:
+                jobs.append(job)
+        if not enqueues:
+            for job in session.jobs(session.cluster.unadmitted.values()):
+                session.set_phase(job, INQUEUE)
+        return jobs
+
+    def _serve(self, session: Session, placing: Placing, queue: Queue, sheet: Worksheet) -> bool:
+        """One turn of a job; whether it is ready afterwards."""
+        job = sheet.job
+        with session.statement() as statement:
+            placing.place(queue, sheet, statement)
+            if session.job_ready(job):
+                statement.commit()
+                return True
+            if session.job_pipelined(job):
+                statement.keep()
+        return False

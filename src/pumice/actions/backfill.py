@@ -1,0 +1,52 @@
+"""backfill: place the tasks that ask for nothing but a place, wherever the filters allow one."""
+
+from __future__ import annotations
+
+from pumice.actions.allocate import AllocateArgs
+from pumice.framework.policy import Action
+from pumice.framework.reasons import explain
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+from pumice.model import status
+from pumice.model.job import Job
+from pumice.model.task import Task
+
+
+class Backfill(Action):
+    name = "backfill"
+    Args = AllocateArgs
+
+    def run(self, session: Session) -> None:
+        jobs = [job for job in session.jobs(session.cluster.waiting.values()) if not job.is_pending and session.job_valid(job) is None]
+        by_queue: dict[str, list[Job]] = {}
+        for job in jobs:
+            assert job.queue is not None
+            by_queue.setdefault(job.queue.name, []).append(job)
+        for queue in sorted((session.cluster.queues[name] for name in by_queue), key=session.queue_key):
+            for job in sorted(by_queue[queue.name], key=session.job_key):
+                self._serve(session, job)
+
+    def _serve(self, session: Session, job: Job) -> None:
+        with session.statement() as statement:
+            for task in sorted(self._tasks(job), key=session.task_key):
+                self._place(session, task, statement)
+            if session.job_ready(job):
+                statement.commit()
+            else:
+                statement.keep()
+
+    def _tasks(self, job: Job) -> list[Task]:
+        waiting = (task for task in job.tasks.values() if task.status & (status.PENDING | status.PIPELINED))
+        return [task for task in waiting if task.best_effort and not task.gated]
+
+    def _place(self, session: Session, task: Task, statement: Statement) -> None:
+        if task.status == status.PIPELINED:
+            statement.unpipeline(task)
+        if session.pre_predicate(task) is not None:
+            return
+        evaluation = session.evaluation(task)
+        row = -1 if evaluation.rejected else session.best_node(task, evaluation, evaluation.admitted)
+        if row < 0:
+            session.fit_errors[task.uid] = evaluation.remember(explain)
+        else:
+            statement.allocate(task, row)

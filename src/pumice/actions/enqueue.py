@@ -1,0 +1,29 @@
+"""enqueue: let waiting jobs in while the cluster and their queues have room for what they will ask.
+
+A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next.
+"""
+
+from __future__ import annotations
+
+from pumice.actions.waiting import JobsByQueue
+from pumice.framework.policy import Action
+from pumice.framework.session import Session
+from pumice.model.job import INQUEUE
+
+
+class Enqueue(Action):
+    name = "enqueue"
+
+    def run(self, session: Session) -> None:
+        jobs = session.jobs(session.cluster.unadmitted.values())
+        for fresh in jobs:
+            fresh.waiting_since = session.now if fresh.waiting_since is None else fresh.waiting_since
+        waiting = JobsByQueue(session, jobs)
+        while queue := waiting.pop_queue():
+            job = waiting.pop_job(queue)
+            if job is None:
+                continue
+            if not job.has_min_resources or session.job_enqueueable(job):
+                session.job_enqueued(job)
+                session.set_phase(job, INQUEUE)
+            waiting.push_queue(queue)

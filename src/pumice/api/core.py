@@ -1,0 +1,199 @@
+"""The other built-in kinds that scheduling reads: nodes, classes, quotas, budgets, volumes, workloads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from pumice.api.meta import Condition, LabelSelector, Metadata, Wire
+from pumice.api.pod import NodeSelector, ResourceList, Resources
+
+
+class Taint(Wire, frozen=True):
+    key: str
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class NodeSpec(Wire, frozen=True):
+    unschedulable: bool | None = None
+    taints: list[Taint] | None = None
+
+
+class NodeImage(Wire, frozen=True):
+    names: list[str] | None = None
+    size_bytes: int | None = None
+
+
+class NodeStatus(Wire, frozen=True):
+    allocatable: ResourceList | None = None
+    capacity: ResourceList | None = None
+    images: list[NodeImage] | None = None
+    conditions: list[Condition] | None = None
+
+
+class Node(Wire, frozen=True):
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(Wire, frozen=True):
+    metadata: Metadata
+
+
+class PriorityClass(Wire, frozen=True):
+    metadata: Metadata
+    value: int
+    global_default: bool | None = None
+    preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
+
+
+class QuotaSpec(Wire, frozen=True):
+    hard: ResourceList | None = None
+
+
+class QuotaStatus(Wire, frozen=True):
+    hard: ResourceList | None = None
+    used: ResourceList | None = None
+
+
+class ResourceQuota(Wire, frozen=True):
+    metadata: Metadata
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()
+
+
+class BudgetSpec(Wire, frozen=True):
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class BudgetStatus(Wire, frozen=True):
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(Wire, frozen=True):
+    metadata: Metadata
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class ClaimSpec(Wire, frozen=True):
+    access_modes: list[str] | None = None
+    volume_name: str | None = None
+    storage_class_name: str | UnsetType | None = UNSET
+    resources: Resources | None = None
+    selector: LabelSelector | None = None
+    volume_mode: str | None = None
+
+
+class Phase(Wire, frozen=True):
+    phase: str | None = None
+
+
+class PersistentVolumeClaim(Wire, frozen=True):
+    metadata: Metadata
+    spec: ClaimSpec = ClaimSpec()
+    status: Phase = Phase()
+
+
+class ObjectRef(Wire, frozen=True):
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+
+
+class CSISource(Wire, frozen=True):
+    driver: str = ""
+    volume_handle: str | None = None
+
+
+class VolumeAffinity(Wire, frozen=True):
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(Wire, frozen=True):
+    capacity: ResourceList | None = None
+    access_modes: list[str] | None = None
+    claim_ref: ObjectRef | None = None
+    node_affinity: VolumeAffinity | None = None
+    storage_class_name: str | None = None
+    csi: CSISource | None = None
+    volume_mode: str | None = None
+
+
+class PersistentVolume(Wire, frozen=True):
+    metadata: Metadata
+    spec: VolumeSpec = VolumeSpec()
+    status: Phase = Phase()
+
+
+class TopologyTerm(Wire, frozen=True):
+    key: str
+    values: list[str]
+
+
+class TopologyTerms(Wire, frozen=True):
+    match_label_expressions: list[TopologyTerm] | None = None
+
+
+class StorageClass(Wire, frozen=True):
+    metadata: Metadata
+    provisioner: str = ""
+    volume_binding_mode: Literal["Immediate", "WaitForFirstConsumer"] | None = None
+    allowed_topologies: list[TopologyTerms] | None = None
+
+
+class DriverLimit(Wire, frozen=True):
+    count: int | None = None
+
+
+class Driver(Wire, frozen=True):
+    name: str
+    node_id: str | None = field(name="nodeID", default=None)
+    topology_keys: list[str] | None = None
+    allocatable: DriverLimit | None = None
+
+
+class CSINodeSpec(Wire, frozen=True):
+    drivers: list[Driver] | None = None
+
+
+class CSINode(Wire, frozen=True):
+    metadata: Metadata
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class ServiceSpec(Wire, frozen=True):
+    selector: dict[str, str] | None = None
+
+
+class Service(Wire, frozen=True):
+    metadata: Metadata
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationController(Wire, frozen=True):
+    metadata: Metadata
+    spec: ServiceSpec = ServiceSpec()
+
+
+class WorkloadSpec(Wire, frozen=True):
+    selector: LabelSelector | None = None
+    replicas: int | None = None
+
+
+class Workload(Wire, frozen=True):
+    """A ReplicaSet or StatefulSet: what selects pods."""
+
+    metadata: Metadata
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class ConfigMap(Wire, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] | None = None

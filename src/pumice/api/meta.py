@@ -1,0 +1,73 @@
+"""What every object has: the base of all wire structs, metadata, selectors as objects."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.api.selectors import Requirement, Selector
+from pumice.api.times import instant
+
+
+class Wire(Struct, rename="camel", gc=False, frozen=True, omit_defaults=True):
+    """Base of all wire structs: camelCase on the wire, no cycle collection, unknown fields skipped."""
+
+
+class OwnerReference(Wire, frozen=True):
+    name: str
+    uid: str = ""
+    kind: str = ""
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Wire, frozen=True):
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[OwnerReference] | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+
+    @property
+    def created(self) -> float:
+        """Seconds since 1970; 0 if unknown."""
+        return instant(self.creation_timestamp) if self.creation_timestamp else 0.0
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        return next((owner for owner in self.owner_references or () if owner.controller), None)
+
+
+class Condition(Wire, frozen=True):
+    type: str
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    transition_id: str | None = field(name="transitionID", default=None)
+
+
+class Expression(Wire, frozen=True):
+    """One `matchExpressions` entry."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+    @property
+    def requirement(self) -> Requirement:
+        return Requirement(self.key, self.operator, tuple(self.values or ()))
+
+
+class LabelSelector(Wire, frozen=True):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[Expression] | None = None
+
+    @property
+    def requirements(self) -> Selector:
+        exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((self.match_labels or {}).items()))
+        return exact + tuple(expression.requirement for expression in self.match_expressions or ())

@@ -1,0 +1,184 @@
+"""Pods, as far as scheduling reads them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from pumice.api.meta import Condition, Expression, LabelSelector, Metadata, Wire
+from pumice.api.quantity import Quantity
+
+ResourceList = dict[str, Quantity]
+
+
+class ClaimRef(Wire, frozen=True):
+    name: str
+    request: str | None = None
+
+
+class Resources(Wire, frozen=True):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: list[ClaimRef] | None = None
+
+
+class Port(Wire, frozen=True):
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: str | None = field(name="hostIP", default=None)
+    protocol: str | None = None
+
+
+class Container(Wire, frozen=True):
+    name: str = ""
+    image: str | None = None
+    resources: Resources | None = None
+    ports: list[Port] | None = None
+    restart_policy: str | None = None  #: "Always" on an init container: a sidecar
+
+
+class NodeTerm(Wire, frozen=True):
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class NodeSelector(Wire, frozen=True):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class PreferredNodeTerm(Wire, frozen=True):
+    weight: int
+    preference: NodeTerm
+
+
+class NodeAffinity(Wire, frozen=True):
+    required: NodeSelector | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[PreferredNodeTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class PodTerm(Wire, frozen=True):
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PreferredPodTerm(Wire, frozen=True):
+    weight: int
+    pod_affinity_term: PodTerm
+
+
+class PodAffinity(Wire, frozen=True):
+    required: list[PodTerm] | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[PreferredPodTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
+
+
+class Affinity(Wire, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Wire, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class SpreadConstraint(Wire, frozen=True):
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
+    match_label_keys: list[str] | None = None
+
+
+class ClaimSource(Wire, frozen=True):
+    claim_name: str
+    read_only: bool | None = None
+
+
+class Disk(Wire, frozen=True):
+    """The fields by which volumes of the exclusive in-tree kinds are told apart; each kind uses some of them."""
+
+    pd_name: str | None = None
+    volume_id: str | None = field(name="volumeID", default=None)
+    target_portal: str | None = None
+    iqn: str | None = None
+    monitors: list[str] | None = None
+    pool: str | None = None
+    image: str | None = None
+    read_only: bool | None = None
+
+
+class Named(Wire, frozen=True):
+    name: str = ""
+
+
+class ImageVolume(Wire, frozen=True):
+    reference: str = ""
+
+
+class Volume(Wire, frozen=True):
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+    gce_persistent_disk: Disk | None = None
+    aws_elastic_block_store: Disk | None = None
+    iscsi: Disk | None = None
+    rbd: Disk | None = None
+    image: ImageVolume | None = None
+
+
+class ResourceClaimRef(Wire, frozen=True):
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Wire, frozen=True):
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: ResourceList | None = None
+    resources: Resources | None = None
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[SpreadConstraint] | None = None
+    volumes: list[Volume] | None = None
+    scheduler_name: str | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
+    scheduling_gates: list[Named] | None = None
+    resource_claims: list[ResourceClaimRef] | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    allocated_resources: ResourceList | None = None
+    resources: Resources | None = None
+
+
+class PodStatus(Wire, frozen=True):
+    phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] | None = None
+    conditions: list[Condition] | None = None
+    nominated_node_name: str | None = None
+    start_time: str | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resize: str | None = None
+
+
+class Pod(Wire, frozen=True):
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

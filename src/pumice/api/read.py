@@ -1,0 +1,323 @@
+"""Files, folders and streams of Kubernetes objects, read into wire structs.
+
+YAML of several documents, JSON objects and Lists (`kubectl get ... -o json`). A kind that scheduling does not read is skipped.
+Wrong input raises InputError: file, line, document, object, field, what was found and what to write. Configuration documents
+(a scheduler ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.config`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pumice.api import yaml
+from pumice.api.codec import convert, decoder
+from pumice.api.core import ConfigMap
+from pumice.api.errors import InputError
+from pumice.api.kinds import CLUSTER_WIDE, KINDS, group_of
+from pumice.api.meta import Metadata, Wire
+from pumice.api.quantity import QuantityError, quantity
+from pumice.api.times import instant
+
+CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
+
+
+@dataclass
+class ConfigText:
+    """A scheduler configuration found among the objects, still as text."""
+
+    text: str
+    where: str
+    first_line: int = 1  #: of the text, in `where`
+    document: dict[str, Any] | None = None  #: a KubeSchedulerConfiguration or Policy, already parsed
+    source: yaml.Document | None = None
+
+
+@dataclass
+class Objects:
+    """All that was read, in the order of the files."""
+
+    items: list[tuple[str, Wire]] = field(default_factory=list)
+    configurations: list[ConfigText] = field(default_factory=list)
+    groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
+    _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[Any]:
+        return [item for name, item in self.items if name == kind]
+
+    def add(self, kind: str, item: Wire, place: str, key: tuple[str, str, str]) -> str | None:
+        """Take one object; the place of an earlier one of the same name if there is one."""
+        earlier = self._seen.setdefault(key, place)
+        if earlier is not place:
+            return earlier
+        self.items.append((kind, item))
+        return None
+
+
+def read_all(paths: Iterable[str]) -> Objects:
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input."""
+    objects = Objects()
+    for path in paths:
+        for where, data in _streams(path):
+            read_stream(data, where, objects)
+    return objects
+
+
+def _streams(path: str) -> Iterator[tuple[str, bytes]]:
+    if path == "-":
+        yield "<stdin>", sys.stdin.buffer.read()
+        return
+    root = Path(path)
+    try:
+        names = sorted(p for p in root.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file()) if root.is_dir() else [root]
+        if not names:
+            raise InputError("no .yaml, .yml or .json file in this folder", where=path)
+        for name in names:
+            yield str(name), name.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+
+
+def read_stream(data: bytes, where: str, objects: Objects) -> None:
+    """Read one stream into `objects`."""
+    if data[:200].lstrip()[:1] == b"{":
+        try:
+            _read_json(data, where, objects)
+            return
+        except msgspec.DecodeError:
+            pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
+    for document in yaml.documents(data, where):
+        _read_value(document, document.value, (), objects)
+
+
+# ---- JSON, at the decoder's speed
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    kind: str = ""
+    api_version: str = ""
+
+
+class _Listing(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+def _read_json(data: bytes, where: str, objects: Objects) -> None:
+    listing = msgspec.json.decode(data, type=_Listing)
+    if listing.items is None:
+        _read_raw(data, where, 1, listing, objects)
+    else:
+        inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
+        for number, raw in enumerate(listing.items, 1):
+            _read_raw(raw, where, number, inherited, objects)
+
+
+def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
+    head = msgspec.json.decode(raw, type=_Head)
+    kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
+    struct = KINDS.get((group_of(api_version), kind))
+    if struct is None:
+        if kind in ("KubeSchedulerConfiguration", "Policy", "List"):
+            raise msgspec.DecodeError
+        return
+    try:
+        item = decoder(struct).decode(raw)
+    except msgspec.ValidationError as error:
+        value = msgspec.json.decode(raw)
+        message, path = explain(error, value)
+        raise InputError(message, where=where, document=number, subject=_subject(kind, value), field=yaml.field_name(path)) from None
+    _take(kind, api_version, item, where, number, objects, lambda message, path: _plain_error(message, path, where, number, kind, item))
+
+
+def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: int, kind: str, item: Any) -> InputError:
+    return InputError(message, where=where, document=number, subject=f"{kind} {item.metadata.name}", field=yaml.field_name(path))
+
+
+# ---- YAML
+
+
+def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
+    if not isinstance(value, dict):
+        raise document.error(f"found {_describe(value)} where an object with apiVersion and kind belongs", path)
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        missing = "kind" if isinstance(api_version, str) else "apiVersion"
+        raise document.error(f"has no {missing}; write for example `{missing}: {'Pod' if missing == 'kind' else 'v1'}`", path)
+    if kind in ("KubeSchedulerConfiguration", "Policy") and not path:
+        objects.configurations.append(ConfigText("", document.where, document.line(), value, document))
+        return
+    if isinstance(value.get("items"), list) and kind.endswith("List"):
+        for index, item in enumerate(value["items"]):
+            if isinstance(item, dict) and kind != "List":
+                item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
+            _read_value(document, item, (*path, "items", index), objects)
+        return
+    struct = KINDS.get((group_of(api_version), kind))
+    if struct is None:
+        return
+    subject = _subject(kind, value)
+    try:
+        item = convert(value, struct)
+    except msgspec.ValidationError as error:
+        message, inner = explain(error, value)
+        raise document.error(message, (*path, *inner), subject) from None
+    _take(
+        kind,
+        api_version,
+        item,
+        document.where,
+        document.number,
+        objects,
+        lambda message, inner: document.error(message, (*path, *inner), subject),
+    )
+    if isinstance(item, ConfigMap):
+        for key in CONFIG_MAP_KEYS:
+            if key in (item.data or {}):
+                objects.configurations[-1].first_line = document.line((*path, "data", key)) + 1
+
+
+def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:
+    meta: Metadata = item.metadata
+    if not meta.name:
+        raise error('has no name; write `name: "..."`', ("metadata", "name"))
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        text = meta.creation_timestamp if name == "creationTimestamp" else meta.deletion_timestamp
+        if text and not _is_instant(text):
+            raise error(f'"{text}" is not a time; write one such as "2026-01-01T12:00:00Z"', ("metadata", name))
+    objects.groups.add(group_of(api_version))
+    namespace = "" if kind in CLUSTER_WIDE else meta.namespace or "default"
+    earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
+    if earlier:
+        raise error(f"stands twice (first in {earlier}); remove one or rename it", ())
+    if isinstance(item, ConfigMap):
+        for key in CONFIG_MAP_KEYS:
+            if key in (item.data or {}):
+                objects.configurations.append(ConfigText((item.data or {})[key], where))
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        instant(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- what a person is told
+
+
+_EXPECTED = re.compile(r"Expected `(?P<type>[^`]*)`, got `(?P<found>[^`]*)`")
+_INVALID = re.compile(r"Invalid enum value '(?P<value>[^']*)'")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_WORDS = {
+    "str": "a string",
+    "int": "an integer",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "float": "a number",
+    "null": "nothing",
+}
+
+
+def explain(error: msgspec.ValidationError, value: Any) -> tuple[str, tuple[str | int, ...]]:
+    """A decoder's complaint as: what was found and what to write, and the path of the field."""
+    text, _, place = str(error).partition(" - at ")
+    path = _locate(place.strip("`"), value)
+    found = _at(value, path)
+    if match := _MISSING.match(text):
+        return f'field "{match["name"]}" is missing; write it', path
+    if "not a quantity" in text or "a quantity" in text:
+        return (
+            text if "not a quantity" in text else f'found {_describe(found)} where a quantity belongs; write for example "2" or "500m"'
+        ), path
+    if match := _INVALID.match(text):
+        return f'"{match["value"]}" is not one of its values{_choices(path)}', path
+    if match := _EXPECTED.match(text):
+        wanted = [_WORDS.get(word.strip(), word.strip()) for word in match["type"].split("|") if word.strip() != "null"]
+        advice = f'; write "{found}" in quotes' if "a string" in wanted and isinstance(found, int | float | bool) else ""
+        return f"found {_describe(found)} where {' or '.join(wanted)} belongs{advice}", path
+    return text, path
+
+
+_ALLOWED = {
+    "effect": "NoSchedule, PreferNoSchedule or NoExecute",
+    "whenUnsatisfiable": "DoNotSchedule or ScheduleAnyway",
+    "phase": "those that Kubernetes writes, such as Pending or Running",
+    "preemptionPolicy": "PreemptLowerPriority or Never",
+    "nodeAffinityPolicy": "Honor or Ignore",
+    "nodeTaintsPolicy": "Honor or Ignore",
+    "volumeBindingMode": "Immediate or WaitForFirstConsumer",
+    "state": "Open, Closed, Closing or Unknown",
+    "mode": "hard or soft",
+    "type": "Node or HyperNode",
+}
+
+
+def _choices(path: tuple[str | int, ...]) -> str:
+    allowed = _ALLOWED.get(str(path[-1]) if path else "")
+    return f"; write {allowed}" if allowed else ""
+
+
+def _locate(place: str, value: Any) -> tuple[str | int, ...]:
+    """`$.spec.containers[0].requests[...]` as a path; `[...]` becomes the first key whose value is to blame."""
+    path: list[str | int] = []
+    for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", place):
+        if name:
+            path.append(name)
+        elif index == "...":
+            inside = _at(value, tuple(path))
+            culprit = next((key for key, entry in inside.items() if not _plausible(entry)), None) if isinstance(inside, dict) else None
+            path.append(culprit if culprit is not None else "...")
+        else:
+            path.append(int(index))
+    return tuple(path)
+
+
+def _plausible(entry: Any) -> bool:
+    try:
+        quantity(entry)
+    except (QuantityError, TypeError):
+        return False
+    return isinstance(entry, str | int | float) and not isinstance(entry, bool)
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _describe(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f'"{value[:60]}"'
+        case list():
+            return "a list"
+        case _:
+            return "a mapping"
+
+
+def _subject(kind: str, value: Any) -> str:
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(meta, dict):
+        return kind
+    namespace = "" if kind in CLUSTER_WIDE else f"{meta.get('namespace') or 'default'}/"
+    return f"{kind} {namespace}{meta.get('name', '')}"

@@ -1,0 +1,46 @@
+"""`pumice`: the group of all commands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from pumice import __version__
+from pumice.api.errors import InputError
+
+COMMANDS = {
+    "cycle": ("pumice.cli.cycle", "One scheduling cycle over files of Kubernetes objects."),
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command's module when it is used."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[name][0])
+        command: click.Command = getattr(module, name.replace("-", "_"))
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pumice")
+def cli() -> None:
+    """Pumice, a batch scheduler for Kubernetes."""
+
+
+def main() -> None:
+    """Wrong input ends with one line and exit code 2."""
+    try:
+        cli()
+    except InputError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(0)

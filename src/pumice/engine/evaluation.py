@@ -1,0 +1,177 @@
+"""The answers of all rules for one kind of task, kept up to date.
+
+Equal tasks share an evaluation. Between two uses only rows named in the cluster's log are asked again (`Reach.NODE`); rules that
+look further (`Reach.CLUSTER`) are asked whole, the others never. The result equals asking everything anew, placement by placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.cluster import Cluster
+from pumice.model.resources import EPSILON, Mask, Rows
+from pumice.model.task import Task
+
+NOTHING = -np.inf
+
+T = TypeVar("T")
+
+
+class Evaluation:
+    """See the module. `rejected` tells that no node will do, whatever its row says."""
+
+    def __init__(self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer]) -> None:
+        self.template = task.template
+        self.cluster = cluster
+        self.table = cluster.nodes
+        self.rejected: Reason | None = None
+        self.filters: list[tuple[Filter, Any]] = []
+        for rule in filters:
+            state = rule.prepare(task)
+            if isinstance(state, Rejected):
+                self.rejected = self.rejected or state.reason
+            elif state is not None:
+                self.filters.append((rule, state))
+        self.scorers = [(rule, state) for rule in scorers if (state := rule.prepare(task)) is not None]
+        self._wide_filters = [pair for pair in self.filters if pair[0].reach is Reach.CLUSTER]
+        self._node_filters = [pair for pair in self.filters if pair[0].reach is Reach.NODE]
+        self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
+        self._other_scorers = [pair for pair in self.scorers if pair not in self._node_scorers]
+        self._static_scores: dict[int, Scores] = {}
+        self._position = -1
+        self._explained: tuple[int, Any] = (-1, None)
+
+    # -- upkeep
+
+    def refresh(self) -> None:
+        """Take the log's changes in."""
+        log = self.cluster.log
+        if self._position < 0:
+            self._start()
+        elif self._position == len(log):
+            return
+        else:
+            rows = np.unique([change.row for change in log[self._position :]])
+            self._recompute(rows if len(rows) * 4 < len(self.table) else None)
+        self._position = len(log)
+
+    def _start(self) -> None:
+        n = len(self.table)
+        static = [pair for pair in self.filters if pair[0].reach is Reach.STATIC]
+        self._static_bad, self._static_final = self._verdict(static, View(self.table))
+        self._static_bad |= ~self.table.alive
+        self._static_final |= ~self.table.alive
+        self._node_bad, self._node_final = np.zeros(n, bool), np.zeros(n, bool)
+        self._wide_bad, self._wide_final = np.zeros(n, bool), np.zeros(n, bool)
+        self.fits_idle, self.fits_future = np.zeros(n, bool), np.zeros(n, bool)  #: room by resources, now and once all leave who leave
+        self._node_scores: Scores = np.zeros(n)
+        self._recompute(None)
+
+    def _recompute(self, rows: Rows | None) -> None:
+        view = View(self.table, rows)
+        at: Any = slice(None) if rows is None else rows
+        self._node_bad[at], self._node_final[at] = self._verdict(self._node_filters, view)
+        self.fits_idle[at], self.fits_future[at] = self.room(view)
+        self._node_scores[at] = self._node_score(view)
+        if self._wide_filters:
+            self._wide_bad, self._wide_final = self._verdict(self._wide_filters, View(self.table))
+        self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
+
+    @staticmethod
+    def _verdict(filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask]:
+        """Rows refused by any, and rows refused for good."""
+        bad, final = view.nothing(), view.nothing()
+        for rule, state in filters:
+            for refused in rule.refuse(state, view):
+                bad |= refused.where
+                if refused.reason.final:
+                    final |= refused.where
+        return bad, final
+
+    def room(self, view: View) -> tuple[Mask, Mask]:
+        """Where the request fits into what is idle, and into what will be."""
+        template = self.template
+        now, later = np.ones(len(view), bool), np.ones(len(view), bool)
+        for column, amount in zip(template.columns, template.amounts, strict=True):
+            idle = view.allocatable[column] - view.used[column]
+            limit = amount - EPSILON
+            now &= idle > limit
+            later &= idle + view.releasing[column] - view.pipelined[column] > limit
+        return now, later
+
+    def _node_score(self, view: View) -> Scores:
+        total = np.zeros(len(view))
+        for rule, state in self._node_scorers:
+            total += rule.score(state, view) * rule.weight
+        return total
+
+    def remember(self, explain: Callable[[Evaluation], T]) -> T:
+        """The explanation of the present state, made once for all equal tasks that meet it."""
+        position = self._position
+        if self._explained[0] != position:
+            self._explained = (position, explain(self))
+        found: T = self._explained[1]
+        return found
+
+    # -- answers; call refresh() first
+
+    @property
+    def resolvable(self) -> Mask:
+        """Rows that evictions might open: refused for no reason that is final."""
+        return ~(self._static_final | self._node_final | self._wide_final)
+
+    def totals(self, candidates: Mask) -> Scores:
+        """The score of every row; rows that are no candidates get NOTHING."""
+        total = np.where(candidates, self._node_scores, NOTHING)
+        if self._other_scorers:
+            for number, (rule, state) in enumerate(self._other_scorers):
+                raw = self._raw(number, rule, state)
+                if rule.normalizes:
+                    total[candidates] += rule.normalize(raw[candidates]) * rule.weight
+                else:
+                    total[candidates] += raw[candidates] * rule.weight
+        return total
+
+    def _raw(self, number: int, rule: Scorer, state: Any) -> Scores:
+        if rule.reach is not Reach.STATIC:
+            return rule.score(state, View(self.table))
+        if number not in self._static_scores:
+            self._static_scores[number] = rule.score(state, View(self.table))
+        return self._static_scores[number]
+
+    def best(self, candidates: Mask) -> int:
+        """The row of the highest total, the first of equals; -1 if there is no candidate."""
+        if not candidates.any():
+            return -1
+        return int(self.totals(candidates).argmax())
+
+    @property
+    def steady(self) -> bool:
+        """Whether placing a copy changes nothing but its own row, foreseeably, so that a run of copies can be planned ahead."""
+        if self._wide_filters or not all(rule.foresees for rule, _ in (*self._node_filters, *self._node_scorers)):
+            return False
+        return not any(self._varies(*pair) for pair in enumerate(self._other_scorers))
+
+    def _varies(self, number: int, pair: tuple[Scorer, Any]) -> bool:
+        """Whether a scorer tells candidates apart by more than a constant."""
+        rule, state = pair
+        if rule.reach is not Reach.STATIC:
+            return True
+        raw = self._raw(number, rule, state)
+        return bool(len(raw)) and bool((raw != raw[0]).any())
+
+    def look_ahead(self, view: View) -> tuple[Scores, Mask]:
+        """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
+        bad, _ = self._verdict(self._node_filters, view)
+        now, later = self.room(view)
+        return self._node_score(view), now & later & ~bad
+
+    def refusals(self, rows: Rows | None = None) -> list[Refused]:
+        """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""
+        view = View(self.table, rows)
+        return [refused for rule, state in self.filters for refused in rule.refuse(state, view) if refused.where.any()]

@@ -1,0 +1,79 @@
+"""Filters and scorers: the two kinds of rule by which a node is found for a task.
+
+A rule first looks at the task alone (`prepare`); None means that it has nothing to say about this task. It is then asked about
+nodes, many at once. Its `reach` says what its answer for a node depends on, and so when it must be asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from pumice.engine.view import Scores, View
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+
+
+class Reach(Enum):
+    """What an answer depends on, besides the task's template."""
+
+    STATIC = "the node's object"
+    NODE = "the node's object and what stands on it"
+    CLUSTER = "what stands anywhere"
+
+
+class Reason(NamedTuple):
+    """Why a node was refused. `final`: no eviction would help (UnschedulableAndUnresolvable)."""
+
+    text: str
+    final: bool = False
+
+
+class Refused(NamedTuple):
+    """Nodes refused for one reason."""
+
+    where: Mask
+    reason: Reason
+
+
+class Rejected(NamedTuple):
+    """The task cannot be placed anywhere, whatever the nodes."""
+
+    reason: Reason
+
+
+class Rule:
+    """What filters and scorers share."""
+
+    name = ""
+    reach = Reach.NODE
+    foresees = False  #: its answer is right for copies in thought, too: it reads nothing of a node but the view's columns
+
+    def prepare(self, task: Task) -> Any:
+        """State for this task, None to stay out of it, or (filters only) Rejected."""
+        return task
+
+    def key(self, task: Task) -> Hashable:
+        """What of the task its answers depend on besides the template; None for nothing."""
+        return None
+
+
+class Filter(Rule):
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        """The nodes that may not take the task. Of several filters the first one's word counts for a node."""
+        raise NotImplementedError
+
+
+class Scorer(Rule):
+    weight = 1.0
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        """A number per node, the higher the better."""
+        raise NotImplementedError
+
+    def normalize(self, scores: Scores) -> Scores:
+        """The scores of the candidates, brought to scale. Override `normalizes` with it."""
+        return scores
+
+    normalizes = False

@@ -1,0 +1,75 @@
+"""How every job stands when a session ends: its phase, and why its pods still wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pumice.framework.decisions import GroupStatus, Waiting
+from pumice.framework.verdict import SCHEDULABLE, UNSCHEDULABLE
+from pumice.model import status
+from pumice.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
+from pumice.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+def conclude(session: Session) -> None:
+    """Fill in groups, waiting and pipelined of the decisions, for the jobs that may have changed."""
+    cluster = session.cluster
+    for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.unadmitted, **session.touched}.values()):
+        condition = session.conditions.get(job.uid)
+        phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
+        session.set_phase(job, phase)
+        session.decisions.groups.append(GroupStatus(job, phase, condition))
+        for task in job.tasks.values():
+            if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED):
+                session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
+    session.decisions.pipelined += session.pipelined.values()
+
+
+def phase_of(job: Job, unschedulable: bool) -> str:
+    counts = job.counts
+    if counts[status.RUNNING] and unschedulable:
+        return UNKNOWN
+    leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if counts[status.RELEASING] else 0
+    completed = counts[status.FAILED] + counts[status.SUCCEEDED]
+    scheduled = counts[status.RUNNING] + counts[status.BOUND] + completed + leaving
+    if scheduled >= max(job.min_member, 1):
+        return COMPLETED if scheduled == completed else RUNNING
+    return INQUEUE if job.phase == INQUEUE else PENDING
+
+
+def fit_error(session: Session, job: Job) -> str:
+    """The state of a job in one sentence, with the origin of its trouble."""
+    histogram = Counter({status.NAMES[bit]: number for bit, number in job.counts.items() if number})
+    histogram["minAvailable"] = job.min_member
+    ready = "ready" if job.is_ready else "not ready"
+    text = f"pod group is {ready}, {_listing(histogram)}"
+    if job.pending:
+        text += f"; Pending: {_listing(Counter(scheduling_status(session, task) for task in job.pending.values()))}"
+    origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
+    if origin is not None and not job.is_ready:
+        text += f". Origin reason is {origin.name}: {session.fit_errors[origin.uid]}"
+    return text
+
+
+def _listing(histogram: Counter[str]) -> str:
+    return ", ".join(sorted(f"{number} {name}" for name, number in histogram.items()))
+
+
+def scheduling_status(session: Session, task: Task) -> str:
+    last, _ = session.last_try.get(task.uid, (task.status, ""))
+    return SCHEDULABLE if last == status.ALLOCATED else UNSCHEDULABLE
+
+
+def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]:
+    """Reason and message of the pod's condition."""
+    last, node = session.last_try.get(task.uid, (task.status, task.node_name))
+    if last == status.ALLOCATED:
+        return SCHEDULABLE, f"Pod {task.key} can possibly be assigned to {node}, once minAvailable is satisfied"
+    if last == status.PIPELINED:
+        return UNSCHEDULABLE, f"Pod {task.key} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
+    errors = session.fit_errors.get(task.uid)
+    return UNSCHEDULABLE, str(errors) if errors is not None else fit_error(session, job)

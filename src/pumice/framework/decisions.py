@@ -1,0 +1,78 @@
+"""What a cycle decided, as values. The edge turns them into effects; tests compare them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pumice.model.job import Job
+from pumice.model.task import Task
+
+
+class Bind(NamedTuple):
+    """Put a pod on a node. `annotations` are to be written with it."""
+
+    task: Task
+    node: str
+    annotations: dict[str, str]
+
+
+class Evict(NamedTuple):
+    """Delete a pod, in favour of a pod or PodGroup ("namespace/name"; empty if of nobody)."""
+
+    task: Task
+    node: str
+    beneficiary: str
+    action: str
+
+
+class Pipelined(NamedTuple):
+    """A pod waits for room on a node that is being released. `evicted`: this cycle evicted for it."""
+
+    task: Task
+    node: str
+    evicted: bool
+
+
+class Condition(NamedTuple):
+    """A PodGroup condition with status True."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class GroupStatus(NamedTuple):
+    """A PodGroup as the cycle leaves it."""
+
+    job: Job
+    phase: str
+    condition: Condition | None
+
+
+class Waiting(NamedTuple):
+    """Why a pod is still pending."""
+
+    task: Task
+    reason: str
+    message: str
+
+
+class Event(NamedTuple):
+    """Something a person should read, on a PodGroup."""
+
+    job: Job
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass
+class Decisions:
+    binds: list[Bind] = field(default_factory=list)
+    evictions: list[Evict] = field(default_factory=list)
+    pipelined: list[Pipelined] = field(default_factory=list)
+    nominations: dict[Task, str] = field(default_factory=dict)  #: kube-scheduler's: pod to node; "" takes one back
+    groups: list[GroupStatus] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)

@@ -1,0 +1,53 @@
+"""What the configuration says: which actions run in which order, with which plugins in which tiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from pumice.framework.plugin import HOOKS, NoArgs, Plugin
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+class Action:
+    """Base of all actions. `name` is what configurations write."""
+
+    name: ClassVar[str] = ""
+    Args: ClassVar[type[msgspec.Struct]] = NoArgs
+
+    def __init__(self, args: Any = None) -> None:
+        self.args: Any = args if args is not None else self.Args()
+
+    def run(self, session: Session) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One plugin of one tier: its class, arguments, and the hooks that are switched off."""
+
+    plugin: type[Plugin]
+    args: Any = None
+    off: frozenset[str] = frozenset()  #: switches that are false
+    hierarchy: bool = False
+
+    def enabled(self, hook: str) -> bool:
+        return HOOKS[hook] not in self.off
+
+
+@dataclass(frozen=True)
+class Policy:
+    """See the module."""
+
+    actions: tuple[Action, ...]
+    tiers: tuple[tuple[Choice, ...], ...]
+    metrics: dict[str, str] = field(default_factory=dict)
+    shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
+    profiles: Any = None  #: kube-scheduler's profiles, if that is what is configured
+
+    def has_action(self, name: str) -> bool:
+        return any(action.name == name for action in self.actions)

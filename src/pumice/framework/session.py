@@ -1,0 +1,265 @@
+"""One cycle's transaction on the kept state, and the place where plugins' answers are combined.
+
+At opening each hook is flattened to tuples of bound methods, by tier; asking is a loop over them with one of the folds. At closing
+everything undecided is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from pumice.engine.evaluation import Evaluation
+from pumice.framework import closing, folds
+from pumice.framework.decisions import Condition, Decisions, Event, Pipelined
+from pumice.framework.plugin import HOOKS
+from pumice.framework.policy import Policy
+from pumice.framework.reasons import FitErrors
+from pumice.framework.rules import filters_of, scorers_of
+from pumice.framework.statement import Operation, Statement
+from pumice.framework.verdict import Refusal
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import Mask, Vector
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+
+Key = tuple[Any, ...]
+
+
+class Session:
+    """See the module. Use it as a context manager."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> None:
+        self.cluster = cluster
+        self.nodes = cluster.nodes
+        self.policy = policy
+        self.now = now
+        self.world = world
+        self.decisions = Decisions()
+        self.undecided: list[Operation] = []
+        self.pipelined: dict[str, Pipelined] = {}  #: by task uid
+        self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
+        self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
+        self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
+        self.last_try: dict[str, tuple[int, str]] = {}  #: by task uid: status and node of an allocation that was undone
+        self.conditions: dict[str, Condition] = {}  #: by job uid
+        self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
+        self._evaluations: dict[Hashable, Evaluation] = {}
+        cluster.settle()
+        self.total: Vector = self.nodes.total()  #: what all nodes can give
+        self._open_plugins()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        bound = {bind.task.uid for bind in self.decisions.binds}
+        for operation in reversed(self.undecided):
+            if operation.task.uid not in bound:
+                self.undo(operation)
+        self.undecided.clear()
+        for eviction in self.decisions.evictions:
+            eviction.task.evicted = False
+        self.cluster.forget_changes()
+
+    def close(self) -> Decisions:
+        """Let the plugins have their last word, and say how every job stands."""
+        for method in self._flat("close"):
+            method(self)
+        closing.conclude(self)
+        return self.decisions
+
+    # -- plugins
+
+    def _open_plugins(self) -> None:
+        self._plugins = [[(choice, choice.plugin(choice.args, choice.hierarchy)) for choice in tier] for tier in self.policy.tiers]
+        self._methods: dict[str, list[list[Callable[..., Any]]]] = {}
+        self._flat_methods: dict[str, tuple[Callable[..., Any], ...]] = {}
+        for tier in self._plugins:
+            for _, plugin in tier:
+                plugin.open(self)
+        for hook in HOOKS:
+            tiers = [[getattr(p, hook) for choice, p in tier if hasattr(p, hook) and choice.enabled(hook)] for tier in self._plugins]
+            self._methods[hook] = tiers
+            self._flat_methods[hook] = tuple(method for tier in tiers for method in tier)
+        self.filters = [f for tier in self._plugins for choice, plugin in tier for f in filters_of(plugin, choice.enabled)]
+        self.scorers = [s for tier in self._plugins for choice, plugin in tier for s in scorers_of(plugin, choice.enabled)]
+
+    def _flat(self, hook: str) -> Sequence[Callable[..., Any]]:
+        return self._flat_methods[hook]
+
+    def plugin(self, name: str) -> Any:
+        """The session's plugin of this name, or None."""
+        return next((plugin for tier in self._plugins for _, plugin in tier if plugin.name == name), None)
+
+    def memory(self, plugin: str) -> dict[str, Any]:
+        """What a plugin keeps from cycle to cycle."""
+        kept: dict[str, Any] = self.cluster.memory.setdefault(plugin, {})
+        return kept
+
+    # -- what there is
+
+    def jobs(self, among: Iterable[Job]) -> list[Job]:
+        """Those of the jobs that have a PodGroup and an existing queue, in a fixed order."""
+        return sorted((job for job in among if job.queue is not None and job.queue.exists), key=lambda job: (job.created, job.uid))
+
+    @cached_property
+    def queues(self) -> list[Queue]:
+        """Existing queues, in a fixed order."""
+        return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
+
+    # -- orders
+
+    def job_key(self, job: Job) -> Key:
+        return (*[method(job) for method in self._flat("job_order")], job.created, job.uid)
+
+    def task_key(self, task: Task) -> Key:
+        index = task.index if task.index is not None else -1
+        return (*[method(task) for method in self._flat("task_order")], index, task.created, task.number)
+
+    def sub_job_key(self, subjob: SubJob) -> Key:
+        return (*[method(subjob) for method in self._flat("sub_job_order")], subjob.match_index, subjob.uid)
+
+    def queue_key(self, queue: Queue) -> Key:
+        return (*[method(queue) for method in self._flat("queue_order")], queue.created, queue.name)
+
+    @property
+    def queues_need_comparing(self) -> bool:
+        """Whether the order of queues is no key: a hierarchy compares two queues where their paths part."""
+        return bool(self._flat("compare_queues"))
+
+    def queue_before(self, left: Queue, right: Queue) -> bool:
+        """Whether the left queue is served first. Keys of plugins without a comparison decide where comparisons do not."""
+        order = folds.first_decided(self._flat("compare_queues"), left, right)
+        return order < 0 if order else self.queue_key(left) < self.queue_key(right)
+
+    def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
+        """Whether the left queue's tasks are evicted first."""
+        order = folds.first_decided(self._flat("victim_queue_order"), left, right, preemptor)
+        return order < 0 if order else self.queue_before(right, left)
+
+    # -- questions about jobs
+
+    def job_valid(self, job: Job) -> Refusal | None:
+        """None, or why the job cannot start whatever the nodes."""
+        return folds.first_refusal(self._flat("job_valid"), job)
+
+    def job_enqueueable(self, job: Job) -> bool:
+        return folds.vote_by_tier(self._methods["job_enqueueable"], job)
+
+    def job_enqueued(self, job: Job) -> None:
+        for method in self._flat("job_enqueued"):
+            method(job)
+
+    def job_ready(self, job: Job) -> bool:
+        return folds.all_agree(self._flat("job_ready"), job)
+
+    def job_pipelined(self, job: Job) -> bool:
+        return folds.vote_by_tier(self._methods["job_pipelined"], job)
+
+    def job_starving(self, job: Job) -> bool:
+        return folds.agree_in_first_tier(self._methods["job_starving"], job)
+
+    def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
+        if not job.subjobs.has_policies:
+            return self.job_ready(job)
+        return folds.all_agree(self._flat("sub_job_ready"), subjob)
+
+    def sub_job_pipelined(self, job: Job, subjob: SubJob) -> bool:
+        if not job.subjobs.has_policies:
+            return self.job_pipelined(job)
+        return folds.vote_by_tier(self._methods["sub_job_pipelined"], subjob)
+
+    # -- questions about queues
+
+    def overused(self, queue: Queue) -> bool:
+        return folds.anyone(self._flat("overused"), queue)
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        return folds.all_agree(self._flat("allocatable"), queue, task)
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        return folds.all_agree(self._flat("preemptive"), queue, tasks)
+
+    # -- questions about victims
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        return folds.intersect_by_tier(self._methods["preemptable"], preemptor, candidates)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        return folds.intersect_by_tier(self._methods["reclaimable"], reclaimer, candidates)
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        return folds.intersect_by_tier(self._methods["unified_evictable"], context, candidates)
+
+    def victim_tasks(self, candidates: list[Task]) -> list[Task]:
+        return folds.union_in_first_tier(self._methods["victim_tasks"], candidates)
+
+    # -- where
+
+    def pre_predicate(self, task: Task) -> Refusal | None:
+        return folds.first_refusal(self._flat("pre_predicate"), task)
+
+    def evaluation(self, task: Task) -> Evaluation:
+        """The up-to-date answers of all filters and scorers for a task."""
+        found = self.evaluation_of(task)
+        found.refresh()
+        return found
+
+    def evaluation_of(self, task: Task) -> Evaluation:
+        """The same, as it was when last refreshed."""
+        key = (task.template, *[rule.key(task) for rule in self.filters], *[rule.key(task) for rule in self.scorers])
+        found = self._evaluations.get(key)
+        if found is None:
+            found = self._evaluations[key] = Evaluation(task, self.cluster, self.filters, self.scorers)
+        return found
+
+    @property
+    def has_best_node(self) -> bool:
+        """Whether a plugin chooses nodes itself, so that scores do not tell where a task goes."""
+        return bool(self._flat("best_node"))
+
+    def best_node(self, task: Task, evaluation: Evaluation, candidates: Mask) -> int:
+        """The row that a plugin chose, else the best by score; -1 for none."""
+        for method in self._flat("best_node"):
+            row = method(task, evaluation.totals(candidates))
+            if row is not None:
+                return int(row)
+        return evaluation.best(candidates)
+
+    # -- changes
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    def allocated(self, task: Task) -> None:
+        for method in self._flat("on_allocate"):
+            method(task)
+
+    def deallocated(self, task: Task) -> None:
+        for method in self._flat("on_deallocate"):
+            method(task)
+
+    def undo(self, operation: Operation) -> None:
+        """Put a task back where it was."""
+        task = operation.task
+        held = task.status & status.HELD
+        if task.status & (status.ALLOCATED | status.PIPELINED):
+            self.last_try[task.uid] = (task.status, task.node_name)
+        self.cluster.move(task, operation.before, operation.row)
+        if held and not operation.before & status.HELD:
+            self.deallocated(task)
+        elif not held and operation.before & status.HELD:
+            self.allocated(task)
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        self.cluster.set_phase(job, phase)
+
+    def event(self, job: Job, kind: str, reason: str, message: str) -> None:
+        self.decisions.events.append(Event(job, kind, reason, message))

@@ -1,0 +1,43 @@
+"""What a cycle may need from outside the kept state, asked through a small protocol so that the engine stays pure.
+
+The live loop passes measurements and HTTP extenders; files and simulations pass what they have, by default nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+
+class Usage(NamedTuple):
+    """Measured use of a node, in percent."""
+
+    cpu: float
+    memory: float
+    measured_at: float  #: seconds since 1970
+
+
+class Extender(Protocol):
+    """A service that is asked over HTTP. Raises OSError or ValueError if it cannot answer."""
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> Any: ...
+
+
+class World(Protocol):
+    def usage(self, node: str) -> Usage | None:
+        """The node's measured use, if there is any."""
+
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
+        """A connection to an extender; None where there are none."""
+
+
+class Nowhere:
+    """No measurements, no extenders."""
+
+    def usage(self, node: str) -> Usage | None:
+        return None
+
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
+        return None
+
+
+NOWHERE = Nowhere()

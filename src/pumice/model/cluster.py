@@ -1,0 +1,388 @@
+"""The kept state: what is known of the cluster, changed by events (`put`, `remove`) and by decisions (`move`).
+
+Invariants, asserted by `check()`: every task stands in at most one node row and one job; the sums of nodes, jobs and queues are
+those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells every change of who stands where, in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from pumice.api.codec import encode
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup
+from pumice.api.volcano import Queue as QueueObject
+from pumice.model import status
+from pumice.model.job import PENDING, Job
+from pumice.model.nodes import Nodes
+from pumice.model.queue import Queue
+from pumice.model.resources import Dimensions, Vector
+from pumice.model.task import Pairs, Task
+from pumice.model.template import GROUP_ANNOTATION, Template
+
+DEFAULT_QUEUE = "default"
+
+
+class Change(NamedTuple):
+    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
+
+    row: int
+    task: Task
+    sign: int
+
+
+class Cluster:
+    """See the module. `schedulers` are the schedulerNames whose pods we place."""
+
+    def __init__(
+        self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = frozenset()
+    ) -> None:
+        self.schedulers = frozenset(schedulers)
+        self.default_queue = default_queue
+        self.dimensions = Dimensions(ignored)
+        self.nodes = Nodes(self.dimensions)
+        self.tasks: dict[str, Task] = {}  #: by "namespace/name"
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.objects: dict[str, dict[str, Any]] = {}  #: other kinds as they are: kind to "namespace/name" or name to object
+        self.versions: dict[str, int] = {}  #: kind to a number that changes with its objects
+        self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
+        self.unadmitted: dict[str, Job] = {}  #: jobs whose phase is Pending
+        self.loose: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
+        self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
+        self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Job.admitted
+        self.log: list[Change] = []
+        self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
+        self.sequence = 0
+        self._templates: dict[bytes, Template] = {}
+        self._pairs: dict[tuple[tuple[str, str], ...], Pairs] = {}
+        self._astray: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
+        self._width = self.dimensions.width
+
+    # -- events
+
+    def put(self, kind: str, item: Wire) -> None:
+        """Add an object or take over its new form."""
+        match item:
+            case Pod():
+                self._put_pod(item)
+            case PodGroup():
+                self._put_group(item)
+            case QueueObject():
+                self._put_queue(item)
+            case _ if kind == "Node":
+                self._put_node(item)
+            case _:
+                meta = item.metadata  # type: ignore[attr-defined]
+                key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+                self.objects.setdefault(kind, {})[key] = item
+                self.versions[kind] = self.versions.get(kind, 0) + 1
+                if kind == "PriorityClass":
+                    self._rank_all()
+        if self.dimensions.width != self._width:
+            self._widen()
+
+    def remove(self, kind: str, key: str) -> None:
+        """Forget an object by its name, or "namespace/name"."""
+        match kind:
+            case "Pod":
+                task = self.tasks.pop(key, None)
+                if task is not None:
+                    self._detach(task)
+            case "PodGroup":
+                job = self.jobs.get(key)
+                if job is not None:
+                    self._unlink(job)
+                    job.group = None
+                    self._drop_if_empty(job)
+            case "Queue":
+                queue = self.queues.get(key)
+                if queue is not None:
+                    queue.wire = None
+                    queue.read()
+            case "Node":
+                row = self.nodes.remove(key)
+                if row is not None:
+                    for task in list(self.nodes.tasks[row].values()):
+                        self._leave_node(task)
+                        self._astray.setdefault(key, {})[task.uid] = task
+            case _:
+                self.objects.get(kind, {}).pop(key, None)
+                self.versions[kind] = self.versions.get(kind, 0) + 1
+                if kind == "PriorityClass":
+                    self._rank_all()
+
+    def of(self, kind: str) -> dict[str, Any]:
+        return self.objects.get(kind, {})
+
+    def _put_node(self, node: Any) -> None:
+        row = self.nodes.put(node)
+        for task in self._astray.pop(node.metadata.name, {}).values():
+            self._enter_node(task, row)
+
+    # -- pods
+
+    def _put_pod(self, pod: Pod) -> None:
+        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+        task = self.tasks.get(key)
+        fresh = status.of_pod(pod)
+        if task is not None:
+            if pod.metadata.uid not in (None, task.uid):
+                self._detach(task)
+                task = None
+            elif fresh == status.PENDING and task.status & status.ALLOCATED_ALL:
+                return  # an echo from before our bind
+        template, labels, annotations = self._template(pod), self._shared(pod.metadata.labels), self._shared(pod.metadata.annotations)
+        if task is None:
+            self.sequence += 1
+            task = Task(pod, template, labels, annotations, self.sequence)
+            self.tasks[key] = task
+        else:
+            self._detach(task)
+            self.tasks[key] = task
+            Task.__init__(task, pod, template, labels, annotations, task.number)
+        self._attach(task, fresh, pod.spec.node_name or "")
+
+    def _template(self, pod: Pod) -> Template:
+        spec = msgspec.structs.replace(pod.spec, node_name=None)
+        statuses = pod.status.container_statuses
+        resized = any(s.allocated_resources or s.resources for s in statuses or ())
+        key = encode((pod.metadata.namespace, spec, (statuses, pod.status.resize) if resized else None))
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = Template(msgspec.structs.replace(pod, spec=spec), self.dimensions)
+        return template
+
+    def _shared(self, pairs: dict[str, str] | None) -> Pairs:
+        """One mapping for all equal ones."""
+        key = tuple(sorted(pairs.items())) if pairs else ()
+        return self._pairs.setdefault(key, pairs or {})
+
+    def _attach(self, task: Task, fresh: int, node_name: str) -> None:
+        group = task.annotations.get(GROUP_ANNOTATION)
+        if group and (task.template.scheduler_name in self.schedulers or node_name):
+            job = self.job(f"{task.namespace}/{group}")
+            task.job = job
+            job.add(task)
+        task.status = fresh
+        task.node_name = node_name
+        self._enter_job(task)
+        if node_name and not fresh & status.FINISHED:
+            row = self.nodes.rows.get(node_name)
+            if row is None:
+                self._astray.setdefault(node_name, {})[task.uid] = task
+            else:
+                self._enter_node(task, row)
+
+    def _detach(self, task: Task) -> None:
+        if task.node >= 0:
+            self._leave_node(task)
+        elif task.node_name:
+            self._astray.get(task.node_name, {}).pop(task.uid, None)
+        self._leave_job(task)
+        if task.job is not None:
+            task.job.remove(task)
+            self._drop_if_empty(task.job)
+            task.job = None
+
+    # -- jobs and queues
+
+    def job(self, uid: str) -> Job:
+        job = self.jobs.get(uid)
+        if job is None:
+            job = self.jobs[uid] = Job(uid, self.dimensions)
+        return job
+
+    def queue(self, name: str) -> Queue:
+        queue = self.queues.get(name)
+        if queue is None:
+            queue = self.queues[name] = Queue(name, self.dimensions)
+        return queue
+
+    def _put_group(self, group: PodGroup) -> None:
+        job = self.job(f"{group.metadata.namespace or 'default'}/{group.metadata.name}")
+        if job.group is not None:
+            self._unlink(job)
+        job.group = group
+        job.read(self.dimensions)
+        self._rank(job)
+        queue = self.queue(group.spec.queue or self.default_queue)
+        job.queue = queue
+        queue.jobs[job.uid] = job
+        queue.held += job.held
+        queue.pending += job.asked
+        self.changed[job.uid] = job
+        if job.phase == PENDING:
+            self.unadmitted[job.uid] = job
+
+    def _unlink(self, job: Job) -> None:
+        queue = job.queue
+        self.unadmitted.pop(job.uid, None)
+        self.changed.pop(job.uid, None)
+        if queue is not None:
+            self._recount(job, None, None, None)
+            queue.held -= job.held
+            queue.pending -= job.asked
+            del queue.jobs[job.uid]
+            job.queue = None
+
+    def _drop_if_empty(self, job: Job) -> None:
+        if job.group is None and not job.tasks:
+            self.jobs.pop(job.uid, None)
+
+    def _put_queue(self, wire: QueueObject) -> None:
+        queue = self.queue(wire.metadata.name)
+        queue.wire = wire
+        queue.read()
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        job.phase = phase
+        self.changed[job.uid] = job
+        if phase == PENDING:
+            self.unadmitted[job.uid] = job
+        else:
+            self.unadmitted.pop(job.uid, None)
+
+    def _rank(self, job: Job) -> None:
+        name = job.group.spec.priority_class_name if job.group else None
+        named = self.of("PriorityClass").get(name or "")
+        job.priority = named.value if named else self.default_priority
+
+    @property
+    def default_priority(self) -> int:
+        return next((c.value for c in self.of("PriorityClass").values() if c.global_default), 0)
+
+    def _rank_all(self) -> None:
+        for job in self.jobs.values():
+            self._rank(job)
+
+    # -- moves
+
+    def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
+        """Give a task another status and place (-1: none), and every sum its due. `evicted`: filters no longer see it there."""
+        if task.node >= 0:
+            self._leave_node(task)
+        self._leave_job(task)
+        task.status = to
+        task.evicted = evicted
+        self._enter_job(task)
+        if row >= 0:
+            self._enter_node(task, row)
+        else:
+            task.node_name = ""
+
+    def decide(self, task: Task) -> None:
+        """Allocated to Binding: nothing moves."""
+        if task.job is not None:
+            task.job.counts[task.status] -= 1
+            task.job.counts[status.BINDING] += 1
+        task.status = status.BINDING
+
+    def _enter_node(self, task: Task, row: int) -> None:
+        task.node = row
+        task.node_name = self.nodes.names[row]
+        self.nodes.add(task, row)
+        self.log.append(Change(row, task, 0 if task.evicted else 1))
+
+    def _leave_node(self, task: Task) -> None:
+        row = task.node
+        self.nodes.take(task, row)
+        self.log.append(Change(row, task, 0 if task.evicted else -1))
+        task.node = -1
+
+    def _enter_job(self, task: Task) -> None:
+        job = task.job
+        if job is None:
+            if task.status == status.PENDING and task.template.scheduler_name in self.schedulers:
+                self.loose[task.uid] = task
+            return
+        job.enter(task)
+        self.changed[job.uid] = job
+        if task.status & status.HELD:
+            if job.queue is not None:
+                job.queue.held += task.template.request
+        elif task.status == status.PENDING:
+            self.waiting[job.uid] = job
+            if job.queue is not None:
+                job.queue.pending += task.template.request
+
+    def _leave_job(self, task: Task) -> None:
+        job = task.job
+        if job is None:
+            self.loose.pop(task.uid, None)
+            return
+        job.leave(task)
+        self.changed[job.uid] = job
+        if task.status & status.HELD:
+            if job.queue is not None:
+                job.queue.held -= task.template.request
+        elif task.status == status.PENDING:
+            if not job.pending:
+                del self.waiting[job.uid]
+            if job.queue is not None:
+                job.queue.pending -= task.template.request
+
+    # -- between cycles
+
+    def settle(self) -> None:
+        """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
+        for job in self.changed.values():
+            if job.queue is None:
+                continue
+            rest = job.without_gated(job.outstanding()) if job.reserves else None
+            surplus = np.maximum(job.held - job.min_resources, 0.0)
+            admitted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
+            self._recount(job, rest, surplus, admitted)
+
+    def forget_changes(self) -> None:
+        """Settle, and begin a new log. Called when a session has closed."""
+        self.settle()
+        self.changed.clear()
+        self.log.clear()
+
+    def _recount(self, job: Job, reserve: Vector | None, surplus: Vector | None, admitted: Vector | None) -> None:
+        queue = job.queue
+        assert queue is not None
+        if job.reserve is not None:
+            queue.inqueue -= job.reserve
+        if job.surplus is not None:
+            queue.elastic -= job.surplus
+        if job.admitted is not None:
+            self.admitted -= job.admitted
+        job.reserve, job.surplus, job.admitted = reserve, surplus, admitted
+        if reserve is not None:
+            queue.inqueue += reserve
+        if surplus is not None:
+            queue.elastic += surplus
+        if admitted is not None:
+            self.admitted += admitted
+
+    def _widen(self) -> None:
+        """A new resource name made all vectors longer."""
+        self._width = self.dimensions.width
+        self.nodes.widen()
+        self.admitted = self.dimensions.fitted(self.admitted)
+        for part in (self._templates.values(), self.jobs.values(), self.queues.values()):
+            for item in part:
+                item.widen(self.dimensions)
+
+    def check(self) -> None:
+        """Assert the invariants. For tests."""
+        self.nodes.check()
+        zeros = self.dimensions.zeros()
+        for queue in self.queues.values():
+            assert (queue.held == sum((j.held for j in queue.jobs.values()), zeros)).all(), f"held of {queue}"
+            assert (queue.pending == sum((j.asked for j in queue.jobs.values()), zeros)).all(), f"pending of {queue}"
+        for job in self.jobs.values():
+            tasks = job.tasks.values()
+            for bit in status.NAMES:
+                assert job.counts[bit] == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
+            assert (job.held == sum((t.template.request for t in tasks if t.status & status.HELD), zeros)).all(), f"held of {job}"
+            assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
+            assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+        for task in self.tasks.values():
+            assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"

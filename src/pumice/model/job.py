@@ -1,0 +1,216 @@
+"""A PodGroup and its tasks: the unit that is queued, admitted, and started together or not at all.
+
+Counts and sums follow every move of a task; `Cluster` calls `enter` and `leave`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.api.times import duration
+from pumice.api.volcano import PodGroup
+from pumice.model import status
+from pumice.model.resources import Dimensions, Vector
+from pumice.model.subjob import SubJobs
+from pumice.model.task import PREEMPTABLE_KEY, Task, flag, revocable_zone
+
+if TYPE_CHECKING:
+    from pumice.model.queue import Queue
+
+GATE = "scheduling.volcano.sh/queue-allocation-gate"
+PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+
+
+class Job:
+    """See the module. Without a PodGroup (`group` None) its tasks are nobody's."""
+
+    def __init__(self, uid: str, dimensions: Dimensions) -> None:
+        self.uid = uid
+        self.namespace, _, self.name = uid.partition("/")
+        self.group: PodGroup | None = None
+        self.queue: Queue | None = None
+        self.tasks: dict[str, Task] = {}
+        self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
+        self.pending_best_effort = 0  #: of `pending`
+        self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
+        self.held: Vector = dimensions.zeros()  #: requests of tasks in status.HELD
+        self.asked: Vector = dimensions.zeros()  #: requests of Pending tasks
+        self.reserve: Vector | None = None  #: its part of Queue.inqueue; None is nothing
+        self.surplus: Vector | None = None  #: its part of Queue.elastic
+        self.admitted: Vector | None = None  #: its part of Cluster.admitted
+        self.priority = 0
+        self.phase = PENDING
+        self.waiting_since: float | None = None  #: first cycle that saw it
+        self.allocated_hypernode = ""
+        self.nominated_hypernodes: dict[str, str] = {}  #: sub-job to HyperNode, by gang preemption
+        self._subjobs: SubJobs | None = None
+        self.read(dimensions)
+
+    def read(self, dimensions: Dimensions) -> None:
+        """Take over the PodGroup's fields."""
+        group = self.group
+        spec = group.spec if group else None
+        meta = group.metadata if group else None
+        annotations, labels = (meta.annotations if meta else None) or {}, (meta.labels if meta else None) or {}
+        self.min_member = (spec.min_member if spec else None) or 0
+        self.role_minimum = dict((spec.min_task_member if spec else None) or {})
+        self.role_minimum_total = sum(self.role_minimum.values())
+        self.created = meta.created if meta else 0.0
+        self.has_min_resources = spec is not None and spec.min_resources is not None
+        self.min_amounts = dimensions.amounts(spec.min_resources) if spec else {}
+        self.min_resources: Vector = dimensions.zeros()
+        for column, amount in self.min_amounts.items():
+            self.min_resources[column] = amount
+        self.waiting_time = _waiting_time(annotations)
+        self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=False)
+        self.never_preempted = annotations.get(PREEMPTABLE_KEY, labels.get(PREEMPTABLE_KEY)) is not None and not self.preemptable
+        self.zone = revocable_zone(annotations)
+        self.annotations, self.labels = annotations, labels
+        self.phase = (group.status.phase if group else None) or PENDING
+        self.allocated_hypernode = annotations.get("volcano.sh/job-allocated-hypernode", "")
+        self._subjobs = None
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.held, self.asked = dimensions.fitted(self.held), dimensions.fitted(self.asked)
+        self.min_resources = dimensions.fitted(self.min_resources)
+        self.reserve, self.surplus, self.admitted = (
+            None if part is None else dimensions.fitted(part) for part in (self.reserve, self.surplus, self.admitted)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Job {self.uid} {self.phase}>"
+
+    @property
+    def subjobs(self) -> SubJobs:
+        """Its parts, built when first asked for."""
+        if self._subjobs is None:
+            spec = self.group.spec if self.group else None
+            self._subjobs = SubJobs(self, (spec.sub_group_policy if spec else None) or [], spec.network_topology if spec else None)
+        return self._subjobs
+
+    # -- tasks and their moves
+
+    def add(self, task: Task) -> None:
+        self.tasks[task.uid] = task
+        if self._subjobs is not None:
+            self._subjobs.add(task)
+
+    def remove(self, task: Task) -> None:
+        del self.tasks[task.uid]
+        if self._subjobs is not None:
+            self._subjobs.remove(task)
+
+    def enter(self, task: Task) -> None:
+        """Count a task in its present status."""
+        self.counts[task.status] += 1
+        if task.status & status.HELD:
+            self.held += task.template.request
+        elif task.status == status.PENDING:
+            self.pending[task.uid] = task
+            self.pending_best_effort += task.template.best_effort
+            self.asked += task.template.request
+
+    def leave(self, task: Task) -> None:
+        """Undo enter()."""
+        self.counts[task.status] -= 1
+        if task.status & status.HELD:
+            self.held -= task.template.request
+        elif task.status == status.PENDING:
+            del self.pending[task.uid]
+            self.pending_best_effort -= task.template.best_effort
+            self.asked -= task.template.request
+
+    # -- counts
+
+    def count(self, mask: int) -> int:
+        """Tasks in any of the statuses."""
+        return sum(number for bit, number in self.counts.items() if bit & mask)
+
+    @property
+    def ready_count(self) -> int:
+        """Tasks that hold a node or have succeeded."""
+        c = self.counts
+        return c[status.BOUND] + c[status.BINDING] + c[status.RUNNING] + c[status.ALLOCATED] + c[status.SUCCEEDED]
+
+    @property
+    def waiting_count(self) -> int:
+        return self.counts[status.PIPELINED]
+
+    @property
+    def valid_count(self) -> int:
+        return self.count(status.VALID)
+
+    @property
+    def allocated_count(self) -> int:
+        return self.count(status.ALLOCATED_ALL)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready_count + self.pending_best_effort >= self.min_member
+
+    @property
+    def is_pipelined(self) -> bool:
+        return self.waiting_count + self.ready_count + self.pending_best_effort >= self.min_member
+
+    @property
+    def is_starving(self) -> bool:
+        return self.waiting_count + self.ready_count < self.min_member
+
+    @property
+    def is_pending(self) -> bool:
+        return self.phase == PENDING
+
+    def roles_reach(self, mask: int, *, pending_best_effort: bool) -> bool:
+        """Whether each role has its minimum in the statuses. A job minimum below the sum of the roles' makes them meaningless."""
+        if not self.role_minimum or self.min_member < self.role_minimum_total:
+            return True
+        counts = dict.fromkeys(self.role_minimum, 0)
+        for task in self.tasks.values():
+            if task.role in counts and (task.status & mask or (pending_best_effort and task.status == status.PENDING and task.best_effort)):
+                counts[task.role] += 1
+        return all(counts[role] >= minimum for role, minimum in self.role_minimum.items())
+
+    @property
+    def allocated_by_role(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for task in self.tasks.values():
+            if task.status & status.ALLOCATED_ALL:
+                counts[task.role] = counts.get(task.role, 0) + 1
+        return counts
+
+    # -- what the gate of a queue counts
+
+    def gated_request(self) -> Vector | None:
+        """Requests of tasks that somebody else's scheduling gate holds back."""
+        gated = [t.template.request for t in self.pending.values() if t.gated and t.template.gates != (GATE,)]
+        return np.sum(gated, axis=0) if gated else None
+
+    def without_gated(self, amounts: Vector) -> Vector:
+        gated = self.gated_request()
+        return amounts if gated is None else np.where(amounts > 0, np.maximum(amounts - gated, 0.0), amounts)
+
+    def outstanding(self) -> Vector:
+        """Per dimension of its minimum resources, what it does not hold yet."""
+        rest = np.zeros_like(self.min_resources)
+        for column, amount in self.min_amounts.items():
+            rest[column] = max(0.0, amount - self.held[column])
+        return rest
+
+    @property
+    def reserves(self) -> bool:
+        """Whether it is admitted and may still create pods that its minimum resources promise room to."""
+        if not self.has_min_resources:
+            return False
+        return self.phase == INQUEUE or (self.phase == RUNNING and self.allocated_count >= self.min_member)
+
+
+def _waiting_time(annotations: dict[str, str]) -> float | None:
+    """Seconds a job may wait before sla lets it in."""
+    text = annotations.get("volcano.sh/sla-waiting-time", annotations.get("sla-waiting-time"))
+    try:
+        seconds = duration(text) if text else 0.0
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None

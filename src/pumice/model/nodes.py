@@ -1,0 +1,256 @@
+"""All nodes as columns; row n is one node, resources are rows of [resource, node] arrays.
+
+A removed node leaves a dead row (nothing allocatable, `alive` False) until the table is packed between two cycles, so that rows
+stay what they are while a session runs. Labels are interned to integer codes per key: a selector becomes a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.core import Node, Taint
+from pumice.api.selectors import Requirement, Selector, holds_for
+from pumice.model import status
+from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Vector
+from pumice.model.task import TRUE_WORDS, Task
+
+Codes = NDArray[np.int32]
+Table = NDArray[np.float64]
+
+ABSENT = -1  #: label code of a node without the key
+
+
+class Nodes:
+    """See the module."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self.dimensions = dimensions
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.wire: list[Node] = []
+        self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
+        self._capacity = 0
+        self._alive: Mask = np.zeros(0, bool)
+        self._cordoned: Mask = np.zeros(0, bool)
+        self._reserve(64)
+        self.static_version = 0  #: changes when any node's labels, taints or set changes
+        self._labels: dict[str, tuple[Codes, list[str]]] = {}
+        self._masks: dict[Requirement, Mask] = {}
+
+    # -- columns
+
+    def _reserve(self, rows: int) -> None:
+        """Room for so many rows, all dimensions."""
+        width, old = self.dimensions.width, self._capacity
+
+        def grown(name: str, depth: int) -> Table:
+            table = np.zeros((depth, rows))
+            if old:
+                before: Table = getattr(self, name)
+                table[: before.shape[0], :old] = before[:, :old]
+            return table
+
+        self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
+        self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
+        self._scoring = grown("_scoring", 2)
+        alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
+        if old:
+            alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
+        self._alive, self._cordoned = alive, cordoned
+        self._capacity = rows
+        self._view()
+
+    def _view(self) -> None:
+        n = len(self.names)
+        self.allocatable: Table = self._allocatable[:, :n]  #: [r, n]
+        self.used: Table = self._used[:, :n]  #: [r, n] requests of the tasks that hold a place, those on their way out included
+        self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
+        self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
+        self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `used` with a floor per container, as kube's scores count
+        self.alive: Mask = self._alive[:n]
+        self.cordoned: Mask = self._cordoned[:n]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[int]:
+        """Rows of living nodes, in order of arrival."""
+        return iter(np.flatnonzero(self.alive).tolist())
+
+    @property
+    def count(self) -> int:
+        return int(self.alive.sum())
+
+    @property
+    def idle(self) -> Table:
+        return self.allocatable - self.used
+
+    @property
+    def future_idle(self) -> Table:
+        """Idle once everything that leaves has left and everything promised has come."""
+        return self.allocatable - self.used + self.releasing - self.pipelined
+
+    def row_idle(self, row: int) -> Vector:
+        vector: Vector = self.allocatable[:, row] - self.used[:, row]
+        return vector
+
+    def row_future_idle(self, row: int) -> Vector:
+        vector: Vector = self.allocatable[:, row] - self.used[:, row] + self.releasing[:, row] - self.pipelined[:, row]
+        return vector
+
+    def total(self) -> Vector:
+        """Sum of what living nodes can give."""
+        total: Vector = self.allocatable.sum(axis=1)
+        return total
+
+    def widen(self) -> None:
+        self._reserve(self._capacity)
+
+    # -- nodes
+
+    def put(self, node: Node) -> int:
+        """Add or update a node; its row."""
+        name = node.metadata.name
+        row = self.rows.get(name)
+        if row is None:
+            row = len(self.names)
+            if row >= self._capacity:
+                self._reserve(2 * self._capacity)
+            self.rows[name] = row
+            self.names.append(name)
+            self.wire.append(node)
+            self.tasks.append({})
+            self._view()
+        if not self.alive[row] or _static(self.wire[row]) != _static(node):
+            self._forget_static()
+        self.wire[row] = node
+        self.alive[row] = True
+        self.cordoned[row] = bool(node.spec.unschedulable)
+        allocatable = self.dimensions.vector(node.status.allocatable) + oversubscription(node, self.dimensions)
+        if len(allocatable) > self.allocatable.shape[0]:
+            self.widen()
+        self.allocatable[:, row] = allocatable
+        return row
+
+    def remove(self, name: str) -> int | None:
+        """Leave a dead row; the tasks on it stay until they go."""
+        row = self.rows.pop(name, None)
+        if row is not None:
+            self.alive[row] = False
+            self.allocatable[:, row] = 0
+            self.names[row] = ""
+            self._forget_static()
+        return row
+
+    def _forget_static(self) -> None:
+        self.static_version += 1
+        self._labels.clear()
+        self._masks.clear()
+
+    # -- tasks: what a status takes from a node
+
+    def add(self, task: Task, row: int) -> None:
+        self.tasks[row][task.uid] = task
+        self._count(task, row, 1.0)
+
+    def take(self, task: Task, row: int) -> None:
+        """Undo add(); the task must have the status it was added with."""
+        del self.tasks[row][task.uid]
+        self._count(task, row, -1.0)
+
+    def _count(self, task: Task, row: int, sign: float) -> None:
+        template = task.template
+        columns = template.columns
+        amounts = template.amounts * sign
+        if task.status == status.PIPELINED:
+            self.pipelined[columns, row] += amounts
+            return
+        self.used[columns, row] += amounts
+        self.scoring[0, row] += template.scoring_cpu * sign
+        self.scoring[1, row] += template.scoring_memory * sign
+        if task.status == status.RELEASING:
+            self.releasing[columns, row] += amounts
+
+    # -- labels and taints
+
+    def labels(self, row: int) -> dict[str, str]:
+        return self.wire[row].metadata.labels or {}
+
+    def taints(self, row: int) -> list[Taint]:
+        return self.wire[row].spec.taints or []
+
+    def codes(self, key: str) -> tuple[Codes, list[str]]:
+        """Per row a code for its value of the label, ABSENT without it; and the values by code. `metadata.name` is a key too."""
+        known = self._labels.get(key)
+        if known is None:
+            values: dict[str, int] = {}
+            codes = np.full(len(self.names), ABSENT, np.int32)
+            for row in self:
+                value = self.names[row] if key == "metadata.name" else self.labels(row).get(key)
+                if value is not None:
+                    codes[row] = values.setdefault(value, len(values))
+            known = self._labels[key] = codes, list(values)
+        return known
+
+    def satisfying(self, requirement: Requirement) -> Mask:
+        """Rows whose label satisfies one requirement."""
+        mask = self._masks.get(requirement)
+        if mask is None:
+            codes, values = self.codes(requirement.key)
+            verdicts = np.array([holds_for(requirement, value) for value in (*values, None)], bool)
+            mask = self._masks[requirement] = verdicts[codes]
+        return mask
+
+    def matching(self, selector: Selector) -> Mask:
+        """Rows whose labels satisfy all requirements."""
+        mask = np.ones(len(self.names), bool)
+        for requirement in selector:
+            mask &= self.satisfying(requirement)
+        return mask
+
+    # -- invariants
+
+    def check(self) -> None:
+        """Assert that every sum is what its tasks say."""
+        for row in range(len(self.names)):
+            used, releasing, pipelined = (self.dimensions.zeros() for _ in range(3))
+            cpu = memory = 0.0
+            for task in self.tasks[row].values():
+                assert task.node == row, f"{task} does not know that it is on row {row}"
+                request = task.template.request
+                if task.status == status.PIPELINED:
+                    pipelined += request
+                    continue
+                assert task.status & status.ON_NODE, f"{task} cannot stand on a node"
+                used += request
+                cpu, memory = cpu + task.template.scoring_cpu, memory + task.template.scoring_memory
+                if task.status == status.RELEASING:
+                    releasing += request
+            assert (self.used[:, row] == used).all(), f"used of {self.names[row]}"
+            assert (self.releasing[:, row] == releasing).all(), f"releasing of {self.names[row]}"
+            assert (self.pipelined[:, row] == pipelined).all(), f"pipelined of {self.names[row]}"
+            assert (self.scoring[CPU, row], self.scoring[MEMORY, row]) == (cpu, memory), f"scoring of {self.names[row]}"
+
+
+def _static(node: Node) -> tuple[object, ...]:
+    return node.metadata.labels, node.metadata.annotations, node.spec.taints, node.spec.unschedulable, node.status.images
+
+
+def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
+    """What Volcano's agent lends out beyond the allocatable."""
+    annotations = node.metadata.annotations or {}
+    extra = dimensions.zeros()
+    for column, name in ((CPU, "cpu"), (MEMORY, "memory")):
+        try:
+            extra[column] = max(0.0, float(annotations.get(f"volcano.sh/oversubscription-{name}", 0)))
+        except ValueError:
+            continue
+    return extra
+
+
+def evicts_offline(node: Node) -> bool:
+    """Whether the agent is evicting offline pods from the node."""
+    return (node.metadata.annotations or {}).get("volcano.sh/offline-job-evicting") in TRUE_WORDS

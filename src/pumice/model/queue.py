@@ -1,0 +1,56 @@
+"""A queue and the sums of its jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pumice.api.volcano import Queue as QueueObject
+from pumice.model.resources import Dimensions, Vector
+
+if TYPE_CHECKING:
+    from pumice.model.job import Job
+
+ROOT = "root"
+
+
+class Queue:
+    """A name that PodGroups refer to. Without an object (`wire` None) its jobs wait for it."""
+
+    def __init__(self, name: str, dimensions: Dimensions) -> None:
+        self.name = name
+        self.wire: QueueObject | None = None
+        self.jobs: dict[str, Job] = {}
+        self.held: Vector = dimensions.zeros()  #: requests of all tasks of its jobs that hold or await a place
+        self.pending: Vector = dimensions.zeros()  #: requests of all Pending tasks of its jobs
+        self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Job.reserve)
+        self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Job.elastic)
+        self.read()
+
+    def read(self) -> None:
+        """Take over the object's fields."""
+        spec = self.wire.spec if self.wire else None
+        self.weight = spec.weight if spec and spec.weight is not None else 1
+        self.priority = (spec.priority if spec else None) or 0
+        self.parent = (spec.parent if spec else None) or ("" if self.name == ROOT else ROOT)
+        self.reclaimable = self.wire is not None and (spec is None or spec.reclaimable is not False)
+        self.state = (self.wire.status.state if self.wire else None) or ""
+        self.created = self.wire.metadata.created if self.wire else 0.0
+        self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
+
+    @property
+    def exists(self) -> bool:
+        return self.wire is not None
+
+    @property
+    def open(self) -> bool:
+        return self.state == "Open"
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.held, self.pending = dimensions.fitted(self.held), dimensions.fitted(self.pending)
+        self.inqueue, self.elastic = dimensions.fitted(self.inqueue), dimensions.fitted(self.elastic)
+
+    def __lt__(self, other: Queue) -> bool:
+        return self.name < other.name
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"

@@ -1,0 +1,134 @@
+"""One pod, as the scheduler thinks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pumice.api.pod import Pod
+from pumice.api.times import instant
+from pumice.model import status
+from pumice.model.template import Template
+
+if TYPE_CHECKING:
+    from pumice.model.job import Job
+
+Pairs = Mapping[str, str]
+
+PREEMPTABLE_KEY = "volcano.sh/preemptable"
+REVOCABLE_ZONE_KEY = "volcano.sh/revocable-zone"
+ROLE_KEY = "volcano.sh/task-spec"
+PRIORITY_KEY = "volcano.sh/task-priority"
+TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
+
+
+class Task:
+    """Identity, state and place of a pod. What it shares with equal pods is in `template`."""
+
+    __slots__ = (
+        "annotations",
+        "created",
+        "deleting",
+        "disrupted",
+        "evicted",
+        "index",
+        "job",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "node_name",
+        "nominated",
+        "number",
+        "placed_at",
+        "preemptable",
+        "priority",
+        "role",
+        "started",
+        "status",
+        "template",
+        "uid",
+        "zone",
+    )
+
+    def __init__(self, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
+        meta = pod.metadata
+        self.namespace = template.namespace
+        self.name = meta.name
+        self.key = f"{self.namespace}/{meta.name}"
+        self.uid = meta.uid or f"{self.namespace}-{meta.name}"
+        self.template = template
+        self.labels = labels
+        self.annotations = annotations
+        self.number = number  #: order of arrival
+        self.job: Job | None = None
+        self.created = meta.created
+        self.index = pod_index(meta.name)
+        self.role = annotations.get(ROLE_KEY) or labels.get(ROLE_KEY) or ""
+        self.priority = _priority(pod, annotations)
+        self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=True)
+        self.zone = revocable_zone(annotations)
+        self.status = status.PENDING
+        self.evicted = False  #: evicted by the present session: still there, but about to go
+        self.node = -1  #: row in the node table, -1 while it has no place or its node is unknown
+        self.node_name = pod.spec.node_name or ""
+        self.read_state(pod)
+
+    def read_state(self, pod: Pod) -> None:
+        """What may change in a pod without changing its template. The status is set by the cluster."""
+        self.deleting = bool(pod.metadata.deletion_timestamp)
+        self.nominated = pod.status.nominated_node_name or ""
+        self.started = instant(pod.status.start_time) if pod.status.start_time else None
+        self.disrupted = False  #: leaving because of a preemption
+        self.placed_at: float | None = None  #: when PodScheduled became true
+        for condition in pod.status.conditions or ():
+            if condition.type == "DisruptionTarget":
+                self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
+            elif condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
+                self.placed_at = instant(condition.last_transition_time)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.key} {status.NAMES[self.status]}>"
+
+    @property
+    def pod_priority(self) -> int:
+        """As kube-scheduler counts it: 0 if there is none."""
+        return self.template.priority_value or 0
+
+    @property
+    def best_effort(self) -> bool:
+        return self.template.best_effort
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.template.gates)
+
+
+def pod_index(name: str) -> int | None:
+    """The last part of a name of three or more parts, if it is a number: `job-role-7` is 7."""
+    parts = name.split("-")
+    return int(parts[-1]) if len(parts) >= 3 and parts[-1].isascii() and parts[-1].isdigit() else None
+
+
+def flag(annotations: Pairs, labels: Pairs, key: str, *, default: bool) -> bool:
+    """A boolean in an annotation, else in a label; what cannot be read is false."""
+    text = annotations.get(key, labels.get(key))
+    return default if text is None else text in TRUE_WORDS
+
+
+def revocable_zone(annotations: Pairs) -> str:
+    """`*` or nothing: whether a pod or job may use nodes of any revocable zone."""
+    if REVOCABLE_ZONE_KEY in annotations:
+        return "*" if annotations[REVOCABLE_ZONE_KEY] == "*" else ""
+    return "*" if annotations.get(PREEMPTABLE_KEY) in TRUE_WORDS else ""
+
+
+def _priority(pod: Pod, annotations: Pairs) -> int:
+    try:
+        override = int(annotations[PRIORITY_KEY], 10)
+        if -(2**31) <= override < 2**31:
+            return override
+    except (KeyError, ValueError):
+        pass
+    return 1 if pod.spec.priority is None else pod.spec.priority

@@ -1,0 +1,190 @@
+"""What equal pods share: everything that scheduling reads except identity, state and labels.
+
+A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from pumice.api.pod import Container, Pod, PodSpec, ResourceList
+from pumice.api.quantity import Quantity
+from pumice.model.resources import EPSILON, PODS, Dimensions, Vector
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
+POD_LEVEL = ("cpu", "memory")
+
+
+class Template:
+    """See the module. `spec` is that of the first pod met, without its node."""
+
+    def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
+        self.spec: PodSpec = pod.spec
+        self.namespace = pod.metadata.namespace or "default"
+        self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
+        self.request: Vector = pod_request(pod, dimensions)
+        needed = np.flatnonzero(self.request)
+        self.columns = needed  #: dimensions with a request
+        self.amounts: Vector = self.request[needed]
+        real = self.request.copy()
+        real[PODS] = 0
+        self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
+        self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
+        self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
+        self.priority_value = pod.spec.priority
+        self.never_preempts = pod.spec.preemption_policy == "Never"
+        self.gates = tuple(gate.name for gate in pod.spec.scheduling_gates or ())
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.request = dimensions.fitted(self.request)
+
+    @cached_property
+    def containers(self) -> tuple[Container, ...]:
+        return tuple(self.spec.containers or ())
+
+    @cached_property
+    def sidecars(self) -> tuple[Container, ...]:
+        return tuple(c for c in self.spec.init_containers or () if c.restart_policy == "Always")
+
+    @cached_property
+    def host_ports(self) -> frozenset[tuple[str, str, int]]:
+        """(protocol, address, port) of every host port asked for."""
+        ports = (port for container in (*self.containers, *self.sidecars) for port in container.ports or ())
+        return frozenset((p.protocol or "TCP", p.host_ip or "0.0.0.0", p.host_port) for p in ports if p.host_port and p.host_port > 0)
+
+    @cached_property
+    def has_pod_terms(self) -> bool:
+        """Whether it has inter-pod affinity or anti-affinity of its own."""
+        affinity = self.spec.affinity
+        return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
+
+    @cached_property
+    def guaranteed(self) -> bool:
+        """Quality of service class Guaranteed: every container has equal cpu and memory requests and limits."""
+        for container in (*self.containers, *(self.spec.init_containers or ())):
+            limits = (container.resources.limits if container.resources else None) or {}
+            requests = (container.resources.requests if container.resources else None) or {}
+            for name in POD_LEVEL:
+                if name not in limits or limits[name].milli == 0 or (name in requests and requests[name].milli != limits[name].milli):
+                    return False
+        return bool(self.containers)
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """Container limits by name, in whole units: the greater of the sum of containers and the largest init container."""
+        totals: dict[str, float] = {}
+        for container in self.containers:
+            for name, amount in _limits(container):
+                totals[name] = totals.get(name, 0.0) + amount.milli / 1000
+        for container in self.spec.init_containers or ():
+            for name, amount in _limits(container):
+                totals[name] = max(totals.get(name, 0.0), amount.milli / 1000)
+        return totals
+
+
+def _limits(container: Container) -> list[tuple[str, Quantity]]:
+    limits = container.resources.limits if container.resources else None
+    return list((limits or {}).items())
+
+
+def _requests(container: Container) -> ResourceList:
+    return (container.resources.requests if container.resources else None) or {}
+
+
+def pod_request(pod: Pod, dimensions: Dimensions) -> Vector:
+    """What the pod takes from a node, as kube-scheduler counts it, and one of `pods`."""
+    spec = pod.spec
+    resized = _resized(pod)
+    running: dict[str, int] = {}
+    for container in spec.containers or ():
+        _add(running, resized.get(container.name, _requests(container)))
+    before: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers or ():
+        requests = resized.get(container.name, _requests(container))
+        if container.restart_policy == "Always":
+            _add(running, requests)
+            _add(before, requests)
+            _raise(peak, before)
+        else:
+            own = dict(before)
+            _add(own, requests)
+            _raise(peak, own)
+    _raise(running, peak)
+    for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
+        if name in POD_LEVEL or name.startswith("hugepages-"):
+            running[name] = amount.milli
+    _add(running, spec.overhead or {})
+    columns = {name: dimensions.column(name) for name in running}
+    vector = dimensions.zeros()
+    for name, column in columns.items():
+        if column is not None:
+            vector[column] = dimensions.from_milli(name, running[name])
+    vector[PODS] = 1
+    return vector
+
+
+def _add(total: dict[str, int], more: Mapping[str, Quantity | int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + (amount if isinstance(amount, int) else amount.milli)
+
+
+def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, 0), amount)
+
+
+def _resized(pod: Pod) -> dict[str, ResourceList]:
+    """Requests of containers whose in-place resize is under way: the greatest of asked, granted and applied."""
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
+    if not applied:
+        return {}
+    infeasible = pod.status.resize == "Infeasible" or any(
+        c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
+    )
+    resized: dict[str, ResourceList] = {}
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        status = applied.get(container.name)
+        if status is None:
+            continue
+        parts = [status.allocated_resources or {}, (status.resources.requests if status.resources else None) or {}]
+        parts += [] if infeasible else [_requests(container)]
+        names = {name for part in parts for name in part}
+        resized[container.name] = {name: max((p[name] for p in parts if name in p), key=lambda q: q.milli) for name in names}
+    return resized
+
+
+def scoring_request(spec: PodSpec) -> tuple[float, float]:
+    """CPU in milli and memory in bytes for scoring: a container that names none counts DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES."""
+    cpu = memory = before_cpu = before_memory = peak_cpu = peak_memory = 0.0
+    for container in spec.containers or ():
+        c, m = _scored(container)
+        cpu, memory = cpu + c, memory + m
+    for container in spec.init_containers or ():
+        c, m = _scored(container)
+        if container.restart_policy == "Always":
+            cpu, memory = cpu + c, memory + m
+            before_cpu, before_memory = before_cpu + c, before_memory + m
+            c = m = 0.0
+        peak_cpu, peak_memory = max(peak_cpu, before_cpu + c), max(peak_memory, before_memory + m)
+    cpu, memory = max(cpu, peak_cpu), max(memory, peak_memory)
+    level = (spec.resources.requests if spec.resources else None) or {}
+    cpu = float(level["cpu"].milli) if "cpu" in level else cpu
+    memory = float(level["memory"].whole) if "memory" in level else memory
+    overhead = spec.overhead or {}
+    cpu += overhead["cpu"].milli if "cpu" in overhead else 0
+    memory += overhead["memory"].whole if "memory" in overhead else 0
+    return cpu, float(math.ceil(memory))
+
+
+def _scored(container: Container) -> tuple[float, float]:
+    requests = _requests(container)
+    cpu = float(requests["cpu"].milli) if "cpu" in requests else DEFAULT_CPU_MILLI
+    memory = float(requests["memory"].whole) if "memory" in requests else DEFAULT_MEMORY_BYTES
+    return cpu, memory

@@ -1,0 +1,110 @@
+"""gang: a job's pods start together or not at all.
+
+A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node, and may lose a pod only
+while more than the minimum run. Jobs that are not ready are served first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.framework.closing import fit_error
+from pumice.framework.decisions import Condition
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.verdict import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
+from pumice.model import status
+from pumice.model.job import Job
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+
+READY = status.ALLOCATED_ALL | status.SUCCEEDED
+
+
+class Gang(Plugin):
+    name = "gang"
+
+    def job_valid(self, job: Job) -> Refusal | None:
+        if not job.roles_reach(status.VALID, pending_best_effort=True):
+            return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid pods of each task for gang-scheduling")
+        if not self._enough_subgroups(job, lambda subjob: True):
+            return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid subGroups of each task for gang-scheduling")
+        valid = job.valid_count
+        if valid < job.min_member:
+            return Refusal(NOT_ENOUGH_TASKS, f"Not enough valid tasks for gang-scheduling, valid: {valid}, min: {job.min_member}")
+        return None
+
+    def job_order(self, job: Job) -> bool:
+        return job.is_ready
+
+    def sub_job_order(self, subjob: SubJob) -> bool:
+        return subjob.is_ready
+
+    def job_ready(self, job: Job) -> bool:
+        if not job.is_ready or not job.roles_reach(READY, pending_best_effort=True):
+            return False
+        return self._enough_subgroups(job, lambda subjob: subjob.is_ready)
+
+    def job_pipelined(self, job: Job) -> Vote:
+        if not job.is_pipelined or not job.roles_reach(READY | status.PIPELINED, pending_best_effort=True):
+            return Vote.REJECT
+        return Vote.PERMIT if self._enough_subgroups(job, lambda subjob: subjob.is_pipelined) else Vote.REJECT
+
+    def sub_job_ready(self, subjob: SubJob) -> bool:
+        return subjob.is_ready
+
+    def sub_job_pipelined(self, subjob: SubJob) -> Vote:
+        return Vote.PERMIT if subjob.is_pipelined else Vote.REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        return job.is_starving
+
+    def preemptable(self, evictor: Task, candidates: list[Task]) -> list[Task]:
+        """Candidates in order while their job has more ready pods than its minimum."""
+        left: dict[str, int] = {}
+        victims = []
+        for task in candidates:
+            job = task.job
+            if job is None:
+                continue
+            ready = left.setdefault(job.uid, job.ready_count)
+            if ready > job.min_member:
+                left[job.uid] = ready - 1
+                victims.append(task)
+        return victims
+
+    reclaimable = preemptable
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        return candidates
+
+    def close(self, session: Session) -> None:
+        """Say of every job whether its gang stands."""
+        cluster = session.cluster
+        for job in session.jobs({**cluster.changed, **cluster.waiting}.values()):
+            if not job.tasks:
+                continue
+            if job.is_ready:
+                session.conditions[job.uid] = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
+            elif not _only_leaving(job):
+                session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
+
+    def _complaint(self, session: Session, job: Job) -> str:
+        found = sum(1 for uid in job.pending if session.last_try.get(uid, (0, ""))[0] & status.ALLOCATED_ALL)
+        missing = job.min_member - (job.ready_count + found)
+        return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(session, job)}"
+
+    @staticmethod
+    def _enough_subgroups(job: Job, counts: Any) -> bool:
+        if job.group is None or not job.group.spec.sub_group_policy:
+            return True
+        parts = job.subjobs
+        return all(sum(1 for subjob in parts if subjob.policy == name and counts(subjob)) >= least for name, least in parts.minimum.items())
+
+
+def _only_leaving(job: Job) -> bool:
+    """Whether a job is short merely because pods of it are going: it shrinks or restarts."""
+    leaving = sum(1 for task in job.tasks.values() if task.status == status.RELEASING and task.node_name)
+    scheduled = job.count(status.RUNNING | status.BOUND | status.FINISHED)
+    waits = job.counts[status.PENDING] + job.counts[status.PIPELINED]
+    return leaving > 0 and waits == 0 and scheduled + leaving >= job.min_member

@@ -1,0 +1,72 @@
+"""NodeResourcesBalancedAllocation: prefer nodes where the pod evens out how much of each resource is used.
+
+75 is neutral, up to 100 the pod improves the balance, down to 50 it worsens it. Real requests count, without floors. The older
+score (the balance reached, whatever it was before) is what `compare` False gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pumice.engine.rules import Reach, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.resources import CPU, MEMORY, Vector
+from pumice.model.task import Task
+from pumice.plugins.kube.normalize import MAX_SCORE
+
+DEFAULT_RESOURCES = ("cpu", "memory")
+
+
+class BalancedAllocation(Scorer):
+    name = "NodeResourcesBalancedAllocation"
+    reach = Reach.NODE
+    foresees = True
+
+    def __init__(self, resources: tuple[str, ...] = DEFAULT_RESOURCES, weight: float = 1) -> None:
+        self.resources = resources
+        self.weight = weight
+
+    def prepare(self, task: Task) -> Any:
+        template = task.template
+        names = {"cpu": CPU, "memory": MEMORY}
+        asks = [c for c in template.columns if template.amounts[list(template.columns).index(c)] > 0]
+        wanted = [names[n] for n in self.resources if n in names and names[n] in asks]
+        extended = [n for n in self.resources if n not in names]
+        return template if wanted or extended else None
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        with_pod = self._balance(template, nodes, template.request)
+        without = self._balance(template, nodes, np.zeros_like(template.request))
+        return 50.0 + np.trunc((50.0 + with_pod - without) / 2)
+
+    def _balance(self, template: Any, nodes: View, more: Vector) -> Scores:
+        """100 where all resources are used alike."""
+        fractions = []
+        for name in self.resources:
+            column = nodes.column(name)
+            if column is None or (column > MEMORY and template.request[column] == 0):
+                continue
+            has = nodes.allocatable[column]
+            part = np.divide(nodes.used[column] + more[column], has, out=np.full(len(nodes), np.nan), where=has > 0)
+            fractions.append(np.minimum(part, 1.0))
+        if not fractions:
+            return np.full(len(nodes), MAX_SCORE)
+        return np.trunc((1.0 - _deviation(np.array(fractions))) * MAX_SCORE)
+
+
+def _deviation(fractions: Any) -> Scores:
+    """Per node, of the fractions that are there (not NaN): half the difference of two, the standard deviation of more."""
+    if len(fractions) == 2 and not np.isnan(fractions).any():
+        half: Scores = np.abs(fractions[0] - fractions[1]) / 2
+        return half
+    there = ~np.isnan(fractions)
+    count = there.sum(axis=0)
+    values = np.where(there, fractions, 0.0)
+    mean = values.sum(axis=0) / np.maximum(count, 1)
+    spread = np.where(there, (values - mean) ** 2, 0.0).sum(axis=0)
+    deviation = np.sqrt(spread / np.maximum(count, 1))
+    pair = np.abs(np.nanmax(np.where(there, fractions, -np.inf), axis=0) - np.nanmin(np.where(there, fractions, np.inf), axis=0)) / 2
+    result: Scores = np.where(count < 2, 0.0, np.where(count == 2, pair, deviation))
+    return result

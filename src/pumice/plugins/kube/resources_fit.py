@@ -1,0 +1,135 @@
+"""NodeResourcesFit: does the request fit, and how well: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
+
+cpu and memory count in scores as `Template.scoring_cpu` and `scoring_memory`: a container that names none counts a little.
+A resource that the pod does not ask for (cpu and memory apart), or that a node does not have, is left out for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.resources import CPU, MEMORY, PODS
+from pumice.model.task import Task
+from pumice.plugins.kube.normalize import MAX_SCORE
+
+DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
+
+
+class FitFilter(Filter):
+    """Exact comparison with what is free; more than the node has at all is final."""
+
+    name = "NodeResourcesFit"
+    reach = Reach.NODE
+    foresees = True
+
+    def __init__(self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset()) -> None:
+        self.ignored, self.ignored_groups = ignored, ignored_groups
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
+        names = nodes.table.dimensions.names
+        refusals = [Refused(nodes.used[PODS] + 1 > nodes.allocatable[PODS], Reason("Too many pods"))]
+        for column, amount in zip(template.columns, template.amounts, strict=True):
+            if column == PODS or self._ignores(names[column]):
+                continue
+            has = nodes.allocatable[column]
+            short = amount > has - nodes.used[column]
+            never = amount > has
+            refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
+            refusals.append(Refused(short & ~never, Reason(f"Insufficient {names[column]}")))
+        return refusals
+
+    def _ignores(self, name: str) -> bool:
+        group = name.partition("/")[0]
+        extended = "/" in name and not group.endswith("kubernetes.io")
+        return extended and (name in self.ignored or group in self.ignored_groups)
+
+
+class ResourceScorer(Scorer):
+    """Base: per-resource scores of 0..100, combined by weight."""
+
+    name = "NodeResourcesFit"
+    reach = Reach.NODE
+    foresees = True
+
+    def __init__(self, resources: dict[str, int] | None = None, weight: float = 1) -> None:
+        self.resources = resources or DEFAULT_RESOURCES
+        self.weight = weight
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def demands(self, template: Any, nodes: View) -> Iterator[tuple[int, Scores, Scores]]:
+        """(weight, requested, capacity) for each resource that counts for this pod."""
+        for name, weight in self.resources.items():
+            column = nodes.column(name)
+            if column == CPU:
+                yield weight, nodes.scoring[CPU] + template.scoring_cpu, nodes.allocatable[CPU]
+            elif column == MEMORY:
+                yield weight, nodes.scoring[MEMORY] + template.scoring_memory, nodes.allocatable[MEMORY]
+            elif column is not None and template.request[column] > 0:
+                yield weight, nodes.used[column] + template.request[column], nodes.allocatable[column]
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
+        for weight, requested, capacity in self.demands(template, nodes):
+            has = capacity > 0
+            total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
+            weights += has * weight
+        return np.floor(np.divide(total, weights, out=np.zeros(len(nodes)), where=weights > 0))
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        """0..100 for one resource."""
+        raise NotImplementedError
+
+
+class LeastAllocated(ResourceScorer):
+    """The emptier the better."""
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        return np.floor(np.maximum(capacity - requested, 0.0) * MAX_SCORE / capacity)
+
+
+class MostAllocated(ResourceScorer):
+    """The fuller the better."""
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        return np.floor(np.minimum(requested, capacity) * MAX_SCORE / capacity)
+
+
+class RequestedToCapacityRatio(ResourceScorer):
+    """A curve over the utilization, given by points (utilization 0..100, score 0..100)."""
+
+    def __init__(self, shape: Sequence[tuple[int, int]], resources: dict[str, int] | None = None, weight: float = 1) -> None:
+        super().__init__(resources, weight)
+        self.shape = tuple(shape)
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        """Resources that score 0 do not pull the mean down: they are left out of it."""
+        total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
+        for weight, requested, capacity in self.demands(template, nodes):
+            has = capacity > 0
+            rating = np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), self.curve(np.full(len(nodes), MAX_SCORE)))
+            counts = rating > 0
+            total += np.where(counts, rating, 0.0) * weight
+            weights += counts * weight
+        return np.floor(np.divide(total, weights, out=np.zeros(len(nodes)), where=weights > 0) + 0.5)
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        return self.curve(np.where(requested > capacity, MAX_SCORE, np.floor(requested * MAX_SCORE / capacity)))
+
+    def curve(self, utilization: Scores) -> Scores:
+        """Linear between the points, in integers truncated toward zero."""
+        first_s = self.shape[0][1]
+        result = np.full(len(utilization), float(first_s))
+        for (u0, s0), (u1, s1) in zip(self.shape, self.shape[1:], strict=False):
+            part = s0 + np.trunc((s1 - s0) * (utilization - u0) / (u1 - u0))
+            result = np.where((utilization > u0) & (utilization <= u1), part, result)
+        return np.where(utilization > self.shape[-1][0], float(self.shape[-1][1]), result)

@@ -1,0 +1,81 @@
+"""TaintToleration: nodes whose taints the pod does not tolerate are refused, or liked less if the taint only prefers so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.core import Taint
+from pumice.api.pod import Toleration
+from pumice.api.selectors import integer
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.nodes import Nodes
+from pumice.model.task import Task
+from pumice.plugins.kube.normalize import to_hundred
+
+REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)
+HARD = ("NoSchedule", "NoExecute")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case None | "" | "Equal":
+            return (toleration.value or "") == (taint.value or "")
+        case "Exists":
+            return True
+        case "Gt" | "Lt":
+            mine, theirs = integer(toleration.value), integer(taint.value)
+            if mine is None or theirs is None:
+                return False
+            return theirs > mine if toleration.operator == "Gt" else theirs < mine
+    return False
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def tainted_rows(table: Nodes) -> list[int]:
+    """Rows of living nodes with any taint."""
+    return [row for row in table if table.taints(row)]
+
+
+class TaintFilter(Filter):
+    name = "TaintToleration"
+    reach = Reach.STATIC
+
+    def prepare(self, task: Task) -> Any:
+        return tuple(task.template.spec.tolerations or ())
+
+    def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
+        bad = np.zeros(len(nodes.table), bool)
+        for row in tainted_rows(nodes.table):
+            bad[row] = any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in nodes.table.taints(row))
+        return [Refused(nodes.of(bad), REFUSAL)]  # type: ignore[arg-type]
+
+
+class TaintScorer(Scorer):
+    """Fewer untolerated PreferNoSchedule taints are better."""
+
+    name = "TaintToleration"
+    reach = Reach.STATIC
+    normalizes = True
+
+    def prepare(self, task: Task) -> Any:
+        return tuple(t for t in task.template.spec.tolerations or () if not t.effect or t.effect == "PreferNoSchedule")
+
+    def score(self, tolerations: Any, nodes: View) -> Scores:
+        counts = np.zeros(len(nodes.table))
+        for row in tainted_rows(nodes.table):
+            counts[row] = sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in nodes.table.taints(row))
+        return nodes.of(counts)  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores, reverse=True)

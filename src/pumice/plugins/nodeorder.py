@@ -1,0 +1,41 @@
+"""nodeorder: kube-scheduler's scorers, each with a weight of its own."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.engine.rules import Scorer
+from pumice.framework.plugin import Plugin
+from pumice.plugins.kube.balanced_allocation import BalancedAllocation
+from pumice.plugins.kube.node_affinity import NodeAffinityScorer
+from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
+from pumice.plugins.kube.taint_toleration import TaintScorer
+
+
+class NodeOrderArgs(Struct):
+    least_requested: int = field(name="leastrequested.weight", default=1)
+    most_requested: int = field(name="mostrequested.weight", default=0)
+    node_affinity: int = field(name="nodeaffinity.weight", default=2)
+    pod_affinity: int = field(name="podaffinity.weight", default=2)
+    balanced_resource: int = field(name="balancedresource.weight", default=1)
+    taint_toleration: int = field(name="tainttoleration.weight", default=3)
+    image_locality: int = field(name="imagelocality.weight", default=1)
+    topology_spread: int = field(name="podtopologyspread.weight", default=2)
+
+
+class NodeOrder(Plugin):
+    name = "nodeorder"
+    Args = NodeOrderArgs
+
+    def scorers(self) -> list[Scorer]:
+        args = self.args
+        chosen: list[tuple[int, Scorer]] = [
+            (args.least_requested, LeastAllocated()),
+            (args.most_requested, MostAllocated()),
+            (args.balanced_resource, BalancedAllocation(("cpu", "memory", "nvidia.com/gpu"))),
+            (args.node_affinity, NodeAffinityScorer()),
+            (args.taint_toleration, TaintScorer()),
+        ]
+        for weight, rule in chosen:
+            rule.weight = weight
+        return [rule for weight, rule in chosen if weight]

@@ -1,0 +1,41 @@
+"""overcommit: let in jobs as long as what they promise to ask fits into the cluster times a factor."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.verdict import Vote
+from pumice.model.job import Job
+
+DEFAULT_FACTOR = 1.2
+
+
+class OvercommitArgs(Struct):
+    factor: float = field(name="overcommit-factor", default=DEFAULT_FACTOR)
+
+
+class Overcommit(Plugin):
+    name = "overcommit"
+    Args = OvercommitArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
+        self._idle = session.total * factor - session.nodes.used[:, session.nodes.alive].sum(axis=1)
+        self._promised = session.cluster.admitted.copy()
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        if not job.has_min_resources:
+            return Vote.PERMIT
+        short = [c for c, amount in job.min_amounts.items() if amount > 0 and self._promised[c] + amount > self._idle[c]]
+        if not short:
+            return Vote.PERMIT
+        names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)
+        self.session.event(job, "Normal", "Unschedulable", f"resource in cluster is overused: {names}")
+        return Vote.REJECT
+
+    def job_enqueued(self, job: Job) -> None:
+        if job.has_min_resources:
+            self._promised += job.without_gated(job.min_resources)

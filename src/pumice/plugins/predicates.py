@@ -1,0 +1,64 @@
+"""predicates: kube-scheduler's filters, each of which can be switched off by an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from pumice.engine.rules import Filter, Reach, Reason, Refused
+from pumice.engine.view import View
+from pumice.framework.plugin import Plugin
+from pumice.model.resources import PODS
+from pumice.model.task import Task
+from pumice.plugins.kube.node_affinity import NodeAffinityFilter
+from pumice.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.plugins.kube.taint_toleration import TaintFilter
+
+
+class PredicatesArgs(Struct):
+    node_affinity: bool = field(name="predicate.NodeAffinityEnable", default=True)
+    node_ports: bool = field(name="predicate.NodePortsEnable", default=True)
+    taint_toleration: bool = field(name="predicate.TaintTolerationEnable", default=True)
+    pod_affinity: bool = field(name="predicate.PodAffinityEnable", default=True)
+    volume_limits: bool = field(name="predicate.NodeVolumeLimitsEnable", default=True)
+    volume_zone: bool = field(name="predicate.VolumeZoneEnable", default=True)
+    topology_spread: bool = field(name="predicate.PodTopologySpreadEnable", default=True)
+    cache: bool = field(name="predicate.CacheEnable", default=False)
+    volume_binding: bool = field(name="predicate.VolumeBindingEnable", default=True)
+    dynamic_resources: bool = field(name="predicate.DynamicResourceAllocationEnable", default=False)
+    bind_timeout_s: int = field(name="volumebinding.bindTimeoutSeconds", default=600)
+    volume_weight: int = field(name="volumebinding.weight", default=1)
+    volume_shape: list[Any] = field(name="volumebinding.shape", default_factory=list)
+    filter_timeout_s: int = field(name="dynamicresources.filterTimeoutSeconds", default=10)
+
+
+class PodLimit(Filter):
+    """As many pods as the node takes."""
+
+    name = "PodLimit"
+    reach = Reach.NODE
+    foresees = True
+    reason = Reason("node(s) pod number exceeded")
+
+    def prepare(self, task: Task) -> Any:
+        return task
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS], self.reason)]
+
+
+class Predicates(Plugin):
+    name = "predicates"
+    Args = PredicatesArgs
+
+    def filters(self) -> list[Filter]:
+        args = self.args
+        chosen: list[tuple[bool, Filter]] = [
+            (True, PodLimit()),
+            (True, NodeUnschedulable()),
+            (args.node_affinity, NodeAffinityFilter()),
+            (args.taint_toleration, TaintFilter()),
+        ]
+        return [rule for wanted, rule in chosen if wanted]

@@ -1,0 +1,138 @@
+"""proportion: queues share the cluster by weight; what one does not ask for is lent to the others until it does.
+
+`deserved` is found by water filling: in rounds every unsatisfied queue gets its weight's part of what remains, never more than it
+asks for or is capped at, never less than it is guaranteed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.verdict import Vote
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import CPU, EPSILON, MEMORY, PODS, Vector, fits
+from pumice.model.task import Task
+
+
+class Share:
+    """What a queue deserves, and what limits it, in one session."""
+
+    def __init__(self, queue: Queue, session: Session, free: Vector) -> None:
+        spec = queue.wire.spec if queue.wire else None
+        dimensions = session.cluster.dimensions
+        self.queue = queue
+        self.guarantee = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
+        self.limited = spec is not None and spec.capability is not None
+        self.limit = np.minimum(free + self.guarantee, capability_of(queue, session))  #: all it may ever hold
+        self.request = queue.held + queue.pending
+        self.inqueue = queue.inqueue.copy()
+        self.elastic = queue.elastic
+        self.deserved: Vector = dimensions.zeros()
+
+    @property
+    def share(self) -> float:
+        """The greatest part of its deserved that it holds."""
+        has = self.deserved >= EPSILON
+        return float((self.queue.held[has] / self.deserved[has]).max()) if has.any() else 0.0
+
+
+def capability_of(queue: Queue, session: Session) -> Vector:
+    """A queue's upper bound; dimensions it does not name, and cpu or memory of 0, are unbounded."""
+    spec = queue.wire.spec if queue.wire else None
+    bound = session.cluster.dimensions.vector(spec.capability if spec else None, missing=np.inf)
+    bound[[column for column in (CPU, MEMORY) if bound[column] <= 0]] = np.inf
+    return bound
+
+
+class Proportion(Plugin):
+    name = "proportion"
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        guaranteed = sum((_guarantee(queue, session) for queue in session.queues), session.cluster.dimensions.zeros())
+        free = np.maximum(session.total - guaranteed, 0.0)
+        self._shares = {queue.name: Share(queue, session, free) for queue in session.queues if queue.jobs}
+        self._fill(session.total.copy())
+
+    def _fill(self, remaining: Vector) -> None:
+        """Water filling."""
+        unmet = list(self._shares.values())
+        while weight := sum(share.queue.weight for share in unmet):
+            given = np.zeros_like(remaining)
+            still_unmet = []
+            for share in unmet:
+                before = share.deserved
+                offer = before + remaining * (share.queue.weight / weight)
+                share.deserved = np.maximum(np.minimum(np.minimum(offer, share.limit), share.request), share.guarantee)
+                given += share.deserved - before
+                if not fits(share.request, share.deserved) and (share.deserved != before).any():
+                    still_unmet.append(share)
+            rest = np.maximum(remaining - given, 0.0)
+            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
+                return
+            remaining, unmet = rest, still_unmet
+
+    def queue_order(self, queue: Queue) -> tuple[int, float]:
+        share = self._shares.get(queue.name)
+        return (-queue.priority, share.share if share else 0.0)
+
+    def overused(self, queue: Queue) -> bool:
+        """Whether it holds what it deserves in every dimension."""
+        share = self._shares[queue.name]
+        return fits(share.deserved, queue.held)
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        return self._within_deserved(queue, task.template.request)
+
+    def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
+        return self._within_deserved(queue, np.sum([task.template.request for task in tasks], axis=0))
+
+    def _within_deserved(self, queue: Queue, request: Vector) -> bool:
+        if not queue.open:
+            return False
+        after = queue.held + request
+        asked = request > 0
+        asked[PODS] = False
+        return bool((after[asked] <= self._shares[queue.name].deserved[asked]).all())
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        """Tasks of queues that hold more than they deserve in some dimension, until they no longer do."""
+        left: dict[str, Vector] = {}
+        victims = []
+        for task in candidates:
+            queue = task.job.queue if task.job else None
+            if queue is None or queue.name not in self._shares:
+                continue
+            held = left.get(queue.name, queue.held)
+            if not fits(held, self._shares[queue.name].deserved):
+                left[queue.name] = held - task.template.request
+                victims.append(task)
+        return victims
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        queue = job.queue
+        assert queue is not None
+        if not queue.open:
+            return Vote.REJECT
+        share = self._shares[queue.name]
+        if not job.has_min_resources:
+            return Vote.PERMIT
+        claimed = queue.held + share.inqueue - share.elastic
+        short = [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > share.limit[c]]
+        if not short:
+            return Vote.PERMIT
+        names = ", ".join(self.session.cluster.dimensions.names[column] for column in short)
+        self.session.event(job, "Normal", "Unschedulable", f"queue resource quota insufficient: insufficient {names}")
+        return Vote.REJECT
+
+    def job_enqueued(self, job: Job) -> None:
+        if job.has_min_resources and job.queue is not None:
+            self._shares[job.queue.name].inqueue += job.without_gated(job.min_resources)
+
+
+def _guarantee(queue: Queue, session: Session) -> Vector:
+    guarantee = queue.wire.spec.guarantee if queue.wire else None
+    return session.cluster.dimensions.vector(guarantee.resource if guarantee else None)

@@ -1,0 +1,68 @@
+"""Some cycles over objects from files, with what a cluster would do in between: bound pods run, evicted ones are gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.framework.cycle import cycle
+from pumice.framework.decisions import Decisions
+from pumice.framework.policy import Policy
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+
+PERIOD_S = 1.0
+
+
+def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: World = NOWHERE) -> list[dict[str, Any]]:
+    """The outcome of each cycle, as `pumice cycle -o json` prints it."""
+    outcomes = []
+    for number in range(count):
+        if number:
+            advance(cluster, now + (number - 1) * PERIOD_S)
+        outcomes.append(outcome(cluster, cycle(cluster, policy, now + number * PERIOD_S, world)))
+    return outcomes
+
+
+def advance(cluster: Cluster, then: float) -> None:
+    """Carry out what the last cycle decided: bound pods run, evicted ones are gone."""
+    for task in list(cluster.tasks.values()):
+        if task.status == status.BINDING:
+            cluster.move(task, status.RUNNING, task.node)
+            task.placed_at = then
+            task.started = then
+        elif task.status == status.RELEASING and not task.deleting:
+            cluster.remove("Pod", task.key)
+
+
+def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
+    groups: dict[str, dict[str, Any]] = {}
+    for job in cluster.jobs.values():
+        if job.group is not None:
+            groups[job.uid] = {"phase": job.phase, "conditions": []}
+    for group in decisions.groups:
+        if group.condition is not None:
+            groups[group.job.uid]["conditions"] = [
+                {"type": group.condition.type, "status": "True", "reason": group.condition.reason, "message": group.condition.message}
+            ]
+    return {
+        "binds": {bind.task.key: bind.node for bind in decisions.binds},
+        "pipelined": {place.task.key: place.node for place in decisions.pipelined},
+        "evicts": [{"pod": e.task.key, "for": e.beneficiary, "action": e.action, "node": e.node} for e in decisions.evictions],
+        "podGroups": groups,
+        "nominations": {task.key: task.nominated for task in cluster.tasks.values() if task.nominated and task.status == status.PENDING},
+        "pending": {waiting.task.key: {"reason": waiting.reason, "message": waiting.message} for waiting in decisions.waiting},
+    }
+
+
+def together(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    """All cycles in one: binds and evictions of all, the rest as the last one left it."""
+    return {
+        "binds": {pod: node for each in outcomes for pod, node in each["binds"].items()},
+        "pipelined": outcomes[-1]["pipelined"],
+        "evicts": [eviction for each in outcomes for eviction in each["evicts"]],
+        "podGroups": outcomes[-1]["podGroups"],
+        "nominations": outcomes[-1]["nominations"],
+        "pending": outcomes[-1]["pending"],
+        "cycles": outcomes,
+    }

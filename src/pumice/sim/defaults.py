@@ -1,0 +1,94 @@
+"""What an API server and Volcano's webhooks fill in when objects are created, done to objects that come from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from pumice.api.core import Namespace, PriorityClass
+from pumice.api.meta import Metadata, Wire
+from pumice.api.pod import Container, Pod, PodSpec, Resources
+from pumice.api.volcano import Queue, QueueSpec, QueueStatus
+
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
+    """The objects with defaults, and the namespaces and queues that would exist: those that pods refer to come first."""
+    given = list(items)
+    classes = {c.metadata.name: c for kind, c in given if isinstance(c, PriorityClass)}
+    fallback = next((c for c in classes.values() if c.global_default), None)
+    done: list[tuple[str, Wire]] = []
+    for kind, item in given:
+        match item:
+            case Pod():
+                item = _pod(item, classes, fallback)
+            case Queue():
+                item = replace(item, status=replace(item.status, state=item.status.state or "Open"))
+            case Namespace():
+                item = replace(item, metadata=_labelled(item.metadata))
+        done.append((kind, item))
+    return [*_system_classes(classes), *_namespaces(done), *_queues(done), *done]
+
+
+def _labelled(meta: Metadata) -> Metadata:
+    return replace(meta, labels={"kubernetes.io/metadata.name": meta.name} | (meta.labels or {}))
+
+
+def _system_classes(known: dict[str, Any]) -> list[tuple[str, Wire]]:
+    return [("PriorityClass", PriorityClass(Metadata(name=name), value)) for name, value in SYSTEM_CLASSES.items() if name not in known]
+
+
+def _namespaces(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
+    present = {item.metadata.name for kind, item in items if isinstance(item, Namespace)}
+    used = {item.metadata.namespace or "default": None for kind, item in items if isinstance(item, Pod)} | {"default": None}
+    return [("Namespace", Namespace(_labelled(Metadata(name=name)))) for name in used if name not in present]
+
+
+def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
+    present = {item.metadata.name for kind, item in items if isinstance(item, Queue)}
+    made = {"default": True, "root": False}
+    return [
+        ("Queue", Queue(Metadata(name=name), QueueSpec(weight=1, reclaimable=reclaimable), QueueStatus(state="Open")))
+        for name, reclaimable in made.items()
+        if name not in present
+    ]
+
+
+def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> Pod:
+    spec = pod.spec
+    named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
+    priority = spec.priority if spec.priority is not None else SYSTEM_CLASSES.get(spec.priority_class_name or "")
+    policy = spec.preemption_policy
+    if named is not None:
+        priority = named.value if priority is None else priority
+        policy = policy or named.preemption_policy
+    return replace(
+        pod,
+        metadata=replace(pod.metadata, namespace=pod.metadata.namespace or "default"),
+        spec=replace(
+            spec,
+            priority=priority,
+            preemption_policy=policy,
+            containers=[_container(c) for c in spec.containers or ()],
+            init_containers=[_container(c) for c in spec.init_containers] if spec.init_containers else None,
+            resources=_requested(spec),
+            scheduler_name=spec.scheduler_name or "default-scheduler",
+        ),
+    )
+
+
+def _container(container: Container) -> Container:
+    resources = container.resources
+    if resources is None or not resources.limits:
+        return container
+    return replace(container, resources=replace(resources, requests=resources.limits | (resources.requests or {})))
+
+
+def _requested(spec: PodSpec) -> Resources | None:
+    """Pod-level limits without requests become requests, as those of containers do."""
+    if spec.resources is None or not spec.resources.limits:
+        return spec.resources
+    return replace(spec.resources, requests=spec.resources.limits | (spec.resources.requests or {}))
