@@ -1,0 +1,44 @@
+"""Commands (bus.volcano.sh): a user's order to a job or a queue, carried out at most once.
+
+A Command is deleted before it is followed; the deletion must succeed, so of two controllers only one follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change
+from pumice.controllers.kinds import joined, kind_of
+from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Delete, delete
+
+
+def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:
+    """The key of the object of this kind that a changed Command is for."""
+
+    def keys(change: Change, world: World) -> Iterable[Key]:
+        target = (change.new or {}).get("target") or {}
+        if change.new is not None and _kind(target) == kind:
+            yield Key("" if kind in kinds.CLUSTER_SCOPED else namespace_of(change.new), target["name"])
+
+    return keys
+
+
+def commands_for(subject: Object, world: World) -> Iterator[Object]:
+    """Commands that wait to be followed, in the order of their names."""
+    kind = kind_of(subject)
+    for command in world.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
+        target = command.get("target") or {}
+        same_uid = target.get("uid") in (None, "", uid_of(subject))
+        if _kind(target) == kind and target.get("name") == name_of(subject) and same_uid and command.get("action"):
+            yield command
+
+
+def take(command: Object) -> Delete:
+    return delete(command, must_exist=True)
+
+
+def _kind(target: Object) -> str:
+    return joined(target.get("apiVersion") or "", target.get("kind") or "")

@@ -1,0 +1,112 @@
+"""The job controller: an event becomes an action, an action a plan, and a plan is carried out on the job's pods.
+
+Commands come before anything else. Where a key has failed too often, `gave_up` ends the job instead of trying for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.controllers import kinds
+from pumice.controllers.command import commands_for, take, target_of
+from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.job import draft, request, spec, state
+from pumice.controllers.job.group import group_of
+from pumice.controllers.job.kill import condemned, end, end_on_purpose, targeted
+from pumice.controllers.job.plugins import KeyPairs, plugins_of
+from pumice.controllers.job.policies import SYNC, choose, delayed, still_stands
+from pumice.controllers.job.request import Request
+from pumice.controllers.job.state import Plan
+from pumice.controllers.job.sync import Setting, sync
+from pumice.controllers.objects import Object, controller_of, name_of, terminating, uid_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Emit, Write, delete
+
+
+class Jobs:
+    """Runs vcjobs. `key_pairs` makes the SSH keys that the ssh plugin hands out."""
+
+    name = "job"
+    max_failures = 15  #: of one key in a row before `gave_up` is asked
+
+    def __init__(self, key_pairs: KeyPairs) -> None:
+        self.key_pairs = key_pairs
+        self.watches = {
+            kinds.JOB: request.from_job,
+            kinds.POD: request.from_pod,
+            kinds.POD_GROUP: request.from_group,
+            kinds.QUEUE: request.from_queue,
+            kinds.COMMAND: _from_command,
+        }
+
+    def gave_up(self, key: Request) -> Request:
+        """What to do instead of a request that cannot be carried out."""
+        return Request(key.namespace, key.job, action=state.TERMINATE_JOB)
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Request)
+        job = world.get(kinds.JOB, key.namespace, key.job)
+        if job is None or terminating(job):
+            return NOTHING
+        command = next(commands_for(job, world), None)
+        if command is not None:
+            taken: list[Write] = [take(command), Emit(job, "Normal", "CommandIssued", f"Start to execute command {command['action']}")]
+            return result([*taken, *self._carry_out(job, Request(*key[:2]), command["action"], world, now)], [(now, key)])
+        if key.due:
+            action = key.action if still_stands(job, key, world) else SYNC
+            return result(self._carry_out(job, key, action, world, now))
+        choice = choose(job, key)
+        if choice.delay_s is None:
+            return result(self._carry_out(job, key, choice.action, world, now))
+        later = delayed(key, choice, world, now)
+        return result(self._carry_out(job, key, SYNC, world, now), [(later.due, later)])
+
+    def _carry_out(self, job: Object, key: Request, action: str, world: World, now: float) -> list[Write]:
+        pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
+        at = Setting(job, pods, plugins_of(job, self.key_pairs), world)
+        plan = state.plan(job, action)
+        meant = targeted(pods, action, key) if plan.target_only else pods
+        if plan.target_only and not meant:
+            plan = state.plan(job, SYNC)
+        status = draft.begin(job)
+        if plan.retain is None:
+            writes = sync(at, status)
+            plan.enter(job, status)
+        elif plan.target_only:
+            writes = _restart_part(at, plan, meant, status)
+        else:
+            writes = _kill_all(at, plan, status)
+        tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
+        return [*writes, *draft.finish(job, status, now), *tell]
+
+
+def _restart_part(at: Setting, plan: Plan, meant: Iterable[Object], status: Object) -> list[Write]:
+    """End some of the pods and leave the rest at work."""
+    gone = condemned(at.job, meant, plan.retain or state.NONE)
+    draft.count(status, at.pods, frozenset(map(name_of, gone)))
+    plan.enter(at.job, status)
+    return end_on_purpose(gone)
+
+
+def _kill_all(at: Setting, plan: Plan, status: Object) -> list[Write]:
+    """End this attempt: the pods, the group, and what plugins made."""
+    gone = condemned(at.job, at.pods, plan.retain or state.NONE)
+    draft.count(status, at.pods, frozenset(map(name_of, gone)))
+    plan.enter(at.job, status)
+    if gone or status["state"]["phase"] != spec.phase_of(at.job):
+        status["version"] = spec.version_of(at.job) + 1
+    writes = end(gone)
+    for name, plugin in at.plugins.items():
+        writes.extend(plugin.remove(at.job, at.world))
+        status.get("controlledResources", {}).pop(f"plugin-{name}", None)
+    group = group_of(at.job, at.world)
+    return [*writes, *([delete(group)] if group is not None and not terminating(group) else [])]
+
+
+def _is_controlled(pod: Object, job: Object) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and owner["uid"] == uid_of(job)
+
+
+def _from_command(change: Change, world: World) -> Iterable[Request]:
+    return (Request(*key) for key in target_of(kinds.JOB)(change, world))

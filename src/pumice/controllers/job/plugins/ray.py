@@ -1,0 +1,77 @@
+"""ray: the head and worker commands of a Ray cluster, and a Service in front of the head.
+
+Arguments: --head and --worker name the tasks, --headContainer and --workerContainer the containers (head, worker),
+--port (6379), --dashboardPort (8265), --clientPort (10001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.job import spec
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of
+from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, delete
+
+DEFAULTS = {
+    "head": "head",
+    "worker": "worker",
+    "headContainer": "head",
+    "workerContainer": "worker",
+    "port": "6379",
+    "dashboardPort": "8265",
+    "clientPort": "10001",
+}
+
+
+class Ray(Plugin):
+    def __init__(self, arguments: Sequence[str]) -> None:
+        given = flags(arguments, DEFAULTS)
+        self.head, self.worker = given["head"], given["worker"]
+        self.head_container, self.worker_container = given["headContainer"], given["workerContainer"]
+        self.ports = {"gcs": int(given["port"]), "dashboard": int(given["dashboardPort"]), "client-server": int(given["clientPort"])}
+
+    def keep(self, job: Object, world: World) -> list[Write]:
+        name = _service_name(job)
+        if world.get(kinds.SERVICE, namespace_of(job), name) is not None:
+            return []
+        selector = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job), key.TASK_SPEC: self.head}
+        ports = [{"name": each, "port": port, "targetPort": port, "protocol": "TCP"} for each, port in self.ports.items()]
+        service = kinds.new(kinds.SERVICE, namespace_of(job), name, spec={"selector": selector, "ports": ports})
+        service["metadata"]["ownerReferences"] = [controlled_by(job)]
+        return [Create(service)]
+
+    def remove(self, job: Object, world: World) -> list[Write]:
+        service = world.get(kinds.SERVICE, namespace_of(job), _service_name(job))
+        return [delete(service)] if service is not None else []
+
+    def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
+        role = spec.task_name(job, task)
+        if role == self.head:
+            self._dress_head(pod)
+        elif role == self.worker:
+            address = next(iter(hosts_of(job, self.head)), "")
+            for container in _named(pod, self.worker_container):
+                container["command"] = ["sh", "-c", f"ray start --block --address={address}:{self.ports['gcs']}"]
+
+    def _dress_head(self, pod: Object) -> None:
+        start = (
+            f"ray start --head --block --dashboard-host=0.0.0.0 --port={self.ports['gcs']}"
+            f" --dashboard-port={self.ports['dashboard']} --ray-client-server-port={self.ports['client-server']}"
+        )
+        for container in _named(pod, self.head_container):
+            container["command"] = ["sh", "-c", start]
+            taken = {each.get("containerPort") for each in container.get("ports") or ()}
+            free = {name: port for name, port in self.ports.items() if port not in taken}
+            container.setdefault("ports", []).extend({"name": name, "containerPort": port} for name, port in free.items())
+
+
+def _service_name(job: Object) -> str:
+    return f"{name_of(job)}-head-svc"
+
+
+def _named(pod: Object, name: str) -> list[Object]:
+    return [container for container in pod["spec"].get("containers") or () if container.get("name") == name]

@@ -1,0 +1,84 @@
+"""svc: the job's pods find and reach each other by name.
+
+A headless Service gives each pod a name, a ConfigMap lists the names per task (as files in /etc/volcano and as variables),
+and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-ready-addresses, --disable-network-policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.job import spec
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, set_env
+from pumice.controllers.objects import Object, controlled_by, copied, name_of, namespace_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, change, delete
+
+PATH = "/etc/volcano"
+PARTS = ((kinds.CONFIG_MAP, "-svc"), (kinds.SERVICE, ""), (kinds.NETWORK_POLICY, ""))
+
+
+class Svc(Plugin):
+    def __init__(self, arguments: Sequence[str]) -> None:
+        given = flags(arguments, {"publish-not-ready-addresses": "false", "disable-network-policy": "false"})
+        self.publish_early = given["publish-not-ready-addresses"].lower() == "true"
+        self.isolate = given["disable-network-policy"].lower() != "true"
+
+    def keep(self, job: Object, world: World) -> list[Write]:
+        writes: list[Write] = []
+        for wanted in self._objects(job):
+            kind = kinds.kind_of(wanted)
+            there = world.get(kind, namespace_of(job), name_of(wanted))
+            if there is None:
+                writes.append(Create(wanted))
+            elif kind == kinds.CONFIG_MAP:
+                target = copied(there)
+                target["data"] = wanted["data"]
+                writes.extend(change(there, target))
+        return writes
+
+    def remove(self, job: Object, world: World) -> list[Write]:
+        found = (world.get(kind, namespace_of(job), name_of(job) + ending) for kind, ending in PARTS)
+        return [delete(part) for part in found if part is not None]
+
+    def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
+        pod["spec"].setdefault("hostname", name_of(pod))
+        pod["spec"].setdefault("subdomain", name_of(job))
+        name = f"{name_of(job)}-svc"
+        variables = (variable for each in spec.tasks(job) for variable in _variables(job, each))
+        set_env(pod, **{variable: {"configMapKeyRef": {"name": name, "key": variable}} for variable, _ in variables})
+        files = [{"key": file, "path": file} for file in (f"{spec.task_name(job, each)}.host" for each in spec.tasks(job))]
+        mount(pod, {"name": name, "configMap": {"name": name, "items": files}}, PATH)
+
+    def _objects(self, job: Object) -> Iterator[Object]:
+        data = {f"{spec.task_name(job, task)}.host": "\n".join(hosts(job, task)) for task in spec.tasks(job)}
+        data.update(variable for task in spec.tasks(job) for variable in _variables(job, task))
+        labels = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job)}
+        service = {
+            "clusterIP": "None",
+            "selector": labels,
+            "publishNotReadyAddresses": self.publish_early,
+            "ports": [{"name": "placeholder-volcano", "port": 1, "protocol": "TCP", "targetPort": 1}],
+        }
+        isolation = {
+            "podSelector": {"matchLabels": labels},
+            "ingress": [{"from": [{"podSelector": {"matchLabels": labels}}]}],
+            "policyTypes": ["Ingress"],
+        }
+        yield _owned(job, kinds.CONFIG_MAP, "-svc", data=data)
+        yield _owned(job, kinds.SERVICE, "", spec=service)
+        if self.isolate:
+            yield _owned(job, kinds.NETWORK_POLICY, "", spec=isolation)
+
+
+def _variables(job: Object, task: Object) -> list[tuple[str, str]]:
+    stem = "VC_" + spec.task_name(job, task).upper().replace("-", "_")
+    return [(f"{stem}_HOSTS", ",".join(hosts(job, task))), (f"{stem}_NUM", str(spec.replicas(task)))]
+
+
+def _owned(job: Object, kind: str, ending: str, **fields: Object) -> Object:
+    made = kinds.new(kind, namespace_of(job), name_of(job) + ending, **fields)
+    made["metadata"]["ownerReferences"] = [controlled_by(job)]
+    return made

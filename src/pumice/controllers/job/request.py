@@ -1,0 +1,151 @@
+"""What happened to a job: the key of the job controller, made from changes of jobs, pods, PodGroups and Commands.
+
+Something that only calls for another look is the bare request; so a thousand pods that start are one piece of work. A
+request with an event is made only if one of the job's policies would act on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change
+from pumice.controllers.job import spec
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Object, annotations_of, controller_of, labels_of, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.controllers.world import World
+
+ANY = "*"
+OUT_OF_SYNC = "OutOfSync"
+POD_FAILED, POD_EVICTED, POD_PENDING, UNKNOWN = "PodFailed", "PodEvicted", "PodPending", "Unknown"
+TASK_COMPLETED, TASK_FAILED = "TaskCompleted", "TaskFailed"
+
+
+class Request(NamedTuple):
+    """An event of one job, or (with no event) the wish to have it looked at."""
+
+    namespace: str
+    job: str
+    event: str = OUT_OF_SYNC
+    uid: str = ""  #: of the job that the event belongs to
+    task: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    partition: str = ""
+    exit_code: int = 0
+    version: int = 0  #: the job's version that the pod was made for
+    action: str = ""  #: a decision made before: what a delayed request will do
+    due: float = 0.0  #: when a delayed action is to happen
+
+
+def from_job(change: Change, world: World) -> Iterable[Request]:
+    """A job that is new, or whose spec or phase changed."""
+    old, new = change
+    if new is None or (old and spec_of(old) == spec_of(new) and spec.phase_of(old) == spec.phase_of(new)):
+        return
+    yield Request(namespace_of(new), name_of(new))
+
+
+def from_group(change: Change, world: World) -> Iterable[Request]:
+    """The phase of a job's PodGroup changed, or the group is gone."""
+    owner = controller_of(change.object)
+    if owner is None or kind_of(owner) != kinds.JOB:
+        return
+    before, after = (status_of(state).get("phase") or "" if state else None for state in change)
+    if before != after:
+        bare = Request(namespace_of(change.object), owner["name"])
+        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world)) if after == "Unknown" else bare
+
+
+def _version_of_job(request: Request, world: World) -> int:
+    job = world.get(kinds.JOB, request.namespace, request.job)
+    return spec.version_of(job) if job else 0
+
+
+def from_queue(change: Change, world: World) -> Iterable[Request]:
+    """Jobs that wait for a queue that did not exist."""
+    if change.old is None:
+        for job in world.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
+            yield Request(namespace_of(job), name_of(job))
+
+
+def from_pod(change: Change, world: World) -> Iterable[Request]:
+    """A pod of a job changed."""
+    pod = change.object
+    owner = controller_of(pod)
+    if owner is None or kind_of(owner) != kinds.JOB:
+        return
+    bare = Request(namespace_of(pod), owner["name"])
+    job = world.get(kinds.JOB, *bare[:2])
+    event, exit_code = _pod_event(change)
+    task = annotations_of(pod).get(key.TASK_SPEC, "")
+    if job is None or not _interests(job, task, event) or not _complete(event, job, task, world):
+        yield bare
+        return
+    yield bare._replace(
+        event=event,
+        uid=owner["uid"],
+        task=task,
+        pod=name_of(pod),
+        pod_uid=uid_of(pod),
+        partition=labels_of(pod).get(key.PARTITION_ID, ""),
+        exit_code=exit_code,
+        version=int(annotations_of(pod).get(key.JOB_VERSION) or 0),
+    )
+
+
+def _pod_event(change: Change) -> tuple[str, int]:
+    """What the change means, and the exit code that goes with it."""
+    if change.new is None:
+        meant = key.KILLED_ON_PURPOSE in annotations_of(change.object)
+        return (OUT_OF_SYNC if meant else POD_EVICTED), 0
+    before = status_of(change.old).get("phase") if change.old else None
+    after = status_of(change.new).get("phase") or "Pending"
+    if after == "Failed" and before != "Failed":
+        return POD_FAILED, _exit_code(change.new)
+    if after == "Succeeded" and before != "Succeeded":
+        return TASK_COMPLETED, 0
+    if after == "Pending":
+        restarted = change.old is not None and _restarts(change.old) != _restarts(change.new)
+        return (TASK_FAILED if restarted else POD_PENDING), 0
+    return OUT_OF_SYNC, 0
+
+
+def _exit_code(pod: Object) -> int:
+    """Of the first container, if it has ended."""
+    first: Object = next(iter(status_of(pod).get("containerStatuses") or ()), {})
+    return int(((first.get("state") or {}).get("terminated") or {}).get("exitCode") or 0)
+
+
+def _restarts(pod: Object) -> int:
+    status = status_of(pod)
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return sum(int(each.get("restartCount") or 0) for each in containers)
+
+
+def _complete(event: str, job: Object, task_name: str, world: World) -> bool:
+    """Whether an event about a task has come true for the task as a whole."""
+    task = spec.task_named(job, task_name)
+    if event not in (TASK_COMPLETED, TASK_FAILED) or task is None:
+        return event not in (TASK_COMPLETED, TASK_FAILED)
+    pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
+    if event == TASK_COMPLETED:
+        return len([pod for pod in pods if status_of(pod).get("phase") == "Succeeded"]) >= spec.replicas(task)
+    limit = int(task.get("maxRetry") or spec.MAX_RETRY)
+    restarts = sum(_restarts(pod) for pod in pods if status_of(pod).get("phase") in ("Running", "Pending"))
+    return 0 <= limit <= restarts
+
+
+def _interests(job: Object, task_name: str, event: str) -> bool:
+    """Whether some policy names the event, or an exit code if there is one to compare."""
+    task = spec.task_named(job, task_name) or {}
+    for policy in (*(task.get("policies") or ()), *(spec_of(job).get("policies") or ())):
+        if event in events_of(policy) or ANY in events_of(policy) or (event == POD_FAILED and policy.get("exitCode") is not None):
+            return event != OUT_OF_SYNC
+    return False
+
+
+def events_of(policy: Object) -> list[str]:
+    return [*((policy["event"],) if policy.get("event") else ()), *(policy.get("events") or ())]

@@ -1,0 +1,98 @@
+"""Looking after a job that is to run: its objects exist, its group is right, and once the group is let in so are its pods.
+
+No pod is made while the group waits to be enqueued: that gate is how the scheduler keeps a full cluster free of pods that
+cannot run. What keeps a job from starting is said in its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.job import draft, spec
+from pumice.controllers.job.group import group_of, group_writes
+from pumice.controllers.job.kill import end_on_purpose
+from pumice.controllers.job.plugins import Plugin
+from pumice.controllers.job.pods import by_task, make_pod, may_start
+from pumice.controllers.job.volumes import missing_claim, mount, volume_writes
+from pumice.controllers.objects import Object, annotations_of, name_of, namespace_of, spec_of, status_of, terminating
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, patch
+
+
+class Setting(NamedTuple):
+    """A job and what there is of it."""
+
+    job: Object
+    pods: Sequence[Object]
+    plugins: Mapping[str, Plugin]
+    world: World
+
+
+def sync(at: Setting, status: Object) -> list[Write]:
+    """The writes that a running job needs now; counts and reasons go into the draft of its status."""
+    job = at.job
+    draft.count(status, at.pods)
+    obstacle = _obstacle(at) if spec.phase_of(job) in ("", "Pending") else ("", "")
+    draft.explain(status, *obstacle)
+    if obstacle[0]:
+        return []
+    queue = at.world.get(kinds.QUEUE, "", spec.queue_name(job))
+    forwarded = queue is not None and bool(spec_of(queue).get("extendClusters"))
+    return [*_objects(at, status, forwarded), *_pods(at, status, forwarded)]
+
+
+def _obstacle(at: Setting) -> tuple[str, str]:
+    """Why the job cannot begin, as reason and message; empty if nothing is in the way."""
+    queue = spec.queue_name(at.job)
+    if at.world.get(kinds.QUEUE, "", queue) is None:
+        return "QueueNotFound", f'queue "{queue}" does not exist; create it or name another'
+    claim = missing_claim(at.job, at.world)
+    if claim:
+        subject = f'PersistentVolumeClaim "{namespace_of(at.job)}/{claim}"'
+        return "VolumeClaimNotFound", f"{subject} does not exist; create it, or describe it in volumeClaim"
+    return "", ""
+
+
+def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+    writes: list[Write] = []
+    if forwarded and key.JOB_FORWARDING not in annotations_of(at.job):
+        writes.append(patch(at.job, {"metadata": {"annotations": {key.JOB_FORWARDING: "true"}}}))
+    if spec.phase_of(at.job) in ("", "Pending"):
+        writes.extend(volume_writes(at.job, status, at.world))
+    for name, plugin in at.plugins.items():
+        writes.extend(plugin.keep(at.job, at.world))
+        status.setdefault("controlledResources", {})[f"plugin-{name}"] = name
+    return [*writes, *group_writes(at.job, group_of(at.job, at.world), at.world)]
+
+
+def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
+    group = group_of(at.job, at.world)
+    if group is None or status_of(group).get("phase") in (None, "", "Pending"):
+        return []
+    present = by_task(at.pods)
+    left_over = dict(present)
+    made: list[Object] = []
+    surplus: list[Object] = []
+    for task in spec.tasks(at.job):
+        name = spec.task_name(at.job, task)
+        there = left_over.pop(name, {})
+        wanted = {spec.pod_name(at.job, name, index): index for index in range(spec.replicas(task))}
+        surplus.extend(pod for pod_name, pod in there.items() if pod_name not in wanted)
+        if may_start(at.job, task, present):
+            missing = (index for pod_name, index in wanted.items() if pod_name not in there)
+            made.extend(_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for index in missing)
+    surplus.extend(pod for pods in left_over.values() for pod in pods.values())
+    surplus = [pod for pod in surplus if not terminating(pod)]
+    draft.count(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
+    return [*end_on_purpose(surplus), *map(Create, made)]
+
+
+def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:
+    """Volumes, and what plugins add."""
+    mount(pod, at.job)
+    for plugin in at.plugins.values():
+        plugin.dress(pod, at.job, task, index)
+    return pod

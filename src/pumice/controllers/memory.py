@@ -1,0 +1,141 @@
+"""A world in dictionaries that applies writes: for tests, examples and what-if questions.
+
+It keeps the rules that controllers rely on: uids and resource versions are counted up, generation follows the spec, deletion
+waits for finalizers and, where a pod has a node, for somebody to finish it, and patches honour the uid. It has no validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pumice.api.times import rfc3339
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Key, Object, copied, field, key_of, owners_of, terminating, uid_of
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
+
+FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
+
+
+class Memory:
+    """Objects by kind and key. `emitted` lists the events in the order they were told."""
+
+    def __init__(self, objects: Iterable[Object] = (), now: float = 0.0) -> None:
+        self.now = now
+        self.emitted: list[Emit] = []
+        self._objects: dict[str, dict[Key, Object]] = {}
+        self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self._version = 0
+        for subject in objects:
+            self.apply(Create(subject))
+
+    # The world that controllers see
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._objects.get(kind, {}).get(Key(namespace, name))
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
+        stored = self._objects.get(kind, {})
+        return (stored[key] for key in sorted(stored) if namespace is None or key.namespace == namespace)
+
+    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
+        return (subject for subject in self.all(kind) if (field(subject, path) or "") == value)
+
+    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
+        found = sorted(self._dependents.get(uid, ()))
+        return (self._objects[each][key] for each, key in found if kind is None or each == kind)
+
+    def kinds(self) -> Iterator[str]:
+        return iter(sorted(self._objects))
+
+    # What writes do to it
+
+    def apply(self, write: Write) -> list[Change]:
+        """Carry out one write. The changes it made are none if it had nothing to do."""
+        match write:
+            case Create(subject):
+                return self._create(subject)
+            case Patch():
+                return self._patch(write)
+            case Delete():
+                return self._delete(write)
+            case Emit():
+                self.emitted.append(write)
+        return []
+
+    def put(self, subject: Object) -> list[Change]:
+        """Store an object as it is, new or not: what a user or a kubelet does."""
+        if self.get(kind_of(subject), *key_of(subject)) is None:
+            return self._create(subject)
+        return self._store(subject)
+
+    def finish(self, subject: Object) -> list[Change]:
+        """Remove an object at once, as a kubelet does with a pod that has ended."""
+        return self._remove(kind_of(subject), key_of(subject))
+
+    def _create(self, subject: Object) -> list[Change]:
+        if self.get(kind_of(subject), *key_of(subject)) is not None:
+            return []
+        fresh = copied(subject)
+        meta = fresh["metadata"]
+        meta.setdefault("uid", f"00000000-0000-0000-0000-{self._version + 1:012d}")
+        meta.setdefault("creationTimestamp", rfc3339(self.now))
+        meta.setdefault("generation", 1)
+        return self._store(fresh)
+
+    def _patch(self, write: Patch) -> list[Change]:
+        before = self.get(write.kind, write.namespace, write.name)
+        if before is None or (write.uid and uid_of(before) != write.uid):
+            return []
+        return self._store(merged(before, write.patch))
+
+    def _store(self, subject: Object) -> list[Change]:
+        kind, key = kind_of(subject), key_of(subject)
+        before = self.get(kind, *key)
+        after = copied(subject)
+        self._version += 1
+        after["metadata"]["resourceVersion"] = str(self._version)
+        if before is not None and before.get("spec") != after.get("spec"):
+            after["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
+        self._link(before, after)
+        self._objects.setdefault(kind, {})[key] = after
+        if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_kubelet(after):
+            return [Change(before, after), *self._remove(kind, key)]
+        return [Change(before, after)]
+
+    def _delete(self, write: Delete) -> list[Change]:
+        before = self.get(write.kind, write.namespace, write.name)
+        if before is None or (write.uid and uid_of(before) != write.uid):
+            return []
+        after = copied(before)
+        meta = after["metadata"]
+        if write.propagation in FINALIZERS and not terminating(before):
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZERS[write.propagation]]
+        if not meta.get("finalizers") and (write.grace_s == 0 or not _awaits_kubelet(before)):
+            return self._remove(write.kind, key_of(before))
+        if terminating(before):
+            return []
+        meta["deletionTimestamp"] = rfc3339(self.now)
+        return self._store(after)
+
+    def _remove(self, kind: str, key: Key) -> list[Change]:
+        before = self._objects[kind].pop(key)
+        self._link(before, None)
+        return [Change(before, None)]
+
+    def _link(self, before: Object | None, after: Object | None) -> None:
+        for subject, add in ((before, False), (after, True)):
+            for owner in owners_of(subject) if subject else ():
+                linked = self._dependents.setdefault(owner["uid"], {})
+                identity = (kind_of(subject or {}), key_of(subject or {}))
+                if add:
+                    linked[identity] = None
+                else:
+                    linked.pop(identity, None)
+
+
+def _awaits_kubelet(subject: Object) -> bool:
+    """Whether a pod has to be ended on its node before it can go; others are removed at once."""
+    bound = kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
+    return bound and (subject.get("status") or {}).get("phase") not in ("Succeeded", "Failed")

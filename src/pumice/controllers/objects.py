@@ -1,0 +1,103 @@
+"""Reading wire objects: plain JSON dictionaries whose absent and null fields mean the same.
+
+An object that a world hands out is shared: read it, never change it; `copied` gives one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+from pumice.api.times import instant
+
+Object = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """Names an object among those of its kind. `namespace` is empty for kinds of the whole cluster."""
+
+    namespace: str
+    name: str
+
+
+def copied(value: Any) -> Any:
+    return deepcopy(value)
+
+
+def name_of(subject: Object) -> str:
+    return str(subject["metadata"]["name"])
+
+
+def namespace_of(subject: Object) -> str:
+    return subject["metadata"].get("namespace") or ""
+
+
+def key_of(subject: Object) -> Key:
+    return Key(namespace_of(subject), name_of(subject))
+
+
+def uid_of(subject: Object) -> str:
+    return subject["metadata"].get("uid") or ""
+
+
+def labels_of(subject: Object) -> Mapping[str, str]:
+    return subject["metadata"].get("labels") or {}
+
+
+def annotations_of(subject: Object) -> Mapping[str, str]:
+    return subject["metadata"].get("annotations") or {}
+
+
+def spec_of(subject: Object) -> Object:
+    return subject.get("spec") or {}
+
+
+def status_of(subject: Object) -> Object:
+    return subject.get("status") or {}
+
+
+def terminating(subject: Object) -> bool:
+    return bool(subject["metadata"].get("deletionTimestamp"))
+
+
+def created_at(subject: Object) -> float:
+    """Seconds since 1970; 0 if the object was never stored."""
+    stamp = subject["metadata"].get("creationTimestamp")
+    return instant(stamp) if stamp else 0.0
+
+
+def owners_of(subject: Object) -> list[Object]:
+    return subject["metadata"].get("ownerReferences") or []
+
+
+def controller_of(subject: Object) -> Object | None:
+    """The owner reference that controls the object."""
+    return next((owner for owner in owners_of(subject) if owner.get("controller")), None)
+
+
+def controlled_by(owner: Object) -> Object:
+    """An owner reference that makes `owner` the controller."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def condition(subject: Object, type_: str) -> Object | None:
+    """The entry of `status.conditions` of this type."""
+    return next((entry for entry in status_of(subject).get("conditions") or [] if entry.get("type") == type_), None)
+
+
+def field(subject: Object, path: str) -> Any:
+    """The value at a dotted path such as "spec.nodeName", or None."""
+    value: Any = subject
+    for step in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value

@@ -1,0 +1,177 @@
+"""PodGroups for pods that come without one: plain pods, and those of ReplicaSets, StatefulSets, DaemonSets and Jobs.
+
+Pods with the same controller share the group `podgroup-<uid of the controller>`; a pod of its own gets `podgroup-<its uid>`.
+A pod that names a group by itself is left alone, so several workloads may share one group that a user made. A workload may
+ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); one that is scaled to nothing loses its group.
+The scheduler learns of the group through an annotation that is patched onto the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import (
+    Object,
+    annotations_of,
+    controlled_by,
+    controller_of,
+    copied,
+    key_of,
+    labels_of,
+    namespace_of,
+    owners_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.quota_usage import pod_usage, times, written
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, change, delete, patch
+
+SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
+ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)
+FROM_POD = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE)
+
+
+class Subject(NamedTuple):
+    """A pod or a workload to look at."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class PodGroups:
+    """Makes shadow PodGroups for the pods of the given schedulers."""
+
+    name = "podgroup"
+
+    def __init__(self, scheduler_names: Iterable[str] = (key.SCHEDULER_NAME,), inherit_owner_annotations: bool = True) -> None:
+        self.scheduler_names = frozenset(scheduler_names)
+        self.inherit = inherit_owner_annotations
+        self.watches = {kinds.POD: self._pod_changed, **dict.fromkeys(SCALABLE, _scale_changed)}
+
+    def _pod_changed(self, change: Change, world: World) -> Iterable[Subject]:
+        if change.old is None and change.new is not None and self._lacks_group(change.new):
+            yield Subject(kinds.POD, *key_of(change.new))
+
+    def _lacks_group(self, pod: Object) -> bool:
+        ours = spec_of(pod).get("schedulerName") in self.scheduler_names
+        return ours and not terminating(pod) and not annotations_of(pod).get(key.GROUP_NAME)
+
+    def reconcile(self, subject: Hashable, world: World, now: float) -> Result:
+        assert isinstance(subject, Subject)
+        found = world.get(*subject)
+        if found is None:
+            return NOTHING
+        return result(self._for_pod(found, world) if subject.kind == kinds.POD else self._for_workload(found, world))
+
+    def _for_pod(self, pod: Object, world: World) -> list[Write]:
+        if not self._lacks_group(pod):
+            return []
+        name = group_name(pod)
+        made: list[Write] = []
+        if world.get(kinds.POD_GROUP, namespace_of(pod), name) is None:
+            made = [Create(self.build(pod, world))]
+        return [*made, patch(pod, {"metadata": {"annotations": {key.GROUP_NAME: name}}})]
+
+    def _for_workload(self, workload: Object, world: World) -> list[Write]:
+        """Follow the workload's scale, annotations and template."""
+        group = world.get(kinds.POD_GROUP, namespace_of(workload), f"podgroup-{uid_of(workload)}")
+        if spec_of(workload).get("replicas", 1) == 0:
+            return [delete(group)] if group is not None and not terminating(group) else []
+        pod = next((each for each in world.dependents(uid_of(workload), kinds.POD) if self._speaks_for(each, workload)), None)
+        if pod is None:
+            return []
+        wanted = self.build(pod, world)
+        return _update(group, wanted) if group is not None else [Create(wanted)]
+
+    def _speaks_for(self, pod: Object, workload: Object) -> bool:
+        """Whether the workload's group can be built from this pod: ours, not in another group, of the newest revision."""
+        if spec_of(pod).get("schedulerName") not in self.scheduler_names or terminating(pod):
+            return False
+        if annotations_of(pod).get(key.GROUP_NAME, "") not in ("", group_name(pod)):
+            return False
+        revision = status_of(workload).get("updateRevision")
+        return not revision or labels_of(pod).get("controller-revision-hash", revision) == revision
+
+    def build(self, pod: Object, world: World) -> Object:
+        """The PodGroup that this pod asks for."""
+        inherited = self._inherited(pod, world)
+        members = _min_member(inherited) if self.inherit else 1
+        group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
+        group["metadata"]["ownerReferences"] = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
+        notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith("volcano.sh/")})
+        tags = {name: labels_of(pod)[name] for name in (key.PREEMPTABLE, key.COOLDOWN_TIME) if name in labels_of(pod)}
+        group["metadata"].update({name: value for name, value in (("annotations", notes), ("labels", tags)) if value})
+        group["spec"] = {"minMember": members, "minResources": written(times(pod_usage(spec_of(pod)), members))}
+        group["spec"].update(_optional_spec(pod))
+        group["status"] = {"phase": "Pending"}
+        return group
+
+    def _inherited(self, pod: Object, world: World) -> dict[str, str]:
+        """Annotations of the pod's owners; the first owner that states one wins."""
+        found: dict[str, str] = {}
+        for owner in owners_of(pod) if self.inherit else ():
+            workload = world.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in ANNOTATED_OWNERS else None
+            found = {**(annotations_of(workload) if workload else {}), **found}
+        return found
+
+
+def _scale_changed(change: Change, world: World) -> Iterable[Subject]:
+    if change.new is not None:
+        yield Subject(kind_of(change.new), *key_of(change.new))
+
+
+def group_name(pod: Object) -> str:
+    """The name of the PodGroup that is made for a pod."""
+    owner = controller_of(pod)
+    return f"podgroup-{owner['uid'] if owner else uid_of(pod)}"
+
+
+def _min_member(inherited: dict[str, str]) -> int:
+    text = inherited.get(key.GROUP_MIN_MEMBER, "1")
+    return int(text) if text.isascii() and text.isdigit() else 1
+
+
+def _group_annotations(pod: Object, inherited: dict[str, str]) -> dict[str, str]:
+    own = annotations_of(pod)
+    budget = next(((name,) for name in (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE) if name in own), ())
+    return inherited | {name: own[name] for name in (*FROM_POD, *budget) if name in own}
+
+
+def _optional_spec(pod: Object) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    if queue := annotations_of(pod).get(key.QUEUE_NAME):
+        spec["queue"] = queue
+    if priority_class := spec_of(pod).get("priorityClassName"):
+        spec["priorityClassName"] = priority_class
+    if topology := _network_topology(annotations_of(pod)):
+        spec["networkTopology"] = topology
+    return spec
+
+
+def _network_topology(notes: Any) -> dict[str, Any]:
+    mode, tier = notes.get(key.TOPOLOGY_MODE), notes.get(key.TOPOLOGY_HIGHEST_TIER, "")
+    if mode is None and not tier:
+        return {}
+    topology: dict[str, Any] = {"mode": "soft" if (mode or "").lower() == "soft" else "hard"}
+    if tier.isascii() and tier.isdigit():
+        topology["highestTierAllowed"] = int(tier)
+    return topology
+
+
+def _update(group: Object, wanted: Object) -> list[Write]:
+    """Bring an existing group to what its workload asks for now; what others added to it stays."""
+    target = copied(group)
+    target["spec"] = {**spec_of(group), **wanted["spec"]}
+    for part in ("labels", "annotations"):
+        if merged := {**(group["metadata"].get(part) or {}), **wanted["metadata"].get(part, {})}:
+            target["metadata"][part] = merged
+    return change(group, target)

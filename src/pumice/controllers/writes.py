@@ -1,0 +1,102 @@
+"""What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
+
+The writes of one result are applied in order; the first that fails ends it and the key is tried again, so what must happen at
+most once (taking a Command) comes first, with `must_exist`. Patches are JSON merge patches and are made by comparing what is
+with what should be (`status_change`, `change`): where nothing differs there is no write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Object, copied, name_of, namespace_of, status_of, uid_of
+
+
+class Create(NamedTuple):
+    """Store a new object; it is no failure if one of this name exists."""
+
+    object: Object
+
+
+class Patch(NamedTuple):
+    """Merge `patch` into an object, if it still has the uid."""
+
+    kind: str
+    namespace: str
+    name: str
+    patch: Object
+    subresource: str = ""  #: "status", or "" for the object itself
+    uid: str = ""
+
+
+class Delete(NamedTuple):
+    """Delete an object, if it still has the uid; one that is gone already is a failure only with `must_exist`."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    propagation: str = "Background"  #: Background, Foreground or Orphan
+    grace_s: int | None = None  #: None: as the object says
+    must_exist: bool = False
+
+
+class Emit(NamedTuple):
+    """Tell about an object in an Event; repeats are counted where it is carried out."""
+
+    about: Object
+    type: str  #: Normal or Warning
+    reason: str
+    message: str
+
+
+Write = Create | Patch | Delete | Emit
+
+
+def delete(subject: Object, *, propagation: str = "Background", grace_s: int | None = None, must_exist: bool = False) -> Delete:
+    return Delete(kind_of(subject), namespace_of(subject), name_of(subject), uid_of(subject), propagation, grace_s, must_exist)
+
+
+def patch(subject: Object, content: Object, subresource: str = "") -> Patch:
+    return Patch(kind_of(subject), namespace_of(subject), name_of(subject), content, subresource, uid_of(subject))
+
+
+def change(subject: Object, wanted: Object) -> list[Write]:
+    """Make `subject` equal to `wanted` (its status left alone), if it is not."""
+    now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
+    difference = merge_patch(now, then)
+    return [patch(subject, difference)] if difference else []
+
+
+def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
+    """Make the status of `subject` equal to `status`, if it is not."""
+    difference = merge_patch(status_of(subject), status)
+    return [patch(subject, {"status": difference}, subresource)] if difference else []
+
+
+def merge_patch(old: Object, new: Object) -> Object:
+    """The smallest JSON merge patch from `old` to `new`; empty if they are equal. Null and absent are the same."""
+    difference: Object = {}
+    for key in sorted(old.keys() | new.keys()):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            inner = merge_patch(before, after)
+            if inner:
+                difference[key] = inner
+        elif before != after:
+            difference[key] = copied(after)
+    return difference
+
+
+def merged(target: Any, content: Any) -> Any:
+    """What a JSON merge patch makes of `target`; both are left as they are."""
+    if not isinstance(content, dict):
+        return copied(content)
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in content.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

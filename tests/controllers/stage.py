@@ -1,0 +1,152 @@
+"""A small theatre for controllers: a world in memory, its loop, and somebody who plays scheduler, kubelet and user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pumice.controllers import kinds
+from pumice.controllers.controller import Controller
+from pumice.controllers.job.controller import Jobs
+from pumice.controllers.job.plugins import KeyPair
+from pumice.controllers.memory import Memory
+from pumice.controllers.objects import Object, copied, key_of, name_of
+from pumice.controllers.settle import Loop
+from pumice.controllers.writes import Create, Delete, merged
+
+NOON = 1_800_000_000.0
+TABLES = Path(__file__).parent / "tables"
+
+
+def table(name: str) -> list[Any]:
+    return list(yaml.safe_load((TABLES / name).read_text()))
+
+
+def fixed_key_pair() -> KeyPair:
+    return KeyPair("private", "public")
+
+
+def queue(name: str = "default", **spec: Any) -> Object:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "uid": f"queue-{name}"},
+        "spec": {"weight": 1, "parent": "root", **spec},
+        "status": {"state": "Open"},
+    }
+
+
+def pod_spec(cpu: str = "1", **more: Any) -> Object:
+    return {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}], **more}
+
+
+def task(name: str = "w", replicas: int = 1, cpu: str = "1", **more: Any) -> Object:
+    return {"name": name, "replicas": replicas, "minAvailable": replicas, "template": {"spec": pod_spec(cpu)}, **more}
+
+
+def vcjob(name: str = "train", tasks: Sequence[Object] = (), **spec: Any) -> Object:
+    members = list(tasks) or [task()]
+    minimum = sum(each["replicas"] if each.get("minAvailable") is None else each["minAvailable"] for each in members)
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": "2027-01-15T08:00:00Z"},
+        "spec": {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "minAvailable": minimum, "tasks": members, **spec},
+    }
+
+
+def plain_pod(name: str = "p", owner: Object | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    meta: Object = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations or {}}
+    if owner is not None:
+        named = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name_of(owner), "uid": owner["metadata"]["uid"]}
+        meta["ownerReferences"] = [{**named, "controller": True}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"schedulerName": "volcano", **pod_spec(), **spec}}
+
+
+class Stage:
+    """One world and its controllers, settled after everything that is done to it."""
+
+    def __init__(self, *objects: Object, controllers: Sequence[Controller] = (), now: float = NOON) -> None:
+        self.now = now
+        self.world = Memory(objects, now)
+        self.loop = Loop(self.world, controllers or [Jobs(fixed_key_pair)])
+        self.settle()
+
+    def settle(self) -> int:
+        return self.loop.settle(self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.settle()
+
+    def add(self, *objects: Object) -> None:
+        for each in objects:
+            self.loop.observe(self.world.apply(Create(each)))
+        self.settle()
+
+    def change(self, kind: str, name: str, patch: Object, namespace: str = "default") -> None:
+        there = self.world.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
+        assert there is not None, f"no {kind} {name}"
+        self.loop.observe(self.world.put(merged(there, patch)))
+        self.settle()
+
+    def delete(self, kind: str, name: str, propagation: str = "Background", namespace: str = "default") -> None:
+        where = "" if kind in kinds.CLUSTER_SCOPED else namespace
+        self.loop.observe(self.world.apply(Delete(kind, where, name, propagation=propagation)))
+        self.settle()
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Object:
+        found = self.world.get(kind, "" if kind in kinds.CLUSTER_SCOPED else namespace, name)
+        assert found is not None, f"no {kind} {name}"
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        return [name_of(each) for each in self.world.all(kind)]
+
+    # The others at work
+
+    def let_in(self) -> None:
+        """The scheduler enqueues every PodGroup."""
+        for group in list(self.world.all(kinds.POD_GROUP)):
+            self.change(kinds.POD_GROUP, name_of(group), {"status": {"phase": "Inqueue"}})
+
+    def bind(self, *names: str) -> None:
+        for name in names or self.names(kinds.POD):
+            self.change(kinds.POD, name, {"spec": {"nodeName": "n1"}})
+
+    def pods(self, phase: str, *names: str, exit_code: int = 0) -> None:
+        """The kubelet reports these pods (or all) in a phase."""
+        for name in names or self.names(kinds.POD):
+            terminated = {"terminated": {"exitCode": exit_code}} if phase in ("Failed", "Succeeded") else {}
+            statuses = [{"name": "main", "ready": phase == "Running", "state": terminated}]
+            ready = [{"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": "2027-01-15T08:00:00Z"}]
+            self.change(kinds.POD, name, {"status": {"phase": phase, "containerStatuses": statuses, "conditions": ready}})
+
+    def kubelet_ends(self) -> None:
+        """Pods that were told to go are gone."""
+        for pod in list(self.world.all(kinds.POD)):
+            if pod["metadata"].get("deletionTimestamp"):
+                self.loop.observe(self.world.finish(pod))
+        self.settle()
+
+    def lose(self, name: str) -> None:
+        """A pod vanishes: somebody else deleted it."""
+        self.loop.observe(self.world.finish(self.get(kinds.POD, name)))
+        self.settle()
+
+    def command(self, action: str, target: Object) -> None:
+        about = {"apiVersion": target["apiVersion"], "kind": target["kind"], "name": name_of(target)}
+        meta = {"name": f"command-{action.lower()}", "namespace": "default"}
+        self.add({"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": action, "target": about})
+
+    def assert_settled(self) -> None:
+        """Looking at everything again writes nothing."""
+        again = Loop(self.world, self.loop.controllers)
+        before = {(kind, key_of(each)): copied(each) for kind in self.world.kinds() for each in self.world.all(kind)}
+        written = again.settle(self.now)
+        after = {(kind, key_of(each)): each for kind in self.world.kinds() for each in self.world.all(kind)}
+        changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+        assert written == 0, f"{written} writes, changed {changed}"

@@ -1,0 +1,254 @@
+"""Stories of Volcano jobs, with the scheduler, the kubelet and the user played by hand."""
+
+from __future__ import annotations
+
+from stage import Stage, fixed_key_pair, queue, task, vcjob
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.job.controller import Jobs
+from pumice.controllers.job.request import Request
+from pumice.controllers.objects import Object, annotations_of, labels_of
+
+
+def play(job: Object, *others: Object) -> Stage:
+    return Stage(queue(), job, *others)
+
+
+def phase(stage: Stage, name: str = "train") -> str:
+    return str(stage.get(kinds.JOB, name)["status"]["state"]["phase"])
+
+
+def status(stage: Stage, name: str = "train") -> Object:
+    found: Object = stage.get(kinds.JOB, name)["status"]
+    return found
+
+
+def running(job: Object, *others: Object) -> Stage:
+    stage = play(job, *others)
+    stage.let_in()
+    stage.bind()
+    stage.pods("Running")
+    return stage
+
+
+def test_no_pods_are_made_before_the_group_is_let_in() -> None:
+    stage = play(vcjob(tasks=[task(replicas=3)]))
+    assert stage.names(kinds.POD_GROUP) == ["train-uid-train"]
+    assert stage.names(kinds.POD) == []
+    stage.let_in()
+    assert stage.names(kinds.POD) == ["train-w-0", "train-w-1", "train-w-2"]
+    stage.assert_settled()
+
+
+def test_a_job_runs_and_completes() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    assert phase(stage) == "Running"
+    assert status(stage)["running"] == 2
+    stage.pods("Succeeded")
+    assert phase(stage) == "Completed"
+    assert status(stage)["taskStatusCount"] == {"w": {"phase": {"Succeeded": 2}}}
+    assert [entry["status"] for entry in status(stage)["conditions"]] == ["Pending", "Running", "Completed"]
+    assert stage.names(kinds.POD_GROUP) == []
+    stage.assert_settled()
+
+
+def test_a_pod_carries_its_place_in_the_job() -> None:
+    stage = play(vcjob(tasks=[task(replicas=2)], priorityClassName="high"))
+    stage.let_in()
+    pod = stage.get(kinds.POD, "train-w-1")
+    assert annotations_of(pod)[key.GROUP_NAME] == "train-uid-train"
+    assert annotations_of(pod)[key.TEMPLATE_UID] == "train-w"
+    assert annotations_of(pod)[key.JOB_VERSION] == "0"
+    assert labels_of(pod)[key.TASK_INDEX] == "1"
+    assert labels_of(pod)[key.JOB_NAMESPACE] == "default"
+    assert pod["spec"]["priorityClassName"] == "high"
+    assert pod["spec"]["schedulerName"] == "volcano"
+    assert pod["metadata"]["ownerReferences"][0]["uid"] == "uid-train"
+
+
+def test_a_failed_pod_restarts_the_job_as_often_as_allowed_and_then_fails_it() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)], maxRetry=3, policies=[{"event": "PodFailed", "action": "RestartJob"}]))
+    attempts = 1
+    while phase(stage) == "Running":
+        stage.pods("Failed", "train-w-0", exit_code=1)
+        stage.kubelet_ends()
+        if phase(stage) == "Pending":
+            assert stage.names(kinds.POD) == []
+            attempts += 1
+            stage.let_in()
+            stage.bind()
+            stage.pods("Running")
+    assert attempts == 3
+    assert phase(stage) == "Failed"
+    assert status(stage)["retryCount"] == 3
+    assert stage.get(kinds.POD, "train-w-0")["status"]["phase"] == "Failed"
+    stage.assert_settled()
+
+
+def test_two_failures_of_one_attempt_restart_a_job_once() -> None:
+    stage = running(vcjob(tasks=[task(replicas=3)], policies=[{"event": "PodFailed", "action": "RestartJob"}]))
+    stage.pods("Failed", "train-w-0", "train-w-1")
+    assert status(stage)["retryCount"] == 1
+
+
+def test_an_exit_code_chooses_the_action() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2, policies=[{"exitCode": 137, "action": "AbortJob"}])]))
+    stage.pods("Failed", "train-w-0", exit_code=137)
+    assert phase(stage) == "Aborting"
+    stage.kubelet_ends()
+    assert phase(stage) == "Aborted"
+
+
+def test_an_evicted_pod_is_an_event_but_one_that_is_scaled_away_is_not() -> None:
+    stage = running(vcjob(tasks=[task(replicas=3, minAvailable=1)], policies=[{"event": "PodEvicted", "action": "RestartJob"}]))
+    smaller = task(replicas=2, minAvailable=1)
+    stage.change(kinds.JOB, "train", {"spec": {"tasks": [smaller]}})
+    stage.kubelet_ends()
+    assert stage.names(kinds.POD) == ["train-w-0", "train-w-1"]
+    assert phase(stage) == "Running"
+    assert "retryCount" not in status(stage)
+    stage.lose("train-w-0")
+    assert status(stage)["retryCount"] == 1
+
+
+def test_a_user_suspends_and_resumes_a_job() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    stage.command("AbortJob", stage.get(kinds.JOB, "train"))
+    assert stage.names(kinds.COMMAND) == []
+    stage.kubelet_ends()
+    assert phase(stage) == "Aborted"
+    assert stage.names(kinds.POD_GROUP) == []
+    stage.assert_settled()
+    stage.command("ResumeJob", stage.get(kinds.JOB, "train"))
+    assert phase(stage) == "Pending"
+    stage.let_in()
+    assert len(stage.names(kinds.POD)) == 2
+    assert annotations_of(stage.get(kinds.POD, "train-w-0"))[key.JOB_VERSION] != "0"
+
+
+def test_restart_task_leaves_the_other_tasks_alone() -> None:
+    members = [task("ps", policies=[{"event": "PodFailed", "action": "RestartTask"}]), task("w", replicas=2)]
+    stage = running(vcjob(tasks=members, policies=[{"event": "PodEvicted", "action": "TerminateJob"}]))
+    stage.pods("Failed", "train-ps-0")
+    stage.kubelet_ends()
+    assert status(stage)["retryCount"] == 1
+    assert stage.names(kinds.POD) == ["train-ps-0", "train-w-0", "train-w-1"]
+    assert stage.get(kinds.POD, "train-ps-0").get("status") is None
+    assert stage.names(kinds.POD_GROUP) == ["train-uid-train"]
+    stage.pods("Running")
+    assert phase(stage) == "Running"
+    stage.assert_settled()
+
+
+def test_restart_partition_takes_the_partition_of_the_failed_pod() -> None:
+    split = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
+    member = task(replicas=4, minAvailable=2, partitionPolicy=split, policies=[{"event": "PodFailed", "action": "RestartPartition"}])
+    stage = running(vcjob(tasks=[member]))
+    group = stage.get(kinds.POD_GROUP, "train-uid-train")
+    assert group["spec"]["subGroupPolicy"] == [
+        {
+            "name": "w",
+            "labelSelector": {"matchLabels": {key.TASK_SPEC: "w"}},
+            "matchLabelKeys": [key.PARTITION_ID],
+            "subGroupSize": 2,
+            "minSubGroups": 1,
+        }
+    ]
+    stage.pods("Failed", "train-w-2")
+    gone = [pod["metadata"]["name"] for pod in stage.world.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
+    assert gone == ["train-w-3"]
+    assert labels_of(stage.get(kinds.POD, "train-w-2"))[key.PARTITION_ID] == "1"
+
+
+def test_a_policy_with_a_timeout_waits_and_is_called_off_when_the_pod_starts() -> None:
+    policy = {"event": "PodPending", "action": "AbortJob", "timeout": "5m"}
+    stage = play(vcjob(tasks=[task(replicas=2)], policies=[policy]))
+    stage.let_in()
+    stage.wait(299)
+    assert phase(stage) == "Pending"
+    stage.wait(1)
+    assert phase(stage) in ("Aborting", "Aborted")
+
+    calm = play(vcjob(tasks=[task(replicas=2)], policies=[policy]))
+    calm.let_in()
+    calm.bind()
+    calm.pods("Running")
+    calm.wait(400)
+    assert phase(calm) == "Running"
+
+
+def test_a_pending_pod_without_a_timeout_is_no_reason_to_act() -> None:
+    stage = play(vcjob(policies=[{"event": "*", "action": "AbortJob"}]))
+    stage.let_in()
+    assert phase(stage) == "Pending"
+
+
+def test_a_task_waits_for_the_tasks_it_depends_on() -> None:
+    members = [task("ps"), task("w", replicas=2, dependsOn={"name": ["ps"]})]
+    stage = play(vcjob(tasks=members, minAvailable=1))
+    stage.let_in()
+    assert stage.names(kinds.POD) == ["train-ps-0"]
+    stage.bind()
+    stage.pods("Running")
+    assert stage.names(kinds.POD) == ["train-ps-0", "train-w-0", "train-w-1"]
+
+
+def test_with_any_one_ready_dependency_is_enough() -> None:
+    members = [task("a"), task("b"), task("w", dependsOn={"name": ["a", "b"], "iteration": "any"})]
+    stage = play(vcjob(tasks=members, minAvailable=1))
+    stage.let_in()
+    assert "train-w-0" not in stage.names(kinds.POD)
+    stage.bind("train-b-0")
+    stage.pods("Succeeded", "train-b-0")
+    assert "train-w-0" in stage.names(kinds.POD)
+
+
+def test_enough_successes_complete_a_job_and_end_its_other_pods() -> None:
+    stage = running(vcjob(tasks=[task(replicas=3)], minSuccess=1))
+    stage.pods("Succeeded", "train-w-0")
+    assert phase(stage) == "Completed"
+    stage.kubelet_ends()
+    assert stage.names(kinds.POD) == ["train-w-0"]
+    stage.assert_settled()
+
+
+def test_a_completed_task_completes_the_job() -> None:
+    members = [task("master", policies=[{"event": "TaskCompleted", "action": "CompleteJob"}]), task("w", replicas=2)]
+    stage = running(vcjob(tasks=members))
+    stage.pods("Succeeded", "train-master-0")
+    assert phase(stage) == "Completing"
+    stage.kubelet_ends()
+    assert phase(stage) == "Completed"
+
+
+def test_a_job_says_which_queue_it_misses_and_starts_when_the_queue_comes() -> None:
+    stage = Stage(vcjob(queue="gold"))
+    assert status(stage)["state"]["message"] == 'queue "gold" does not exist; create it or name another'
+    stage.assert_settled()
+    stage.add(queue("gold"))
+    assert stage.names(kinds.POD_GROUP) == ["train-uid-train"]
+    assert "message" not in status(stage)["state"]
+
+
+def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -> None:
+    described = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    stage = play(vcjob(volumes=[described, {"mountPath": "/in", "volumeClaimName": "input"}]))
+    assert "default/input" in status(stage)["state"]["message"]
+    assert stage.names(kinds.POD_GROUP) == []
+    stage.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "input", "namespace": "default"}})
+    stage.change(kinds.JOB, "train", {"spec": {"ttlSecondsAfterFinished": 1}})
+    stage.let_in()
+    claim = next(name for name in stage.names(kinds.CLAIM) if name != "input")
+    mounts = stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"]
+    assert mounts == [{"name": claim, "mountPath": "/data"}, {"name": "input", "mountPath": "/in"}]
+    assert status(stage)["controlledResources"] == {f"volume-pvc-{claim}": claim}
+
+
+def test_a_request_that_cannot_be_carried_out_ends_the_job() -> None:
+    jobs = Jobs(fixed_key_pair)
+    stage = running(vcjob())
+    stage.loop.queue.add(jobs, jobs.gave_up(Request("default", "train")))
+    stage.settle()
+    stage.kubelet_ends()
+    assert phase(stage) == "Terminated"

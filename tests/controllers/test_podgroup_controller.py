@@ -1,0 +1,125 @@
+"""Pods without a PodGroup get one, by their workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stage import Stage, plain_pod
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object, annotations_of
+from pumice.controllers.podgroup import PodGroups
+
+
+def workload(kind: str = "ReplicaSet", replicas: int = 2, annotations: dict[str, str] | None = None, **status: Any) -> Object:
+    meta = {"name": "web", "namespace": "default", "uid": "uid-web", "annotations": annotations or {}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"replicas": replicas}, "status": status}
+
+
+def play(*objects: Object) -> Stage:
+    return Stage(*objects, controllers=[PodGroups()])
+
+
+def group_named_by(stage: Stage, pod: str) -> str | None:
+    return annotations_of(stage.get(kinds.POD, pod)).get(key.GROUP_NAME)
+
+
+def test_a_plain_pod_gets_a_group_of_its_own() -> None:
+    pod = plain_pod("p", priorityClassName="high", annotations={key.QUEUE_NAME: "gold", key.PREEMPTABLE: "true", "other": "x"})
+    stage = play(pod)
+    group = stage.get(kinds.POD_GROUP, "podgroup-uid-p")
+    assert group_named_by(stage, "p") == "podgroup-uid-p"
+    assert group["spec"] == {
+        "minMember": 1,
+        "minResources": {"count/pods": "1", "pods": "1", "cpu": "1", "requests.cpu": "1"},
+        "queue": "gold",
+        "priorityClassName": "high",
+    }
+    assert group["metadata"]["annotations"] == {key.PREEMPTABLE: "true"}
+    assert group["metadata"]["ownerReferences"][0]["uid"] == "uid-p"
+    assert group["status"] == {"phase": "Pending"}
+    stage.assert_settled()
+
+
+def test_pods_of_others_and_pods_with_a_group_are_left_alone() -> None:
+    stage = play(plain_pod("p", schedulerName="default-scheduler"), plain_pod("q", annotations={key.GROUP_NAME: "mine"}))
+    assert stage.names(kinds.POD_GROUP) == []
+    assert group_named_by(stage, "q") == "mine"
+
+
+def test_the_pods_of_one_workload_share_a_group() -> None:
+    web = workload()
+    stage = play(web, plain_pod("p", web), plain_pod("q", web))
+    assert stage.names(kinds.POD_GROUP) == ["podgroup-uid-web"]
+    assert group_named_by(stage, "p") == group_named_by(stage, "q") == "podgroup-uid-web"
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-web")["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
+    stage.assert_settled()
+
+
+def test_a_workload_may_ask_to_start_as_a_gang() -> None:
+    web = workload("StatefulSet", annotations={key.GROUP_MIN_MEMBER: "3", "volcano.sh/x": "y", "note": "z"})
+    stage = play(web, plain_pod("p", web))
+    group = stage.get(kinds.POD_GROUP, "podgroup-uid-web")
+    assert group["spec"]["minMember"] == 3
+    assert group["spec"]["minResources"]["cpu"] == "3"
+    assert group["metadata"]["annotations"] == {"volcano.sh/x": "y"}
+
+
+def test_a_minimum_that_is_no_number_counts_as_one() -> None:
+    web = workload(annotations={key.GROUP_MIN_MEMBER: "-2"})
+    assert play(web, plain_pod("p", web)).get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]["minMember"] == 1
+
+
+def test_a_changed_workload_changes_its_group_and_keeps_what_others_wrote() -> None:
+    web = workload()
+    stage = play(web, plain_pod("p", web))
+    stage.change(kinds.POD_GROUP, "podgroup-uid-web", {"metadata": {"annotations": {"volcano.sh/job-allocated-hypernode": "s1"}}})
+    stage.change(kinds.REPLICA_SET, "web", {"metadata": {"annotations": {key.GROUP_MIN_MEMBER: "2"}}})
+    group = stage.get(kinds.POD_GROUP, "podgroup-uid-web")
+    assert group["spec"]["minMember"] == 2
+    assert group["metadata"]["annotations"] == {"volcano.sh/job-allocated-hypernode": "s1"}
+
+
+def test_a_workload_that_is_scaled_to_nothing_loses_its_group() -> None:
+    web = workload()
+    stage = play(web, plain_pod("p", web))
+    stage.change(kinds.REPLICA_SET, "web", {"spec": {"replicas": 0}})
+    assert stage.names(kinds.POD_GROUP) == []
+
+
+def test_a_statefulset_is_described_by_a_pod_of_its_newest_revision() -> None:
+    web = workload("StatefulSet", updateRevision="r2")
+    old, fresh = plain_pod("p0", web), plain_pod("p1", web, priorityClassName="high")
+    old["metadata"]["labels"] = {"controller-revision-hash": "r1"}
+    fresh["metadata"]["labels"] = {"controller-revision-hash": "r2"}
+    stage = play(web, old, fresh)
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]["priorityClassName"] == "high"
+
+
+def test_network_topology_is_read_from_the_pod() -> None:
+    stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "Soft", key.TOPOLOGY_HIGHEST_TIER: "2"}))
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "soft", "highestTierAllowed": 2}
+    stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "anything"}))
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "hard"}
+
+
+def test_the_charge_counts_init_steps_sidecars_overhead_and_extended_resources() -> None:
+    containers = [{"name": "a", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "2"}, "limits": {"cpu": "2", "memory": "1Gi"}}}]
+    inits = [
+        {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}},
+        {"name": "i", "resources": {"requests": {"cpu": "3"}}},
+    ]
+    stage = play(plain_pod("p", containers=containers, initContainers=inits, overhead={"cpu": "100m"}))
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["minResources"] == {
+        "count/pods": "1",
+        "pods": "1",
+        "cpu": "3600m",
+        "requests.cpu": "3600m",
+        "limits.cpu": "2100m",
+        "memory": "1Gi",
+        "requests.memory": "1Gi",
+        "limits.memory": "1Gi",
+        "nvidia.com/gpu": "2",
+        "requests.nvidia.com/gpu": "2",
+    }

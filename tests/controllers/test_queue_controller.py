@@ -1,0 +1,112 @@
+"""Queues open and close, alone and as a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stage import Stage, queue, table
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object
+from pumice.controllers.queue import Queues, next_state
+
+
+@pytest.mark.parametrize("row", table("queue_states.yaml"), ids=lambda row: f"{row['state'] or 'new'} {row['action']} busy={row['busy']}")
+def test_the_state_table(row: dict[str, Any]) -> None:
+    assert next_state(row["state"], row["action"], row["busy"]) == row["then"]
+
+
+def new(name: str, **spec: Any) -> Object:
+    fresh = queue(name, **spec)
+    del fresh["status"]
+    return fresh
+
+
+def group(name: str, of: str) -> Object:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": {"queue": of, "minMember": 1}}
+
+
+def play(*objects: Object) -> Stage:
+    return Stage(*objects, controllers=[Queues()])
+
+
+def state(stage: Stage, name: str) -> str:
+    return str(stage.get(kinds.QUEUE, name)["status"]["state"])
+
+
+def mark(stage: Stage, name: str) -> str | None:
+    found: Object = stage.get(kinds.QUEUE, name)["metadata"].get("annotations") or {}
+    return found.get(key.CLOSED_BY_PARENT)
+
+
+def test_a_new_queue_opens_under_root() -> None:
+    stage = play(new("root"), new("a", parent=None))
+    assert stage.get(kinds.QUEUE, "a")["spec"]["parent"] == "root"
+    assert "parent" not in stage.get(kinds.QUEUE, "root")["spec"] or stage.get(kinds.QUEUE, "root")["spec"]["parent"] == "root"
+    assert state(stage, "a") == state(stage, "root") == "Open"
+    stage.assert_settled()
+
+
+def test_a_queue_closes_once_its_last_group_is_gone() -> None:
+    stage = play(queue("a"), group("g", "a"))
+    stage.command("CloseQueue", queue("a"))
+    assert stage.names(kinds.COMMAND) == []
+    assert state(stage, "a") == "Closing"
+    stage.delete(kinds.POD_GROUP, "g")
+    assert state(stage, "a") == "Closed"
+    stage.command("OpenQueue", queue("a"))
+    assert state(stage, "a") == "Open"
+    stage.assert_settled()
+
+
+def test_a_group_that_moves_to_another_queue_leaves_the_first_one_free() -> None:
+    stage = play(queue("a"), queue("b"), group("g", "a"))
+    stage.command("CloseQueue", queue("a"))
+    stage.change(kinds.POD_GROUP, "g", {"spec": {"queue": "b"}})
+    assert state(stage, "a") == "Closed"
+
+
+def test_children_close_and_open_with_their_parent() -> None:
+    stage = play(queue("a"), queue("b", parent="a"), queue("c", parent="b"), queue("d", parent="a"))
+    stage.command("CloseQueue", queue("d"))
+    stage.command("CloseQueue", queue("a"))
+    assert [state(stage, name) for name in "abcd"] == ["Closed"] * 4
+    assert [mark(stage, name) for name in "abcd"] == [None, "true", "true", None]
+    stage.command("OpenQueue", queue("a"))
+    assert [state(stage, name) for name in "abcd"] == ["Open", "Open", "Open", "Closed"]
+    assert [mark(stage, name) for name in "abcd"] == [None, "false", "false", None]
+    stage.assert_settled()
+
+
+def test_root_cannot_be_closed_and_a_child_not_be_opened_before_its_parent() -> None:
+    stage = play(queue("root"), queue("a"), queue("b", parent="a"))
+    stage.command("CloseQueue", queue("root"))
+    assert state(stage, "root") == "Open"
+    assert stage.world.emitted[-1].message == "the root queue cannot be closed"
+    stage.command("CloseQueue", queue("a"))
+    stage.command("OpenQueue", queue("b"))
+    assert state(stage, "b") == "Closed"
+    assert stage.world.emitted[-1].message == 'queue "b" cannot be opened while its parent "a" is Closed; open that first'
+    assert stage.names(kinds.COMMAND) == []
+
+
+def test_a_queue_that_moves_under_a_closed_parent_closes_and_opens_again_when_it_leaves() -> None:
+    stage = play(queue("a"), queue("b"), queue("c"))
+    stage.command("CloseQueue", queue("a"))
+    stage.change(kinds.QUEUE, "c", {"spec": {"parent": "a"}})
+    assert (state(stage, "c"), mark(stage, "c")) == ("Closed", "true")
+    stage.change(kinds.QUEUE, "c", {"spec": {"parent": "b"}})
+    assert (state(stage, "c"), mark(stage, "c")) == ("Open", "false")
+    stage.command("CloseQueue", queue("a"))
+    stage.change(kinds.QUEUE, "c", {"spec": {"parent": "a"}})
+    stage.change(kinds.QUEUE, "c", {"spec": {"parent": "root"}})
+    assert state(stage, "c") == "Open"
+
+
+def test_a_command_for_something_else_is_refused_with_a_reason() -> None:
+    stage = play(queue("a"))
+    stage.command("AbortJob", queue("a"))
+    assert stage.world.emitted[-1].message == '"AbortJob" is not an action for a queue; use OpenQueue or CloseQueue'
