@@ -1,0 +1,300 @@
+"""After any faults a reflector's consumer knows what the server knows, was told each thing once, and never an older one after a newer."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from aloop import ended, run, until
+from fakeapi import FakeApi, Fault, StreamFault
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pumice.api.meta import Metadata, Wire
+from pumice.kube.access import Access, Fixed
+from pumice.kube.client import Client
+from pumice.kube.reflector import Pace, Reflector, dict_metadata
+from pumice.kube.resource import PODS
+from pumice.kube.retry import Backoff, Retry
+from pumice.kube.transport import Scope, as_dict
+from pumice.kube.view import Added, Deleted, Disorder, Modified, View
+
+QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)
+
+
+class Spec(Wire):
+    nodeName: str | None = None
+
+
+class Thing(Wire):
+    metadata: Metadata
+    spec: Spec | None = None
+
+
+decode = msgspec.json.Decoder(Thing).decode
+
+
+class Consumer:
+    """Keeps what it is told, and refuses what cannot be true."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], tuple[str, int]] = {}
+        self.told: set[tuple[str, int]] = set()
+        self.changes: list[Any] = []
+
+    def __call__(self, change: Any) -> None:
+        self.changes.append(change)
+        if isinstance(change, Deleted):
+            assert self.objects.pop((change.namespace, change.name))[0] == change.uid
+            return
+        metadata = change.object.metadata
+        key, now = (metadata.namespace, metadata.name), (metadata.uid, int(metadata.resource_version))
+        before = self.objects.get(key)
+        assert now not in self.told, "told twice"
+        assert (before is None) == isinstance(change, Added), "Added what is there, or Modified what is not"
+        assert before is None or (before[0] == now[0] and before[1] < now[1]), "went back in time"
+        self.told.add(now)
+        self.objects[key] = now
+
+    def agrees_with(self, api: FakeApi) -> bool:
+        server = {key[1:]: (body["metadata"]["uid"], int(body["metadata"]["resourceVersion"])) for key, body in api.objects.items()}
+        return self.objects == server
+
+
+def name_of(change: Any) -> str:
+    return change.name if isinstance(change, Deleted) else change.object.metadata.name
+
+
+@asynccontextmanager
+async def following(api: FakeApi, **options: Any):
+    consumer = Consumer()
+    async with Client(Access(api.url, Fixed()), retry=Retry(2, Backoff(0.001, 0.01))) as client:
+        reflector = Reflector(client, Scope(PODS), decode, consumer, **{"pace": QUICK, **options})
+        task = asyncio.create_task(reflector.run())
+        try:
+            yield reflector, consumer
+            assert not task.done(), task.exception()
+        finally:
+            await ended(task)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_it_tells_what_is_there_and_then_what_changes(streaming: bool) -> None:
+    async def story() -> None:
+        async with FakeApi(streaming_lists=streaming) as api:
+            for name in "abcde":
+                await api.put("pods", name)
+            async with following(api) as (reflector, consumer):
+                await reflector.synced.wait()
+                assert consumer.agrees_with(api) and len(consumer.changes) == 5
+                await api.put("pods", "a", spec={"nodeName": "n1"})
+                await api.remove("pods", "b")
+                await until(lambda: consumer.agrees_with(api))
+                assert [type(change) for change in consumer.changes[5:]] == [Modified, Deleted]
+                assert consumer.changes[5].object.spec.nodeName == "n1"
+
+    run(story())
+
+
+def test_a_server_without_streaming_lists_is_asked_for_pages_and_a_watch() -> None:
+    async def story() -> None:
+        async with FakeApi(streaming_lists=False) as api:
+            for name in "abcde":
+                await api.put("pods", name)
+            async with following(api) as (reflector, _):
+                await reflector.synced.wait()
+                await until(lambda: any("resourceVersion=105" in path for _, path, _ in api.requests))
+            lists = [path for _, path, _ in api.requests if "watch" not in path]
+            assert len(lists) == 3 and all("limit=2" in path for path in lists)
+
+    run(story())
+
+
+def test_pages_that_expire_are_replaced_by_one_whole_list() -> None:
+    async def story() -> None:
+        async with FakeApi(streaming_lists=False, pages_expire=True) as api:
+            for name in "abc":
+                await api.put("pods", name)
+            async with following(api) as (reflector, consumer):
+                await reflector.synced.wait()
+                assert consumer.agrees_with(api)
+
+    run(story())
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_after_410_only_the_differences_are_told(streaming: bool) -> None:
+    async def story() -> None:
+        async with FakeApi(streaming_lists=streaming) as api:
+            for name in "abcd":
+                await api.put("pods", name)
+            async with following(api) as (reflector, consumer):
+                await reflector.synced.wait()
+                api.faults.extend([Fault(lose="request", watch=True)] * 20)
+                api.cut_streams()
+                await api.remove("pods", "a")
+                await api.put("pods", "a")  # another a
+                await api.put("pods", "b", spec={"nodeName": "n1"})
+                await api.remove("pods", "c")
+                await api.compact()
+                api.faults.clear()
+                await until(lambda: consumer.agrees_with(api))
+                names = sorted((type(change).__name__, name_of(change)) for change in consumer.changes[4:])
+                assert names == [("Added", "a"), ("Deleted", "a"), ("Deleted", "c"), ("Modified", "b")]
+
+    run(story())
+
+
+def test_a_stream_that_falls_silent_is_left() -> None:
+    async def story() -> None:
+        async with FakeApi() as api, following(api) as (reflector, _):
+            await reflector.synced.wait()
+            before = len(api.requests)
+            await until(lambda: len(api.requests) > before)
+
+    run(story())
+
+
+def test_429_just_after_a_crd_was_installed_is_waited_out() -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            await api.put("pods", "a")
+            api.faults.append(Fault(429, "TooManyRequests", retry_after="1"))
+            async with following(api) as (reflector, consumer):
+                begun = asyncio.get_running_loop().time()
+                await reflector.synced.wait()
+                assert asyncio.get_running_loop().time() - begun >= 0.99
+                assert consumer.agrees_with(api) and reflector.trouble is None
+
+    run(story())
+
+
+def test_a_missing_resource_counts_as_empty_only_if_it_is_optional() -> None:
+    async def story(optional: bool) -> bool:
+        async with FakeApi() as api:
+            api.faults.extend([Fault(404, "NotFound")] * 5)
+            async with following(api, optional=optional) as (reflector, _):
+                await until(lambda: len(api.faults) < 4)
+                synced = reflector.synced.is_set()
+                await reflector.synced.wait()
+                return synced
+
+    assert run(story(True)) and not run(story(False))
+
+
+def test_an_object_that_cannot_be_read_spoils_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            await api.put("pods", "a", spec=7)
+            await api.put("pods", "b")
+            async with following(api) as (reflector, consumer):
+                await reflector.synced.wait()
+                assert [change.object.metadata.name for change in consumer.changes] == ["b"]
+                await api.put("pods", "a", spec={})
+                await until(lambda: consumer.agrees_with(api))
+
+    run(story())
+    assert "Pod default/a cannot be read" in caplog.text
+
+
+def test_objects_may_be_followed_as_plain_dicts() -> None:
+    async def story() -> None:
+        async with FakeApi() as api, Client(Access(api.url, Fixed())) as client:
+            await api.put("pods", "a", spec={"x": 1})
+            told: list[Any] = []
+            reflector = Reflector(client, Scope(PODS), as_dict, told.append, metadata=dict_metadata, pace=QUICK)
+            task = asyncio.create_task(reflector.run())
+            await reflector.synced.wait()
+            await ended(task)
+            assert told[0].object["spec"] == {"x": 1}
+
+    run(story())
+
+
+NAMES = st.sampled_from("abcd")
+NUMBER = st.integers(0, 6)
+FAULTS = st.one_of(
+    st.builds(Fault, code=st.sampled_from([429, 500, 503, 504, 410]), watch=st.sampled_from([None, True, False])),
+    st.builds(Fault, lose=st.sampled_from(["request", "answer"]), watch=st.sampled_from([None, False])),
+    st.builds(Fault, delay_s=st.just(0.02)),
+)
+STREAM_FAULTS = st.one_of(
+    st.builds(StreamFault, cut_after=NUMBER, mid_line=st.booleans(), garbage=st.booleans()),
+    st.builds(StreamFault, cut_after=NUMBER, error=st.sampled_from([410, 429, 500])),
+    st.builds(StreamFault, twice=NUMBER),
+    st.builds(StreamFault, swap=NUMBER),
+)
+STEPS = st.one_of(
+    st.tuples(st.just("put"), NAMES),
+    st.tuples(st.just("remove"), NAMES),
+    st.tuples(st.just("compact"), st.just("")),
+    st.tuples(st.just("cut"), st.just("")),
+    st.tuples(st.just("wait"), st.just("")),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    streaming=st.booleans(),
+    steps=st.lists(STEPS, max_size=25),
+    faults=st.lists(FAULTS, max_size=5),
+    stream_faults=st.lists(STREAM_FAULTS, max_size=5),
+)
+def test_after_any_faults_the_consumer_knows_what_the_server_knows(streaming: bool, steps: Any, faults: Any, stream_faults: Any) -> None:
+    async def story() -> None:
+        async with FakeApi(streaming_lists=streaming) as api:
+            for fault in faults:
+                fault.retry_after = ""
+            api.faults.extend(faults)
+            api.stream_faults.extend(stream_faults)
+            await api.put("pods", "a")
+            await api.put("pods", "c")
+            async with following(api, pace=Pace(Backoff(0.001, 0.01), idle_s=0.06, page=2)) as (reflector, consumer):
+                for step, name in steps:
+                    if step == "put":
+                        await api.put("pods", name)
+                    elif step == "remove":
+                        await api.remove("pods", name)
+                    elif step == "compact":
+                        await api.compact()
+                    elif step == "cut":
+                        api.cut_streams()
+                    else:
+                        await asyncio.sleep(0.01)
+                await reflector.synced.wait()
+                await until(lambda: consumer.agrees_with(api))
+
+    run(story())
+
+
+def meta(name: str, version: int, uid: str = "u") -> Metadata:
+    return Metadata(name=name, uid=uid, resource_version=str(version))
+
+
+def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.list_ends("5")
+    assert view.changed("b", meta("b", 7)) == [Added("b")]
+    with pytest.raises(Disorder):
+        view.changed("a", meta("a", 6))
+
+
+def test_news_of_an_object_that_was_deleted_while_the_list_came_is_dropped() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.deleted(meta("a", 9))
+    assert view.changed("a", meta("a", 8)) == []
+    assert view.list_ends("9") == []
+
+
+def test_a_list_older_than_what_was_told_is_refused() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.list_ends("9")
+    view.list_begins()
+    with pytest.raises(Disorder):
+        view.list_is_of("8")
