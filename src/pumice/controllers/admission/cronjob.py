@@ -1,0 +1,70 @@
+"""Rules for CronJobs: a schedule and a time zone that exist, and a job that would be admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pumice.controllers.admission import job as job_rules
+from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_subdomain, not_negative, one_of
+from pumice.controllers.cron.schedule import ScheduleError, parse_schedule
+from pumice.controllers.objects import Object, copied, name_of, namespace_of, spec_of
+from pumice.controllers.world import World
+
+LONGEST_NAME = 52  #: the jobs' names get 11 characters more, and must stay labels
+DEFAULTS = {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+
+
+def mutate(cron_job: Object, world: World, settings: Settings) -> Object:
+    result: Object = copied(cron_job)
+    stated = {name: value for name, value in spec_of(result).items() if value is not None}
+    result["spec"] = {**DEFAULTS, **stated}
+    return result
+
+
+def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+    assert new is not None
+    spec = spec_of(new)
+    problems = [
+        *_name(new),
+        *_schedule(spec),
+        *one_of(spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy"),
+    ]
+    for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        problems.extend(not_negative(spec.get(field), f"spec.{field}"))
+    return [*problems, *_template(new, world, settings)]
+
+
+def _name(cron_job: Object) -> Iterator[Problem]:
+    name = name_of(cron_job)
+    if len(name) > LONGEST_NAME or not is_subdomain(name):
+        yield Problem("metadata.name", f'"{name}" cannot name its jobs; write at most {LONGEST_NAME} lower case letters, digits and "-"')
+
+
+def _schedule(spec: Object) -> Iterator[Problem]:
+    text = spec.get("schedule") or ""
+    if "TZ" in text:
+        yield Problem("spec.schedule", f'"{text}" names a time zone; write that into spec.timeZone')
+    else:
+        try:
+            parse_schedule(text)
+        except ScheduleError as error:
+            yield Problem("spec.schedule", str(error))
+    zone = spec.get("timeZone")
+    if zone is not None and not _zone_exists(zone):
+        yield Problem("spec.timeZone", f'"{zone}" is not a time zone; write one such as "Etc/UTC" or "Europe/Berlin"')
+
+
+def _zone_exists(name: str) -> bool:
+    try:
+        return bool(name) and name.lower() != "local" and ZoneInfo(name) is not None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+
+
+def _template(cron_job: Object, world: World, settings: Settings) -> Iterator[Problem]:
+    template = spec_of(cron_job).get("jobTemplate") or {}
+    meta = {"name": name_of(cron_job), "namespace": namespace_of(cron_job)}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": template.get("spec") or {}}
+    for problem in job_rules.validate(CREATE, job_rules.mutate(job, world, settings), None, world, settings):
+        yield problem._replace(field=f"spec.jobTemplate.{problem.field}")

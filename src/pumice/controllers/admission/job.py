@@ -1,0 +1,224 @@
+"""Rules for Jobs: defaults written out, tasks that fit together, policies that say something, and little that may change later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pumice.api.errors import did_you_mean
+from pumice.api.quantity import QuantityError, quantity
+from pumice.controllers import kinds
+from pumice.controllers.admission import lifecycle, pod_template
+from pumice.controllers.admission.dependencies import loop
+from pumice.controllers.admission.podgroup import open_queue, topology
+from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain, not_negative, one_of
+from pumice.controllers.job import spec as job_spec
+from pumice.controllers.job.plugins import NAMES, with_implied
+from pumice.controllers.job.plugins.plugin import flags
+from pumice.controllers.objects import Object, copied, name_of, spec_of
+from pumice.controllers.queue import ROOT
+from pumice.controllers.world import World
+
+TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+MAY_CHANGE = ("minAvailable", "priorityClassName")
+TASK_MAY_CHANGE = ("replicas", "minAvailable")
+
+
+def mutate(job: Object, world: World, settings: Settings) -> Object:
+    result: Object = copied(job)
+    spec = result.setdefault("spec", {})
+    spec["queue"] = spec.get("queue") or job_spec.DEFAULT_QUEUE
+    spec["schedulerName"] = spec.get("schedulerName") or settings.scheduler_names[0]
+    spec["maxRetry"] = spec.get("maxRetry") or job_spec.MAX_RETRY
+    for index, task in enumerate(job_spec.tasks(result)):
+        _default_task(task, index)
+    if not spec.get("minAvailable"):
+        spec["minAvailable"] = job_spec.total_min_available(result)
+    if spec.get("plugins"):
+        spec["plugins"] = with_implied(spec["plugins"])
+    return result
+
+
+def _default_task(task: Object, index: int) -> None:
+    task["name"] = task.get("name") or f"default{index}"
+    task["maxRetry"] = task.get("maxRetry") or job_spec.MAX_RETRY
+    pod = spec_of(task.get("template") or {})
+    if pod.get("hostNetwork") and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+    if task.get("minAvailable") is None:
+        partition = task.get("partitionPolicy") or {}
+        least = int(partition.get("minPartitions") or 0) * job_spec.partition_size(task)
+        task["minAvailable"] = least or job_spec.replicas(task)
+
+
+def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+    assert new is not None
+    problems = list(_ranges(new))
+    if operation == CREATE:
+        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_volumes(new), *_queue(new, world)]
+    return [*problems, *_changes(new, old or new)]
+
+
+def _ranges(job: Object) -> Iterator[Problem]:
+    """What must hold at any time: counts that are not negative and add up."""
+    spec, tasks = spec_of(job), job_spec.tasks(job)
+    for field in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
+        yield from not_negative(spec.get(field), f"spec.{field}")
+    for index, task in enumerate(tasks):
+        field = f"spec.tasks[{index}]"
+        yield from not_negative(task.get("replicas"), f"{field}.replicas")
+        least, replicas = job_spec.task_min_available(task), job_spec.replicas(task)
+        yield from not_negative(task.get("minAvailable"), f"{field}.minAvailable")
+        if least > replicas >= 0:
+            yield Problem(f"{field}.minAvailable", f"{least} is more than its {replicas} replicas; write at most {replicas}")
+    total = job_spec.total_replicas(job)
+    if tasks and job_spec.min_available(job) > total >= 0:
+        problem = f"{job_spec.min_available(job)} is more than all tasks have together ({total}); write at most {total}"
+        yield Problem("spec.minAvailable", problem)
+
+
+def _job(job: Object) -> Iterator[Problem]:
+    spec = spec_of(job)
+    if not job_spec.tasks(job):
+        yield Problem("spec.tasks", "a job needs at least one task; describe its pods")
+    if spec.get("minSuccess") is not None and spec["minSuccess"] < 1:
+        yield Problem("spec.minSuccess", f"{spec['minSuccess']} pods succeed at once; write 1 or more, or leave it out")
+    yield from lifecycle.problems(spec.get("policies") or [], "spec.policies")
+    yield from topology(spec.get("networkTopology"), "spec.networkTopology")
+
+
+def _tasks(job: Object) -> Iterator[Problem]:
+    names = [job_spec.task_name(job, task) for task in job_spec.tasks(job)]
+    graph = {}
+    for index, task in enumerate(job_spec.tasks(job)):
+        field = f"spec.tasks[{index}]"
+        yield from _task_name(job, names, index, field)
+        yield from lifecycle.problems(task.get("policies") or [], f"{field}.policies")
+        yield from pod_template.problems(task.get("template") or {}, f"{field}.template")
+        yield from _numa(task, field)
+        yield from _partitions(task, field)
+        graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
+        for number, other in enumerate(graph[names[index]]):
+            if other not in names:
+                yield Problem(f"{field}.dependsOn.name[{number}]", f'"{other}" is not a task of this job{did_you_mean(other, names)}')
+    circle = loop(graph)
+    if circle:
+        yield Problem("spec.tasks", f"{' > '.join(circle)} depend on each other in a loop; let one of them depend on less")
+
+
+def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterator[Problem]:
+    name = names[index]
+    if not is_label(name):
+        yield Problem(f"{field}.name", f'"{name}" is not a name; write up to 63 lower case letters, digits and "-"')
+    elif name in names[:index]:
+        yield Problem(f"{field}.name", f'"{name}" stands twice; tasks are told apart by name')
+    elif not is_subdomain(job_spec.pod_name(job, name, index)):
+        yield Problem(
+            f"{field}.name", f'its pods would be called "{job_spec.pod_name(job, name, 0)}", which is no name; shorten the job\'s'
+        )
+
+
+def _numa(task: Object, field: str) -> Iterator[Problem]:
+    policy = task.get("topologyPolicy") or None
+    yield from one_of(policy, TOPOLOGY_POLICIES, f"{field}.topologyPolicy")
+    if policy in (None, "none"):
+        return
+    pod = spec_of(task.get("template") or {})
+    for part in ("containers", "initContainers"):
+        for number, container in enumerate(pod.get(part) or ()):
+            resources = container.get("resources") or {}
+            cpu = (resources.get("requests") or {}).get("cpu", (resources.get("limits") or {}).get("cpu"))
+            if not _whole_cpus(cpu):
+                where = f"{field}.template.spec.{part}[{number}].resources.requests.cpu"
+                found = f'"{cpu}"' if cpu else "nothing"
+                yield Problem(where, f'{found} found; topologyPolicy {policy} needs whole CPUs, such as "2"')
+
+
+def _whole_cpus(cpu: Any) -> bool:
+    try:
+        return cpu is not None and quantity(cpu).milli > 0 and quantity(cpu).milli % 1000 == 0
+    except QuantityError:
+        return False
+
+
+def _partitions(task: Object, field: str) -> Iterator[Problem]:
+    partition = task.get("partitionPolicy")
+    if not partition:
+        return
+    field = f"{field}.partitionPolicy"
+    total, size, least = (int(partition.get(name) or 0) for name in ("totalPartitions", "partitionSize", "minPartitions"))
+    for name, value in (("totalPartitions", total), ("partitionSize", size)):
+        if value <= 0:
+            yield Problem(f"{field}.{name}", f"{value} found; write 1 or more")
+    if total > 0 and size > 0 and total * size != job_spec.replicas(task):
+        replicas = job_spec.replicas(task)
+        yield Problem(field, f"{total} partitions of {size} are {total * size} pods, but replicas is {replicas}; make them equal")
+    stated = task.get("minAvailable")
+    if least and stated is not None and least * size != stated:
+        yield Problem(field, f"{least} partitions of {size} are {least * size} pods, but minAvailable is {stated}; make them equal")
+    yield from topology(partition.get("networkTopology"), f"{field}.networkTopology")
+
+
+def _plugins(job: Object) -> Iterator[Problem]:
+    plugins = spec_of(job).get("plugins") or {}
+    for name in plugins:
+        if name not in NAMES:
+            yield Problem(
+                f"spec.plugins.{name}", f"there is no such plugin{did_you_mean(name, NAMES)}; known are {', '.join(sorted(NAMES))}"
+            )
+    if "mpi" in plugins:
+        roles = flags(plugins["mpi"] or [], {"master": "master", "worker": "worker"})
+        for role, task in roles.items():
+            if job_spec.task_named(job, task) is None:
+                yield Problem("spec.plugins.mpi", f'no task is called "{task}"; add it, or name the {role} with --{role}=TASK')
+
+
+def _volumes(job: Object) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, volume in enumerate(spec_of(job).get("volumes") or ()):
+        field, path = f"spec.volumes[{index}]", volume.get("mountPath") or ""
+        if not path:
+            yield Problem(f"{field}.mountPath", "nothing found; write where the volume is to appear, such as /data")
+        elif path in seen:
+            yield Problem(f"{field}.mountPath", f'"{path}" is used twice; write another path')
+        seen.add(path)
+        name, claim = volume.get("volumeClaimName") or "", volume.get("volumeClaim")
+        if bool(name) == bool(claim):
+            found = "both" if name else "neither"
+            yield Problem(field, f"{found} of volumeClaimName and volumeClaim given; write one: an existing claim, or what to claim")
+        elif name and not is_subdomain(name):
+            yield Problem(f"{field}.volumeClaimName", f'"{name}" is not a name; write that of a PersistentVolumeClaim')
+
+
+def _queue(job: Object, world: World) -> Iterator[Problem]:
+    name = job_spec.queue_name(job)
+    if name == ROOT:
+        yield Problem("spec.queue", 'queue "root" holds other queues and no jobs; name a queue below it')
+        return
+    yield from open_queue(name, world)
+    children = [name_of(child) for child in world.by_field(kinds.QUEUE, "spec.parent", name)]
+    if children:
+        yield Problem("spec.queue", f'queue "{name}" holds other queues and no jobs; name a queue below it, such as "{children[0]}"')
+
+
+def _changes(new: Object, old: Object) -> Iterator[Problem]:
+    """What may not change once the job exists."""
+    before, after = (_fixed(job) for job in (old, new))
+    if len(before["tasks"]) != len(after["tasks"]):
+        found = f"{len(after['tasks'])} tasks instead of {len(before['tasks'])}"
+        yield Problem("spec.tasks", f"{found}; tasks cannot be added or removed, delete the job and create it anew")
+        return
+    allowed = f"only {', '.join(MAY_CHANGE)} and the tasks' {', '.join(TASK_MAY_CHANGE)} may change"
+    for name in sorted(before.keys() | after.keys()):
+        if name != "tasks" and before.get(name) != after.get(name):
+            yield Problem(f"spec.{name}", f"this cannot be changed: {allowed}")
+    for index, (was, is_now) in enumerate(zip(before["tasks"], after["tasks"], strict=True)):
+        for name in sorted(was.keys() | is_now.keys()):
+            if was.get(name) != is_now.get(name):
+                yield Problem(f"spec.tasks[{index}].{name}", f"this cannot be changed: {allowed}")
+
+
+def _fixed(job: Object) -> Object:
+    spec = {name: value for name, value in spec_of(job).items() if name not in MAY_CHANGE}
+    spec["tasks"] = [{name: value for name, value in task.items() if name not in TASK_MAY_CHANGE} for task in job_spec.tasks(job)]
+    return spec

@@ -1,0 +1,78 @@
+"""Rules for pods of our schedulers: disruption budgets in annotations that can be read, and resource groups filled in.
+
+A resource group (from the admission ConfigMap) gives pods of some namespaces or annotations a node selector, tolerations, an
+affinity or another scheduler; the first group that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pumice.controllers import annotations as key
+from pumice.controllers.admission.problem import Problem, Settings
+from pumice.controllers.objects import Object, annotations_of, copied, namespace_of, spec_of
+from pumice.controllers.world import World
+
+RESOURCE_GROUP = "volcano.sh/resource-group"
+BUDGETS = (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
+
+_COUNT = re.compile(r"[1-9]\d*\Z")
+_PERCENT = re.compile(r"[1-9]\d?%\Z")
+
+
+def mutate(pod: Object, world: World, settings: Settings) -> Object:
+    group = next((each for each in settings.resource_groups if _matches(each, pod)), None)
+    gated = settings.queue_gates and key.QUEUE_GATE in annotations_of(pod) and _is_ours(pod, settings)
+    if group is None and not gated:
+        return pod
+    result: Object = copied(pod)
+    if group is not None:
+        _join(result["spec"], group)
+    gates = result["spec"].get("schedulingGates") or []
+    if gated and all(gate.get("name") != key.QUEUE_GATE for gate in gates):
+        result["spec"]["schedulingGates"] = [*gates, {"name": key.QUEUE_GATE}]
+    return result
+
+
+def _matches(group: Mapping[str, Any], pod: Object) -> bool:
+    subject = group.get("object") or {}
+    values = subject.get("value") or []
+    if subject.get("key") == "namespace":
+        return namespace_of(pod) in values
+    notes = annotations_of(pod)
+    if subject.get("key") == "annotation" and values:
+        wanted = (value.partition(":") for value in values)
+        return any(notes.get(name.strip()) == text.strip() for name, _, text in wanted)
+    return notes.get(RESOURCE_GROUP) == group.get("resourceGroup")
+
+
+def _join(spec: Object, group: Mapping[str, Any]) -> None:
+    if group.get("labels"):
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **group["labels"]}
+    if group.get("tolerations"):
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *copied(group["tolerations"])]
+    if group.get("affinity"):
+        spec["affinity"] = copied(group["affinity"])
+    if group.get("schedulerName"):
+        spec["schedulerName"] = group["schedulerName"]
+
+
+def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+    assert new is not None
+    return list(_budgets(annotations_of(new))) if _is_ours(new, settings) else []
+
+
+def _budgets(notes: Mapping[str, str]) -> Iterator[Problem]:
+    stated = [name for name in BUDGETS if name in notes]
+    for name in stated:
+        if not _COUNT.match(notes[name]) and not _PERCENT.match(notes[name]):
+            message = f'"{notes[name]}" is neither a number of pods nor a share; write "1" or more, or "1%" to "99%"'
+            yield Problem(f"metadata.annotations[{name}]", message)
+    if len(stated) > 1:
+        yield Problem("metadata.annotations", f"{BUDGETS[0]} and {BUDGETS[1]} exclude each other; keep one")
+
+
+def _is_ours(pod: Object, settings: Settings) -> bool:
+    return spec_of(pod).get("schedulerName") in settings.scheduler_names

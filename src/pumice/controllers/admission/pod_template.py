@@ -1,0 +1,38 @@
+"""Rules for the pod template of a task: what would make every pod of it be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.controllers.admission.problem import Problem, amounts, is_label, one_of
+from pumice.controllers.objects import Object, spec_of
+
+
+def problems(template: Object, field: str) -> Iterator[Problem]:
+    spec = spec_of(template)
+    yield from one_of(spec.get("restartPolicy") or None, ("Always", "OnFailure", "Never"), f"{field}.spec.restartPolicy")
+    if not spec.get("containers"):
+        yield Problem(f"{field}.spec.containers", "a pod needs at least one container")
+    seen: set[str] = set()
+    for part in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(part) or ()):
+            where = f"{field}.spec.{part}[{index}]"
+            name = container.get("name") or ""
+            if not is_label(name):
+                yield Problem(f"{where}.name", f'"{name}" is not a name; write up to 63 lower case letters, digits and "-"')
+            elif name in seen:
+                yield Problem(f"{where}.name", f'"{name}" stands twice; containers are told apart by name')
+            seen.add(name)
+            if not container.get("image"):
+                yield Problem(f"{where}.image", "nothing found; write the image to run")
+            yield from _resources(container.get("resources") or {}, f"{where}.resources")
+
+
+def _resources(resources: Object, field: str) -> Iterator[Problem]:
+    requests, unread = amounts(resources.get("requests"), f"{field}.requests")
+    limits, more = amounts(resources.get("limits"), f"{field}.limits")
+    yield from (*unread, *more)
+    for name, amount in requests.items():
+        if amount > limits.get(name, amount):
+            found, most = resources["requests"][name], resources["limits"][name]
+            yield Problem(f"{field}.requests.{name}", f'"{found}" is more than the limit "{most}"; write at most that')

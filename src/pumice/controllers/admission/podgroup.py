@@ -1,0 +1,48 @@
+"""Rules for PodGroups: the namespace's queue where none is named, and a queue that takes new work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.admission.problem import Problem, Settings
+from pumice.controllers.objects import Object, annotations_of, copied, namespace_of, spec_of, status_of
+from pumice.controllers.queue import OPEN
+from pumice.controllers.world import World
+
+DEFAULT_QUEUE = "default"
+
+
+def mutate(group: Object, world: World, settings: Settings) -> Object:
+    if spec_of(group).get("queue") not in (None, "", DEFAULT_QUEUE):
+        return group
+    namespace = world.get(kinds.NAMESPACE, "", namespace_of(group))
+    result: Object = copied(group)
+    named = annotations_of(namespace).get(key.QUEUE_NAME) if namespace else None
+    result.setdefault("spec", {})["queue"] = named or DEFAULT_QUEUE
+    return result
+
+
+def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+    assert new is not None
+    spec = spec_of(new)
+    problems = [*open_queue(spec.get("queue") or DEFAULT_QUEUE, world), *topology(spec.get("networkTopology"), "spec.networkTopology")]
+    for index, policy in enumerate(spec.get("subGroupPolicy") or ()):
+        problems.extend(topology(policy.get("networkTopology"), f"spec.subGroupPolicy[{index}].networkTopology"))
+    return problems
+
+
+def open_queue(name: str, world: World) -> Iterator[Problem]:
+    """New work needs a queue that exists and is open."""
+    queue = world.get(kinds.QUEUE, "", name)
+    if queue is None:
+        yield Problem("spec.queue", f'queue "{name}" does not exist; create it or name another')
+    elif status_of(queue).get("state") != OPEN:
+        state = status_of(queue).get("state") or "not open yet"
+        yield Problem("spec.queue", f'queue "{name}" is {state} and takes no new work; open it or name another')
+
+
+def topology(network: Object | None, field: str) -> Iterator[Problem]:
+    if network and network.get("highestTierAllowed") is not None and network.get("highestTierName"):
+        yield Problem(field, "highestTierAllowed and highestTierName say the same; write one of them")

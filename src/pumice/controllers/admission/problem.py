@@ -1,0 +1,74 @@
+"""Problems, and what the rules can be told: the flags of Volcano's webhook manager that change them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pumice.api.quantity import QuantityError, quantity
+
+CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+
+
+class Problem(NamedTuple):
+    """One thing that must be written differently."""
+
+    field: str  #: a path such as "spec.tasks[0].replicas"
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+@dataclass(frozen=True)
+class Settings:
+    """As the webhook manager's flags, with its defaults."""
+
+    scheduler_names: tuple[str, ...] = ("volcano",)
+    max_queue_depth: int = 5
+    check_allocated_pods: bool = False  #: refuse to delete a queue that holds pods
+    protect_root: bool = True  #: the root queue's amounts cannot be changed
+    queue_gates: bool = False  #: pods that ask for it wait behind a scheduling gate until their queue has room
+    resource_groups: Sequence[Mapping[str, Any]] = ()  #: the `resourceGroups` of the admission ConfigMap
+
+
+def is_label(text: str) -> bool:
+    """A DNS-1123 label."""
+    return _LABEL.match(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """A DNS-1123 subdomain: the name of most objects."""
+    return _SUBDOMAIN.match(text) is not None
+
+
+def not_negative(value: Any, field: str) -> Iterable[Problem]:
+    if value is not None and value < 0:
+        yield Problem(field, f"{value} is negative; write 0 or more")
+
+
+def amounts(resources: Any, field: str) -> tuple[dict[str, int], list[Problem]]:
+    """A resource list as exact numbers, without what cannot be read."""
+    found: dict[str, int] = {}
+    problems = []
+    for name, text in (resources or {}).items():
+        try:
+            read = quantity(text)
+        except QuantityError as error:
+            problems.append(Problem(f"{field}.{name}", str(error)))
+            continue
+        if read.milli < 0:
+            problems.append(Problem(f"{field}.{name}", f'"{text}" is negative; write 0 or more'))
+        found[name] = read.milli
+    return found, problems
+
+
+def one_of(value: Any, allowed: Iterable[str], field: str) -> Iterable[Problem]:
+    names = list(allowed)
+    if value is not None and value not in names:
+        yield Problem(field, f'"{value}" is not known; write one of {", ".join(names)}')

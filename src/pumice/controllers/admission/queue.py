@@ -1,0 +1,237 @@
+"""Rules for queues: a state that can be asked for, amounts that fit, and a tree in which children fit into their parent.
+
+Amounts are compared where both sides state the resource; what a queue does not state it does not limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
+from pumice.controllers.objects import Object, annotations_of, copied, name_of, spec_of, status_of
+from pumice.controllers.queue import CLOSED, OPEN, ROOT
+from pumice.controllers.world import World
+
+AMOUNTS: dict[str, Callable[[Object], Any]] = {
+    "capability": lambda spec: spec.get("capability"),
+    "deserved": lambda spec: spec.get("deserved"),
+    "guarantee.resource": lambda spec: (spec.get("guarantee") or {}).get("resource"),
+}
+
+
+def mutate(queue: Object, world: World, settings: Settings) -> Object:
+    result: Object = copied(queue)
+    spec = result.setdefault("spec", {})
+    if spec.get("reclaimable") is None:
+        spec["reclaimable"] = True
+    if not spec.get("weight"):
+        spec["weight"] = 1
+    notes = annotations_of(queue)
+    path, weights = notes.get(key.HIERARCHY), notes.get(key.HIERARCHY_WEIGHTS)
+    if path and weights and path.split("/")[0] != ROOT:
+        result["metadata"]["annotations"] |= {key.HIERARCHY: f"{ROOT}/{path}", key.HIERARCHY_WEIGHTS: f"1/{weights}"}
+    return result
+
+
+def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
+    if operation == DELETE:
+        assert old is not None
+        return list(_deletion(old, world, settings))
+    assert new is not None
+    problems = [*_own(new), *_hierarchy(new, world), *_amounts(new)]
+    if old is not None and settings.protect_root and name_of(new) == ROOT:
+        problems.extend(_root_changes(new, old))
+    return problems or list(_tree(new, old, world, settings))
+
+
+def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Problem]:
+    name = name_of(queue)
+    if name in ("default", ROOT):
+        yield Problem("", f'queue "{name}" cannot be deleted: the scheduler needs it')
+    children = [name_of(child) for child in _children(name, world)]
+    if children:
+        yield Problem("", f'queue "{name}" has children ({", ".join(children)}); delete or move them first')
+    pods = (status_of(queue).get("allocated") or {}).get("pods")
+    if settings.check_allocated_pods and amounts({"pods": pods or "0"}, "")[0].get("pods"):
+        yield Problem("status.allocated.pods", f'queue "{name}" still holds {pods} pods; end their jobs first')
+
+
+def _own(queue: Object) -> Iterator[Problem]:
+    state = status_of(queue).get("state")
+    if state not in (None, "", OPEN, CLOSED):
+        yield Problem("status.state", f'"{state}" cannot be asked for; write {OPEN} or {CLOSED}')
+    weight = spec_of(queue).get("weight")
+    if weight is not None and not 1 <= weight <= 65535:
+        yield Problem("spec.weight", f"{weight} is out of range; write 1 to 65535")
+    priority = spec_of(queue).get("priority")
+    if priority is not None and priority < 0:
+        yield Problem("spec.priority", f"{priority} is negative; write 0 or more")
+
+
+def _hierarchy(queue: Object, world: World) -> Iterator[Problem]:
+    """The annotations of the older, weighted hierarchy."""
+    notes = annotations_of(queue)
+    path, weights = notes.get(key.HIERARCHY) or "", notes.get(key.HIERARCHY_WEIGHTS) or ""
+    if not path and not weights:
+        return
+    field = f"metadata.annotations[{key.HIERARCHY}]"
+    if path.count("/") != weights.count("/"):
+        parts = (path.count("/") + 1, weights.count("/") + 1)
+        yield Problem(field, f'"{path}" has {parts[0]} levels and "{weights}" {parts[1]} weights; write one weight a level')
+    for weight in weights.split("/"):
+        if not _positive_number(weight):
+            yield Problem(f"metadata.annotations[{key.HIERARCHY_WEIGHTS}]", f'"{weight}" is not a weight; write a number above 0')
+    for other in world.all(kinds.QUEUE):
+        theirs = annotations_of(other).get(key.HIERARCHY) or ""
+        if name_of(other) != name_of(queue) and theirs.startswith(path + "/"):
+            yield Problem(field, f'"{path}" is an inner node: queue "{name_of(other)}" lies below it at "{theirs}"; choose a leaf')
+
+
+def _positive_number(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
+
+
+def _amounts(queue: Object) -> Iterator[Problem]:
+    spec = spec_of(queue)
+    read = {}
+    for name, part in AMOUNTS.items():
+        read[name], problems = amounts(part(spec), f"spec.{name}")
+        yield from problems
+    stated = {name: part(spec) or {} for name, part in AMOUNTS.items()}
+    for resource, least in read["guarantee.resource"].items():
+        if least > read["deserved"].get(resource, 0):
+            found = stated["deserved"].get(resource, "nothing")
+            message = f"{stated['guarantee.resource'][resource]} is more than deserved ({found}); raise deserved or guarantee less"
+            yield Problem(f"spec.guarantee.resource.{resource}", message)
+    for resource, amount in read["deserved"].items():
+        if amount > read["capability"].get(resource, amount):
+            message = f"{stated['deserved'][resource]} is more than capability ({stated['capability'][resource]}); write at most that"
+            yield Problem(f"spec.deserved.{resource}", message)
+
+
+def _root_changes(new: Object, old: Object) -> Iterator[Problem]:
+    for name, part in AMOUNTS.items():
+        if (part(spec_of(new)) or {}) != (part(spec_of(old)) or {}):
+            yield Problem(f"spec.{name}", "the root queue stands for the whole cluster and cannot be limited; set it on its children")
+
+
+def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -> Iterator[Problem]:
+    name = name_of(queue)
+    if name == ROOT:
+        return
+    parent_name = spec_of(queue).get("parent") or ROOT
+    if parent_name == name:
+        yield Problem("spec.parent", f'queue "{name}" cannot be its own parent; name another queue, or leave it out')
+        return
+    parent = world.get(kinds.QUEUE, "", parent_name)
+    if parent is None and parent_name != ROOT:
+        yield Problem("spec.parent", f'queue "{parent_name}" does not exist; create it first')
+        return
+    ancestors = list(_ancestors(parent_name, world))
+    if name in ancestors:
+        yield Problem(
+            "spec.parent",
+            f'"{parent_name}" lies below "{name}": {" > ".join([name, *ancestors[: ancestors.index(name) + 1]])}; a tree has no loops',
+        )
+        return
+    moved = old is None or (spec_of(old).get("parent") or ROOT) != parent_name
+    if moved:
+        yield from _place(queue, parent_name, parent, len(ancestors), world, settings)
+    yield from _fits(queue, ancestors, world)
+
+
+def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, world: World, settings: Settings) -> Iterator[Problem]:
+    """Whether the parent can take a child."""
+    deepest = depth - 1 + _height(name_of(queue), world)
+    if deepest > settings.max_queue_depth:
+        yield Problem("spec.parent", f"the tree would be {deepest} levels deep below root; at most {settings.max_queue_depth} are allowed")
+    pods = (status_of(parent).get("allocated") or {}).get("pods") if parent else None
+    is_leaf = not any(name_of(child) != name_of(queue) for child in _children(parent_name, world))
+    if parent_name != ROOT and is_leaf and amounts({"pods": pods or "0"}, "")[0].get("pods"):
+        yield Problem("spec.parent", f'queue "{parent_name}" runs {pods} pods itself and cannot become a parent; wait until it is empty')
+
+
+def _fits(queue: Object, ancestors: list[str], world: World) -> Iterator[Problem]:
+    limits = _read(queue, "capability")
+    for resource, limit in limits.items():
+        above = next((each for each in ancestors if resource in _stored(each, "capability", world)), None)
+        if above is not None and limit > _stored(above, "capability", world)[resource]:
+            found, most = _text(queue, "capability", resource), _text(world.get(kinds.QUEUE, "", above), "capability", resource)
+            yield Problem(f"spec.capability.{resource}", f'{found} is more than ancestor "{above}" may use ({most}); write at most that')
+        for below in _subtree(name_of(queue), world):
+            if _read(below, "capability").get(resource, 0) > limit:
+                found, most = _text(queue, "capability", resource), _text(below, "capability", resource)
+                problem = f'{found} is less than queue "{name_of(below)}" below it may use ({most}); write at least that'
+                yield Problem(f"spec.capability.{resource}", problem)
+    for name in ("guarantee.resource", "deserved"):
+        yield from _sums(queue, ancestors[0] if ancestors else ROOT, name, world)
+
+
+def _sums(queue: Object, parent: str, part: str, world: World) -> Iterator[Problem]:
+    """The children of a queue may not be promised more than the queue itself."""
+    own = _read(queue, part)
+    of_children = [_read(child, part) for child in _children(name_of(queue), world)]
+    for resource, amount in own.items():
+        if sum(each.get(resource, 0) for each in of_children) > amount:
+            found = _text(queue, part, resource)
+            yield Problem(f"spec.{part}.{resource}", f"{found} is less than its children have together; write at least their sum")
+    if parent == ROOT:
+        return
+    siblings = [_read(each, part) for each in _children(parent, world) if name_of(each) != name_of(queue)]
+    for resource, amount in _stored(parent, part, world).items():
+        if resource in own and own[resource] + sum(each.get(resource, 0) for each in siblings) > amount:
+            most = _text(world.get(kinds.QUEUE, "", parent), part, resource)
+            problem = f'{_text(queue, part, resource)} makes the children of "{parent}" have more than it has ({most}); write less'
+            yield Problem(f"spec.{part}.{resource}", problem)
+
+
+def _read(queue: Object, part: str) -> dict[str, int]:
+    return amounts(AMOUNTS[part](spec_of(queue)), "")[0]
+
+
+def _stored(name: str, part: str, world: World) -> dict[str, int]:
+    queue = world.get(kinds.QUEUE, "", name)
+    return _read(queue, part) if queue is not None else {}
+
+
+def _text(queue: Object | None, part: str, resource: str) -> str:
+    return str((AMOUNTS[part](spec_of(queue or {})) or {}).get(resource))
+
+
+def _children(name: str, world: World) -> Iterable[Object]:
+    return world.by_field(kinds.QUEUE, "spec.parent", name)
+
+
+def _ancestors(name: str, world: World) -> Iterator[str]:
+    """A queue's name and those above it, root last; stops at a loop."""
+    seen: set[str] = set()
+    while name not in seen:
+        seen.add(name)
+        yield name
+        if name == ROOT:
+            return
+        name = spec_of(world.get(kinds.QUEUE, "", name) or {}).get("parent") or ROOT
+
+
+def _subtree(name: str, world: World) -> Iterator[Object]:
+    """The queues below one."""
+    waiting, seen = [name], {name}
+    while waiting:
+        for child in _children(waiting.pop(), world):
+            if name_of(child) not in seen:
+                seen.add(name_of(child))
+                waiting.append(name_of(child))
+                yield child
+
+
+def _height(name: str, world: World, above: frozenset[str] = frozenset()) -> int:
+    """Levels of the subtree that starts here: 1 for a leaf."""
+    if name in above:
+        return 0
+    return 1 + max((_height(name_of(child), world, above | {name}) for child in _children(name, world)), default=0)
