@@ -48,12 +48,11 @@ class _Ahead:
         self._look(rows, np.ones(len(rows)))
 
     def next(self, row: int) -> float | None:
-        """The row took one copy: its score for another."""
+        """The row took one copy, and the table knows: its score for another."""
         count = self._used[row] = self._used[row] + 1
         known = self._scores[row]
         if count > len(known):
-            first = len(known) + 1
-            self._look(np.full(AHEAD, row), np.arange(first, first + AHEAD, dtype=float))
+            self._look(np.full(AHEAD, row), np.arange(AHEAD, dtype=float))
         return self._scores[row][count - 1]
 
     def _look(self, rows: Rows, copies: Scores) -> None:

@@ -68,6 +68,11 @@ class View:
         return self._pick(self.table.pipelined)
 
     @property
+    def evicted(self) -> Scores:
+        """[n] tasks that the present session evicted; they are in `used` but gone in the eyes of filters."""
+        return self._pick(self.table.evicted)[0]
+
+    @property
     def idle(self) -> Table:
         return self.allocatable - self.used
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pumice.framework.decisions import GroupStatus, Waiting
+from pumice.framework.decisions import GroupStatus, Pipelined, Waiting
 from pumice.framework.verdict import SCHEDULABLE, UNSCHEDULABLE
 from pumice.model import status
 from pumice.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
@@ -26,7 +26,8 @@ def conclude(session: Session) -> None:
         for task in job.tasks.values():
             if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED):
                 session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
-    session.decisions.pipelined += session.pipelined.values()
+    waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
+    session.decisions.pipelined += [Pipelined(op.task, op.task.node_name, op.evicted) for op in waits.values()]
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:
@@ -36,9 +37,14 @@ def phase_of(job: Job, unschedulable: bool) -> str:
     leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if counts[status.RELEASING] else 0
     completed = counts[status.FAILED] + counts[status.SUCCEEDED]
     scheduled = counts[status.RUNNING] + counts[status.BOUND] + completed + leaving
-    if scheduled >= max(job.min_member, 1):
+    if scheduled >= job.min_member and (scheduled or _has_run_out(job)):
         return COMPLETED if scheduled == completed else RUNNING
     return INQUEUE if job.phase == INQUEUE else PENDING
+
+
+def _has_run_out(job: Job) -> bool:
+    """Whether a job without a minimum ran once and has no task left."""
+    return job.phase not in (PENDING, INQUEUE) and not job.count(status.VALID)
 
 
 def fit_error(session: Session, job: Job) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pumice.engine.evaluation import Evaluation
 from pumice.framework import closing, folds
-from pumice.framework.decisions import Condition, Decisions, Event, Pipelined
+from pumice.framework.decisions import Condition, Decisions, Event
 from pumice.framework.plugin import HOOKS
 from pumice.framework.policy import Policy
 from pumice.framework.reasons import FitErrors
@@ -43,7 +43,6 @@ class Session:
         self.world = world
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
-        self.pipelined: dict[str, Pipelined] = {}  #: by task uid
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
@@ -65,7 +64,7 @@ class Session:
                 self.undo(operation)
         self.undecided.clear()
         for eviction in self.decisions.evictions:
-            eviction.task.evicted = False
+            self.cluster.forget_eviction(eviction.task)
         self.cluster.forget_changes()
 
     def close(self) -> Decisions:
@@ -118,6 +117,10 @@ class Session:
 
     def job_key(self, job: Job) -> Key:
         return (*[method(job) for method in self._flat("job_order")], job.created, job.uid)
+
+    def job_plugin_key(self, job: Job) -> Key:
+        """The part of the order that plugins decide, without age and name."""
+        return tuple(method(job) for method in self._flat("job_order"))
 
     def task_key(self, task: Task) -> Key:
         index = task.index if task.index is not None else -1
@@ -197,6 +200,11 @@ class Session:
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return folds.intersect_by_tier(self._methods["unified_evictable"], context, candidates)
+
+    @property
+    def moves_tasks(self) -> bool:
+        """Whether any plugin names victims by itself."""
+        return bool(self._flat("victim_tasks"))
 
     def victim_tasks(self, candidates: list[Task]) -> list[Task]:
         return folds.union_in_first_tier(self._methods["victim_tasks"], candidates)

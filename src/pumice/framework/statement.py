@@ -14,7 +14,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pumice.framework.decisions import Bind, Evict, Pipelined
+from pumice.framework.decisions import Bind, Evict
 from pumice.model import status
 from pumice.model.task import Task
 
@@ -99,7 +99,6 @@ class Statement:
                 decisions.evictions.append(Evict(task, task.node_name, operation.beneficiary, operation.action))
             elif task.status == status.PIPELINED:
                 self.session.undecided.append(operation)
-                self.session.pipelined[task.uid] = Pipelined(task, task.node_name, operation.evicted)
         self.operations.clear()
 
     @property

@@ -275,6 +275,12 @@ class Cluster:
         else:
             task.node_name = ""
 
+    def forget_eviction(self, task: Task) -> None:
+        """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
+        if task.evicted and task.node >= 0:
+            self.nodes.evicted[0, task.node] -= 1
+        task.evicted = False
+
     def decide(self, task: Task) -> None:
         """Allocated to Binding: nothing moves."""
         if task.job is not None:

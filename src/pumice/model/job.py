@@ -90,6 +90,12 @@ class Job:
             self._subjobs = SubJobs(self, (spec.sub_group_policy if spec else None) or [], spec.network_topology if spec else None)
         return self._subjobs
 
+    @property
+    def asks_for_topology(self) -> bool:
+        """Whether it or a part of it has any network topology."""
+        spec = self.group.spec if self.group else None
+        return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
+
     # -- tasks and their moves
 
     def add(self, task: Task) -> None:

@@ -55,7 +55,7 @@ class Nodes:
 
         self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
         self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
-        self._scoring = grown("_scoring", 2)
+        self._scoring, self._evicted = grown("_scoring", 2), grown("_evicted", 1)
         alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
         if old:
             alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
@@ -70,6 +70,7 @@ class Nodes:
         self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
         self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `used` with a floor per container, as kube's scores count
+        self.evicted: Table = self._evicted[:, :n]  #: [1, n] tasks evicted by the present session, which filters no longer see
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
 
@@ -169,6 +170,8 @@ class Nodes:
             self.pipelined[columns, row] += amounts
             return
         self.used[columns, row] += amounts
+        if task.evicted:
+            self.evicted[0, row] += sign
         self.scoring[0, row] += template.scoring_cpu * sign
         self.scoring[1, row] += template.scoring_memory * sign
         if task.status == status.RELEASING:

@@ -1,0 +1,164 @@
+"""preempt: within a queue, tasks of less important jobs give way to a job that lacks places to start.
+
+Between jobs a job's whole gang must find room, else nothing is evicted; then each job that still lacks places may give its more
+important tasks the room of its less important ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.actions.dry_run import DryRun
+from pumice.engine.evaluation import Evaluation
+from pumice.framework.eviction import Prospects, could_fit, make_room, victim_order
+from pumice.framework.policy import Action
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+from pumice.model import status
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+
+
+class PreemptArgs(Struct):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+    topology_aware: bool = field(name="enableTopologyAwarePreemption", default=False)
+    workers: int = field(name="topologyAwarePreemptWorkerNum", default=16)
+    candidates_percent: int = field(name="minCandidateNodesPercentage", default=10)
+    candidates_least: int = field(name="minCandidateNodesAbsolute", default=1)
+    candidates_most: int = field(name="maxCandidateNodesAbsolute", default=100)
+
+
+class Preempt(Action):
+    name = "preempt"
+    Args = PreemptArgs
+
+    def run(self, session: Session) -> None:
+        starving = [job for job in session.jobs(session.cluster.waiting.values()) if self._may_preempt(session, job)]
+        by_queue: dict[str, list[Job]] = {}
+        for job in starving:
+            assert job.queue is not None
+            by_queue.setdefault(job.queue.name, []).append(job)
+        for queue in sorted((session.cluster.queues[name] for name in by_queue), key=session.queue_key):
+            jobs = sorted(by_queue[queue.name], key=session.job_key)
+            self._between_jobs(session, queue, jobs)
+            self._within_jobs(session, by_queue[queue.name])
+
+    def _may_preempt(self, session: Session, job: Job) -> bool:
+        if job.is_pending or session.job_valid(job) is not None or not session.job_starving(job):
+            return False
+        return not (job.asks_for_topology)
+
+    def _between_jobs(self, session: Session, queue: Queue, jobs: list[Job]) -> None:
+        prospects = Prospects(session, lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
+        search = Search(session, self.args, prospects)
+        for job in jobs:
+            with session.statement() as statement:
+                hopeless: set[object] = set()  #: templates that found nothing since the last success
+                for task in sorted(_tasks(job), key=session.task_key):
+                    if not session.job_starving(job):
+                        break
+                    if task.template in hopeless:
+                        continue
+                    if search.preempt(task, statement, lambda victim, job=job: victim.job is not job):  # type: ignore[misc]
+                        hopeless.clear()
+                    else:
+                        hopeless.add(task.template)
+                if session.job_pipelined(job):
+                    statement.commit()
+
+    def _within_jobs(self, session: Session, jobs: list[Job]) -> None:
+        for job in jobs:
+            search = Search(session, self.args, Prospects(session, lambda task, job=job: _may_go(task) and task.job is job))  # type: ignore[misc]
+            for task in sorted(_tasks(job), key=session.task_key):
+                with session.statement() as statement:
+                    if not search.preempt(task, statement, lambda victim: True):
+                        break
+                    statement.commit()
+
+
+def _tasks(job: Job) -> list[Task]:
+    return [task for task in job.pending.values() if not task.gated]
+
+
+def _may_go(task: Task) -> bool:
+    return bool(task.status & status.PREEMPTABLE) and task.preemptable
+
+
+class Search:
+    """Finds a node where a task fits once less important ones are gone, and makes it so in a statement."""
+
+    def __init__(self, session: Session, args: PreemptArgs, prospects: Prospects) -> None:
+        self.session = session
+        self.args = args
+        self.prospects = prospects
+
+    def preempt(self, task: Task, statement: Statement, wanted: Callable[[Task], bool]) -> bool:
+        """Whether the task now waits on a node. `wanted` says which of the prospective victims count for it."""
+        session = self.session
+        if not self._eligible(task) or session.pre_predicate(task) is not None:
+            return False
+        evaluation = session.evaluation(task)
+        if evaluation.rejected is not None:
+            return False
+        candidates = self._candidates(task, evaluation)
+        if self.args.topology_aware:
+            return DryRun(session, self.args).preempt(task, statement, candidates, lambda row: self._victims(task, row, wanted))
+        scores = evaluation.totals(candidates)
+        while (row := int(scores.argmax())) >= 0 and scores[row] > -np.inf:
+            scores[row] = -np.inf
+            if self._make_room(task, row, statement, evaluation, wanted):
+                return True
+        return False
+
+    def _candidates(self, task: Task, evaluation: Evaluation) -> Mask:
+        candidates = evaluation.resolvable & self.prospects.rows(task)
+        errors = self.session.fit_errors.get(task.uid)
+        return candidates & ~errors.final if errors is not None else candidates
+
+    def _victims(self, task: Task, row: int, wanted: Callable[[Task], bool]) -> list[Task]:
+        """Tasks on a node that may go for this one, those that plugins agree on, the least important first."""
+        candidates = [v for v in self.prospects.victims(row) if wanted(v) and (v.best_effort or not task.best_effort)]
+        return victim_order(self.session, task, self.session.preemptable(task, candidates) if candidates else [])
+
+    def _make_room(self, task: Task, row: int, statement: Statement, evaluation: Evaluation, wanted: Callable[[Task], bool]) -> bool:
+        victims = self._victims(task, row, wanted)
+        if not could_fit(self.session, task, row, victims):
+            return False
+        evicted = make_room(statement, task, victims, "preempt", lambda: takes(self.session, task, row, evaluation))
+        if evicted < 0:
+            return False
+        statement.pipeline(task, row, evicted=evicted > 0)
+        return True
+
+    def _eligible(self, task: Task) -> bool:
+        """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""
+        if task.template.never_preempts:
+            return False
+        row = self.session.nodes.rows.get(task.nominated) if task.nominated else None
+        if not task.nominated:
+            return True
+        if row is None:
+            return False
+        evaluation = self.session.evaluation(task)
+        if evaluation.admitted[row]:
+            return False
+        if not evaluation.resolvable[row]:
+            return True
+        tasks = self.session.nodes.tasks[row].values()
+        return not any(t.status == status.RELEASING and t.disrupted and t.pod_priority < task.pod_priority for t in tasks)
+
+
+def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
+    """Whether the task may wait on the node as it now is: by its queue, by room, by every filter."""
+    assert task.job is not None and task.job.queue is not None
+    if not session.allocatable(task.job.queue, task):
+        return False
+    if not could_fit(session, task, row, ()):
+        return False
+    evaluation.refresh()
+    return bool(evaluation.admitted[row])

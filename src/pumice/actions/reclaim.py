@@ -1,0 +1,91 @@
+"""reclaim: a queue that has less than it deserves takes room back from queues that have more.
+
+A job's gang gets all the room it lacks in one statement, or nothing is evicted. Nodes are tried in their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.actions.allocate import AllocateArgs
+from pumice.actions.waiting import JobsByQueue
+from pumice.engine.evaluation import Evaluation
+from pumice.framework.eviction import Prospects, could_fit, make_room, victim_order
+from pumice.framework.policy import Action
+from pumice.framework.session import Session
+from pumice.framework.statement import Statement
+from pumice.model import status
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.task import Task
+
+
+class Reclaim(Action):
+    name = "reclaim"
+    Args = AllocateArgs
+
+    def run(self, session: Session) -> None:
+        waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])
+        while queue := waiting.pop_queue():
+            if session.overused(queue):
+                continue
+            prospects = Prospects(session, lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            while job := waiting.pop_job(queue):
+                self._serve(session, queue, job, prospects)
+
+    def _may_reclaim(self, session: Session, job: Job) -> bool:
+        return not job.is_pending and session.job_valid(job) is None and session.job_starving(job)
+
+    def _serve(self, session: Session, queue: Queue, job: Job, prospects: Prospects) -> None:
+        with session.statement() as statement:
+            hopeless: set[object] = set()  #: templates that found nothing since the last success
+            for task in sorted((t for t in job.pending.values() if not t.gated), key=session.task_key):
+                if not session.job_starving(job):
+                    break
+                if task.template.never_preempts or task.template in hopeless or not session.preemptive(queue, [task]):
+                    continue
+                if self._reclaim(session, task, statement, prospects):
+                    hopeless.clear()
+                else:
+                    hopeless.add(task.template)
+            if session.job_pipelined(job):
+                statement.commit()
+
+    def _reclaim(self, session: Session, task: Task, statement: Statement, prospects: Prospects) -> bool:
+        if session.pre_predicate(task) is not None:
+            return False
+        evaluation = session.evaluation(task)
+        if evaluation.rejected is not None:
+            return False
+        candidates = evaluation.resolvable & prospects.rows(task) & prospects.occupied
+        errors = session.fit_errors.get(task.uid)
+        if errors is not None:
+            candidates &= ~errors.final
+        return any(self._make_room(session, task, row, statement, evaluation, prospects) for row in np.flatnonzero(candidates).tolist())
+
+    def _make_room(
+        self, session: Session, task: Task, row: int, statement: Statement, evaluation: Evaluation, prospects: Prospects
+    ) -> bool:
+        victims = session.reclaimable(task, prospects.victims(row))
+        if not victims or not could_fit(session, task, row, victims):
+            return False
+
+        def enough() -> bool:
+            if not could_fit(session, task, row, ()):
+                return False
+            evaluation.refresh()
+            return bool(evaluation.admitted[row])
+
+        evicted = make_room(statement, task, victim_order(session, task, victims), "reclaim", enough)
+        if evicted < 0:
+            return False
+        statement.pipeline(task, row, evicted=evicted > 0)
+        return True
+
+
+def _may_go(task: Task, reclaiming: Queue) -> bool:
+    """Whether a task may be taken from its queue for another."""
+    if task.status != status.RUNNING or not task.preemptable or task.job is None:
+        return False
+    queue = task.job.queue
+    return queue is not None and queue is not reclaiming and queue.reclaimable

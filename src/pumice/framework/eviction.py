@@ -1,0 +1,126 @@
+"""Making room by eviction: who goes first, where room could be made at all, and the one way in which it is made.
+
+preempt, reclaim and their gang forms share this. Nothing is evicted but inside a statement that places the beneficiary: `make_room`
+either leaves the node able to take the task, with as few evictions as that order allows, or leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cmp_to_key
+
+import numpy as np
+
+from pumice.framework.session import Key, Session
+from pumice.framework.statement import Statement
+from pumice.model.nodes import Table
+from pumice.model.queue import Queue
+from pumice.model.resources import EPSILON, Mask, Vector
+from pumice.model.task import Task
+
+Eligible = Callable[[Task], bool]
+
+
+def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> list[Task]:
+    """The least important first: tasks of no job, then by queue, then by job, then by task, each in reverse order of service."""
+    by_queue: dict[str, list[Task]] = {}
+    strays = []
+    for task in victims:
+        queue = task.job.queue if task.job is not None else None
+        if queue is None:
+            strays.append(task)
+        else:
+            by_queue.setdefault(queue.name, []).append(task)
+    ordered = strays
+    for queue in _queues(session, preemptor, by_queue):
+        ordered += sorted(by_queue[queue.name], key=lambda task: _importance(session, task), reverse=True)
+    return ordered
+
+
+def _importance(session: Session, task: Task) -> Key:
+    assert task.job is not None
+    return (*session.job_plugin_key(task.job), *session.task_key(task))
+
+
+def _queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
+    queues = [session.cluster.queues[name] for name in names]
+    own = preemptor.job.queue if preemptor.job is not None else None
+    if len(queues) < 2 or own is None:
+        return queues
+
+    def compare(left: Queue, right: Queue) -> int:
+        return -1 if session.victim_queue_before(left, right, own) else 1
+
+    return sorted(queues, key=cmp_to_key(compare))
+
+
+class Prospects:
+    """Per node, what eligible victims hold: an upper bound of the room that evictions could make."""
+
+    def __init__(self, session: Session, eligible: Eligible) -> None:
+        self._cluster = session.cluster
+        self._nodes = session.nodes
+        self._eligible = eligible
+        self._sums: Table = np.zeros_like(session.nodes.used)
+        self._counts = np.zeros(len(session.nodes), int)
+        for row in session.nodes:
+            self._recount(row)
+        self._position = len(self._cluster.log)
+
+    def _recount(self, row: int) -> None:
+        victims = self.victims(row)
+        self._counts[row] = len(victims)
+        self._sums[:, row] = 0.0
+        for task in victims:
+            self._sums[task.template.columns, row] += task.template.amounts
+
+    def victims(self, row: int) -> list[Task]:
+        """Eligible tasks on a node."""
+        return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
+
+    def rows(self, task: Task) -> Mask:
+        """Nodes where the task could fit if all eligible victims went."""
+        log = self._cluster.log
+        for row in {change.row for change in log[self._position :]}:
+            self._recount(row)
+        self._position = len(log)
+        enough = self._nodes.alive.copy()
+        template = task.template
+        future = self._nodes.future_idle
+        for column, amount in zip(template.columns, template.amounts, strict=True):
+            enough &= future[column] + self._sums[column] > amount - EPSILON
+        return enough
+
+    @property
+    def occupied(self) -> Mask:
+        """Nodes with any eligible victim."""
+        mask: Mask = self._counts > 0
+        return mask
+
+
+def make_room(statement: Statement, task: Task, victims: list[Task], action: str, enough: Callable[[], bool]) -> int:
+    """Evict in the given order until it is enough; the number evicted, or -1 with everything undone if it never is."""
+    mark = statement.mark()
+    evicted = 0
+    for victim in victims:
+        if enough():
+            return evicted
+        statement.evict(victim, action, task.key)
+        evicted += 1
+    if enough():
+        return evicted
+    statement.rollback(mark)
+    return -1
+
+
+def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -> bool:
+    """Whether the node would have the room with the victims gone."""
+    room = session.nodes.row_future_idle(row)
+    for victim in victims:
+        room[victim.template.columns] += victim.template.amounts
+    return fits_on(task, room)
+
+
+def fits_on(task: Task, room: Vector) -> bool:
+    template = task.template
+    return bool((template.amounts < room[template.columns] + EPSILON).all())
