@@ -1,0 +1,254 @@
+"""Which calls are made again, after how long, and what never leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aloop import run
+from fakeapi import FakeApi, Fault
+
+from pumice.kube.access import Access, Fixed, TokenFile
+from pumice.kube.client import Client, Limits
+from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
+from pumice.kube.pace import TokenBucket
+from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
+from pumice.kube.retry import Backoff, Retry
+from pumice.kube.transport import PatchType, Scope, as_dict
+
+QUICK = Retry(4, Backoff(0.001, 0.01))
+A = ObjectRef("a", "default")
+
+
+def with_client(story: Callable[[FakeApi, Client], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+    async def whole() -> Any:
+        async with FakeApi() as api, Client(Access(api.url, Fixed("Bearer t")), retry=QUICK, **options) as client:
+            await api.put("pods", "a")
+            return await story(api, client)
+
+    return run(whole())
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "namespace", "subresource", "path"),
+    [
+        (PODS, "", "", "", "/api/v1/pods"),
+        (PODS, "", "ns", "", "/api/v1/namespaces/ns/pods"),
+        (PODS, "a", "ns", "binding", "/api/v1/namespaces/ns/pods/a/binding"),
+        (QUEUES, "q", "", "status", "/apis/scheduling.volcano.sh/v1beta1/queues/q/status"),
+        (LEASES, "a/b", "ns", "", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/a%2Fb"),
+    ],
+)
+def test_paths(resource: Any, name: str, namespace: str, subresource: str, path: str) -> None:
+    assert resource.path(name, namespace, subresource) == path
+
+
+def test_verbs_do_what_they_say() -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        created = as_dict(await client.create(PODS, {"metadata": {"name": "b", "namespace": "default"}}, "default"))
+        assert created["metadata"]["resourceVersion"]
+        await client.update(PODS, ObjectRef("b", "default"), created | {"spec": {"x": 1}})
+        await client.patch(PODS, ObjectRef("b", "default"), {"kind": "Pod"}, PatchType.MERGE)
+        assert as_dict(await client.get(PODS, ObjectRef("b", "default")))["spec"] == {"x": 1}
+        await client.delete(PODS, A)
+        pages = [page async for page in client.pages(Scope(PODS), limit=1)]
+        assert [len(page.items) for page in pages] == [1] and {key[2] for key in api.objects} == {"b"}
+        assert {headers["Authorization"] for headers in api.headers} == {"Bearer t"}
+        assert next(headers for headers in api.headers if headers["Content-Type"] == "application/merge-patch+json")
+
+    with_client(story)
+
+
+# Each row: what goes wrong once, a call that may not be repeated blindly, and whether it is made again.
+@pytest.mark.parametrize(
+    ("fault", "repeatable", "again"),
+    [
+        (Fault(429, "TooManyRequests", retry_after="0"), False, True),
+        (Fault(503, retry_after="0"), False, True),
+        (Fault(503), False, False),
+        (Fault(503), True, True),
+        (Fault(500), True, True),
+        (Fault(504), False, False),
+        (Fault(lose="answer"), False, False),
+        (Fault(lose="answer"), True, True),
+        (Fault(409, "Conflict"), True, False),
+        (Fault(403, "Forbidden"), True, False),
+        (Fault(422, "Invalid"), True, False),
+        (Fault(delay_s=0.5), False, False),
+    ],
+)
+def test_a_failed_write_is_made_again_only_where_that_is_safe(fault: Fault, repeatable: bool, again: bool) -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        api.faults.append(fault)
+        call = client.patch(PODS, A, {}, PatchType.MERGE, repeatable=repeatable)
+        if again:
+            await call
+        else:
+            with pytest.raises(KubeError):
+                await call
+        assert len(api.requests) == 1 + again
+
+    with_client(story, limits=Limits(timeout_s=0.2))
+
+
+def test_reads_are_made_again_until_the_tries_are_used_up() -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        api.faults.extend([Fault(500), Fault(lose="request"), Fault(lose="answer")])
+        assert as_dict(await client.get(PODS, A))["metadata"]["name"] == "a"
+        api.faults.extend([Fault(500, "InternalError")] * 4)
+        with pytest.raises(ApiError, match="500 InternalError: made to fail"):
+            await client.get(PODS, A)
+
+    with_client(story)
+
+
+def test_retry_after_is_obeyed() -> None:
+    async def story(api: FakeApi, client: Client) -> float:
+        api.faults.append(Fault(429, "TooManyRequests", retry_after="1"))
+        begun = asyncio.get_running_loop().time()
+        await client.get(PODS, A)
+        return asyncio.get_running_loop().time() - begun
+
+    assert with_client(story) >= 0.99
+
+
+def test_a_server_that_is_not_there_was_sent_nothing() -> None:
+    async def story() -> None:
+        async with Client(Access("http://127.0.0.1:1", Fixed()), retry=QUICK) as client:
+            with pytest.raises(NoAnswer) as failed:
+                await client.create(PODS, {}, "default")
+            assert not failed.value.sent
+
+    run(story())
+
+
+def test_an_answer_from_something_that_is_no_api_server_is_told_as_it_is() -> None:
+    async def story() -> None:
+        async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\nConnection: close\r\n\r\ngo away!\n")
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+
+        server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, Client(Access(f"http://127.0.0.1:{port}", Fixed()), retry=QUICK) as client:
+            with pytest.raises(ApiError, match="403: go away!"):
+                await client.get(PODS, A)
+
+    run(story())
+
+
+def test_a_write_that_waited_while_the_lease_was_lost_does_not_leave() -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        leading = True
+        fenced = client.fenced(lambda: leading)
+        await fenced.update(PODS, A, api.objects["pods", "default", "a"])
+        api.faults.append(Fault(429, retry_after="1"))
+        write = asyncio.create_task(fenced.update(PODS, A, {"metadata": {"name": "a"}}))
+        await asyncio.sleep(0.1)
+        leading = False
+        with pytest.raises(Fenced):
+            await write
+        assert [method for method, _, _ in api.requests] == ["PUT", "PUT"]
+        await fenced.get(PODS, A)
+        await client.update(PODS, A, api.objects["pods", "default", "a"])
+
+    with_client(story)
+
+
+def test_no_more_writes_are_under_way_than_allowed() -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        api.faults.extend([Fault(delay_s=0.1, method="PATCH")] * 6)
+        writes = [asyncio.create_task(client.patch(PODS, A, {}, PatchType.MERGE)) for _ in range(6)]
+        await asyncio.sleep(0.05)
+        assert len(api.requests) == 3
+        await client.get(PODS, A)  # reads pass by
+        await asyncio.gather(*writes)
+
+    with_client(story, limits=Limits(in_flight=3))
+
+
+def test_a_bucket_lets_its_burst_through_and_then_keeps_its_rate() -> None:
+    bucket = TokenBucket(rate=10, burst=3, now=100.0)
+    assert [round(bucket.reserve(100.0), 3) for _ in range(5)] == [0, 0, 0, 0.1, 0.2]
+    assert bucket.reserve(101.0) == 0
+    assert bucket.take(200.0) and bucket.take(200.0) and bucket.take(200.0) and not bucket.take(200.0)
+
+
+def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        file = tmp_path / "token"
+        file.write_text("old")
+        async with FakeApi() as api, Client(Access(api.url, TokenFile(file, lambda: 0.0)), retry=QUICK) as client:
+            await api.put("pods", "a")
+            await client.get(PODS, A)
+            file.write_text("new\n")
+            await client.get(PODS, A)
+            api.faults.append(Fault(401, "Unauthorized"))
+            await client.get(PODS, A)
+            assert [headers["Authorization"] for headers in api.headers] == ["Bearer old", "Bearer old", "Bearer old", "Bearer new"]
+            api.faults.append(Fault(401, "Unauthorized"))
+            with pytest.raises(ApiError, match="401"):
+                await client.get(PODS, A)
+
+    run(story())
+
+
+def test_impersonation_headers_are_sent_with_every_group() -> None:
+    async def story() -> None:
+        headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
+        async with FakeApi() as api:
+            seen: list[list[str]] = []
+            async with Client(Access(api.url, Fixed(), headers=headers)) as client:
+                await api.put("pods", "a")
+                await client.get(PODS, A)
+                seen.append([value for key, value in client._wire._head("", "").items() if key == "Impersonate-Group"])
+            assert api.headers[0]["Impersonate-User"] == "jane" and seen == [["a", "b"]]
+
+    run(story())
+
+
+def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: Path) -> None:
+    from certificates import Authority
+
+    authority = Authority()
+    server_pair, client_pair = authority.issue("server", "localhost"), authority.issue("jane")
+
+    async def story() -> None:
+        names: list[str] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            peer = writer.get_extra_info("peercert")
+            names.append(dict(part[0] for part in peer["subject"])["commonName"])
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+            await writer.drain()
+            writer.close()
+
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
+        tls.verify_mode = ssl.CERT_REQUIRED
+        file = tmp_path / "server.pem"
+        file.write_bytes(server_pair.certificate + server_pair.key)
+        tls.load_cert_chain(file)
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server:
+            from pumice.kube.tls import Trust
+
+            fixed = Fixed("", client_pair)
+            async with Client(Access(url, fixed, Trust(authority.pem, server_name="localhost")), retry=QUICK) as client:
+                assert await client.get_path("/version") == b"{}"
+            async with Client(Access(url, fixed, Trust(authority.pem)), retry=QUICK) as client:
+                with pytest.raises(NoAnswer, match="certificate verify failed"):
+                    await client.get_path("/version")
+            async with Client(Access(url, fixed, Trust(insecure=True)), retry=QUICK) as client:
+                await client.get_path("/version")
+        assert names == ["jane", "jane"]
+
+    run(story())
