@@ -1,0 +1,43 @@
+"""`python -m pumice.apiserver`: the API server alone, until it is interrupted. Tests and benchmarks run it in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import signal
+from pathlib import Path
+
+from pumice.apiserver.server import Server
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    server = Server(host=arguments.host, port=arguments.port, plain=arguments.plain, data=arguments.data)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    await server.start()
+    if arguments.kubeconfig:
+        server.kubeconfig(arguments.kubeconfig)
+    print(server.url, flush=True)
+    ended = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, ended.set)
+    await ended.wait()
+    await server.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m pumice.apiserver", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--plain", action="store_true", help="HTTP without TLS, on loopback only")
+    parser.add_argument("--data", type=Path, help="directory of the journal; without it everything is forgotten at the end")
+    parser.add_argument("--kubeconfig", type=Path, help="file to write")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Who asks, and may they? Bearer tokens, impersonation by those who may, and RBAC."""
+
+from __future__ import annotations
+
+from pumice.apiserver import status
+from pumice.apiserver.admission import User
+from pumice.apiserver.messages import Request
+from pumice.apiserver.rbac import ADMINISTRATORS, Act, allowed
+from pumice.apiserver.routes import Target
+from pumice.apiserver.store import Store
+from pumice.apiserver.tokens import Tokens
+
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+
+
+class Access:
+    """Authentication and authorization of one server."""
+
+    def __init__(self, store: Store, tokens: Tokens) -> None:
+        self._store = store
+        self.tokens = tokens
+
+    def user_of(self, request: Request) -> User:
+        """Raises ApiError 401 without a token that is known."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not token:
+            if request.path in _OPEN_PATHS:
+                return ANONYMOUS
+            raise status.unauthorized()
+        user = self.tokens.user(token.strip(), self._store.now()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise status.unauthorized()
+        wanted = request.headers.get("impersonate-user")
+        return self._impersonated(user, wanted, request) if wanted else user
+
+    def _impersonated(self, user: User, name: str, request: Request) -> User:
+        if not allowed(self._store, user, Act("impersonate", "", "users", name=name)):
+            raise status.forbidden(
+                "users", "", name, f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
+            )
+        groups = tuple(group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip())
+        if ADMINISTRATORS in groups and ADMINISTRATORS not in user.groups:
+            raise status.forbidden(
+                "groups",
+                "",
+                ADMINISTRATORS,
+                f'User "{user.name}" cannot impersonate resource "groups" in API group "" at the cluster scope',
+            )
+        if name.startswith("system:serviceaccount:"):
+            groups += ("system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}")
+        return User(name, (*groups, "system:authenticated"))
+
+    def require(self, user: User, verb: str, target: Target) -> None:
+        """Raises ApiError 403."""
+        if ADMINISTRATORS in user.groups or (target.kind.reviewed_only and target.kind.kind.startswith("SelfSubject")):
+            return
+        kind = target.kind
+        if allowed(self._store, user, Act(verb, kind.group, kind.plural, target.subresource, target.namespace, target.name)):
+            return
+        resource = f"{kind.plural}/{target.subresource}" if target.subresource else kind.plural
+        where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+        raise kind.forbidden(target.name, f'User "{user.name}" cannot {verb} resource "{resource}" in API group "{kind.group}" {where}')
+
+    def require_path(self, user: User, path: str) -> None:
+        """Everybody who is somebody may discover what there is; other paths need a rule."""
+        if (
+            ADMINISTRATORS in user.groups
+            or path in _OPEN_PATHS
+            or any(path == open_path or path.startswith(open_path + "/") for open_path in _DISCOVERY)
+        ):
+            return
+        if not allowed(self._store, user, Act("get", path=path)):
+            raise status.ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})

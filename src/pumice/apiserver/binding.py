@@ -1,0 +1,61 @@
+"""Binding a pod to a node: the write a scheduler does most, so it touches nothing but what changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pumice.api.times import rfc3339
+from pumice.apiserver import status
+from pumice.apiserver.admission import Options
+from pumice.apiserver.shapes import Object
+
+if TYPE_CHECKING:
+    from pumice.apiserver.store import Store
+
+_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: Options) -> Object:
+    """The pod with `spec.nodeName` set, its PodScheduled condition true, the binding's annotations laid over its own."""
+    pod = store.ledger.get("pods", (namespace, name))
+    if pod is None:
+        raise status.not_found("pods", "", name)
+    spec, metadata = pod["spec"], pod["metadata"]
+    _check_bindable(pod, name, node, uid)
+    now = rfc3339(store.now())
+    changed = dict(metadata)
+    if annotations:
+        changed["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    labels = _topology(store, node)
+    if labels:
+        changed["labels"] = {**labels, **(metadata.get("labels") or {})}
+    if "generation" in metadata:
+        changed["generation"] = metadata["generation"] + 1
+    bound = pod | {"metadata": changed, "spec": spec | {"nodeName": node}, "status": _scheduled(pod.get("status") or {}, now)}
+    return bound if options.dry_run else store.ledger.put("pods", (namespace, name), bound)
+
+
+def _check_bindable(pod: Object, name: str, node: str, uid: str) -> None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    if not node:
+        raise status.invalid("Binding", "", name, [("target.name", "Required value")])
+    if uid and uid != metadata["uid"]:
+        raise status.conflict("pods", "", name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}")
+    if metadata.get("deletionTimestamp"):
+        raise status.conflict("pods/binding", "", name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise status.conflict("pods/binding", "", name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise status.conflict("pods/binding", "", name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _topology(store: Store, node: str) -> dict[str, str]:
+    found = store.ledger.get("nodes", ("", node))
+    labels = found["metadata"].get("labels") if found else None
+    return {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels} if labels else {}
+
+
+def _scheduled(pod_status: dict[str, Any], now: str) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+    others = [other for other in pod_status.get("conditions") or () if other.get("type") != "PodScheduled"]
+    return pod_status | {"conditions": [*others, condition]}

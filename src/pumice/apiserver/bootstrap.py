@@ -1,0 +1,58 @@
+"""What a cluster holds before anybody writes to it: namespaces, system priorities, the usual roles, Volcano's custom kinds."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from pumice.apiserver.shapes import Object
+from pumice.apiserver.store import Store
+
+_RBAC = "rbac.authorization.k8s.io"
+_ALL = ["*"]
+_READ = ["get", "list", "watch"]
+_PRIORITIES = (
+    ("system-cluster-critical", 2_000_000_000, "For system pods that must run in the cluster, on whichever node."),
+    ("system-node-critical", 2_000_001_000, "For system pods that must not be moved from their node."),
+)
+
+
+def _rule(verbs: list[str], groups: list[str] | None = None, resources: list[str] | None = None) -> dict[str, Any]:
+    return {"verbs": verbs, "apiGroups": groups or _ALL, "resources": resources or _ALL}
+
+
+_CLUSTER_ROLES = {
+    "cluster-admin": [_rule(_ALL), {"verbs": _ALL, "nonResourceURLs": _ALL}],
+    "admin": [_rule(_ALL)],
+    "edit": [_rule(_ALL, ["", "apps", "batch", "policy", "autoscaling", "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"])],
+    "view": [_rule(_READ, ["", "apps", "batch", "policy", "autoscaling", "batch.volcano.sh", "scheduling.volcano.sh", "flow.volcano.sh", "metrics.k8s.io"])],
+}
+
+
+def bootstrap(store: Store) -> None:
+    """Only what is not there yet."""
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        _ensure(store, "namespaces", {"metadata": {"name": name}})
+    for name, value, text in _PRIORITIES:
+        _ensure(store, "priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value, "description": text})
+    for name, rules in _CLUSTER_ROLES.items():
+        _ensure(store, f"clusterroles.{_RBAC}", {"metadata": {"name": name}, "rules": rules})
+    subject = {"kind": "Group", "name": "system:masters", "apiGroup": _RBAC}
+    reference = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": _RBAC}
+    _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": "cluster-admin"}, "roleRef": reference, "subjects": [subject]})
+    for definition in volcano_definitions():
+        _ensure(store, "customresourcedefinitions.apiextensions.k8s.io", definition)
+
+
+def volcano_definitions() -> list[Object]:
+    """The CustomResourceDefinitions of Volcano's kinds, fit for this server and for any other."""
+    folder = files(__package__) / "crds"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return [yaml.load((folder / name).read_text(), yaml.CSafeLoader) for name in names]
+
+
+def _ensure(store: Store, resource: str, obj: Object) -> None:
+    if store.find(resource, "", obj["metadata"]["name"]) is None:
+        store.create(resource, obj)

@@ -1,0 +1,153 @@
+"""Does a value have the shape it should have? What stands there that is unknown, or of another type?
+
+`conforms` answers yes or no as fast as Python can, for nearly every object is well-formed. Only if it says no does `conformed`
+walk again with paths at hand: it drops unknown fields and nulls, names what it dropped, and raises on a wrong type in the words of
+the API server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pumice.api.quantity import QuantityError, quantity
+from pumice.apiserver.shapes import Shape
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
+_GO_NAMES = {dict: "object", list: "array", str: "string", int: "number", float: "number", bool: "bool"}
+
+
+class WrongType(ValueError):
+    """A value that cannot be read as its field's type."""
+
+
+def _is_quantity(value: Any) -> bool:
+    if type(value) not in (str, int, float):
+        return False
+    try:
+        quantity(value)
+    except QuantityError:
+        return False
+    return True
+
+
+_SCALAR_TESTS: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: type(value) is str,
+    "int32": lambda value: type(value) is int and -(2**31) <= value < 2**31,
+    "int64": lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    "number": lambda value: type(value) in (int, float),
+    "bool": lambda value: type(value) is bool,
+    "bytes": lambda value: type(value) is str,
+    "Quantity": _is_quantity,
+    "IntOrString": lambda value: type(value) in (int, str),
+    "Time": lambda value: type(value) is str and _INSTANT.match(value) is not None,
+    "MicroTime": lambda value: type(value) is str and _INSTANT.match(value) is not None,
+    "any": lambda value: True,
+}
+
+
+def conforms(shape: Shape, value: Any) -> bool:
+    """Whether the value is well-formed, without unknown fields and without nulls."""
+    kind = shape.kind
+    if kind == "string":
+        return type(value) is str
+    if kind == "struct":
+        return type(value) is dict and _struct_conforms(shape, value)
+    element = shape.element
+    if element is None:
+        return _SCALAR_TESTS[kind](value)
+    if kind == "list":
+        return type(value) is list and all(conforms(element, item) for item in value)
+    return type(value) is dict and all(type(key) is str and conforms(element, item) for key, item in value.items())
+
+
+def _struct_conforms(shape: Shape, value: dict[str, Any]) -> bool:
+    fields = shape.fields
+    for key, item in value.items():
+        field = fields.get(key)
+        if field is None:
+            if shape.preserve:
+                continue
+            return False
+        if field.kind == "string":
+            if type(item) is not str:
+                return False
+        elif not conforms(field, item):
+            return False
+    return True
+
+
+def conformed(shape: Shape, value: Any, kind_name: str = "") -> tuple[Any, list[str]]:
+    """The value without what does not belong in it, and the paths of unknown fields that were dropped. Raises WrongType."""
+    if conforms(shape, value):
+        return value, []
+    unknown: list[str] = []
+    return _clean(shape, value, "", kind_name, unknown), unknown
+
+
+def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> Any:
+    match shape.kind:
+        case "struct":
+            return _clean_struct(shape, value, path, owner, unknown)
+        case "map":
+            _expect(type(value) is dict, value, path, owner, "map[string]" + _go_type(shape.element))
+            assert shape.element is not None
+            return {key: _clean(shape.element, item, path, owner, unknown) for key, item in value.items() if item is not None}
+        case "list":
+            _expect(type(value) is list, value, path, owner, "[]" + _go_type(shape.element))
+            assert shape.element is not None
+            return [_clean(shape.element, item, f"{path}[{index}]", owner, unknown) for index, item in enumerate(value) if item is not None]
+        case _:
+            _expect(_SCALAR_TESTS[shape.kind](value), value, path, owner, _go_type(shape))
+            return value
+
+
+def _clean_struct(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) -> dict[str, Any]:
+    _expect(type(value) is dict, value, path, owner, _go_type(shape))
+    name = shape.name.rpartition(".")[2] or owner
+    result = {}
+    for key, item in value.items():
+        field = shape.fields.get(key)
+        inner = f"{path}.{key}" if path else key
+        if field is None:
+            if shape.preserve:
+                result[key] = item
+            else:
+                unknown.append(inner)
+        elif item is not None:
+            result[key] = _clean(field, item, inner, name, unknown)
+    return result
+
+
+def _expect(condition: bool, value: Any, path: str, owner: str, wanted: str) -> None:
+    if condition:
+        return
+    if wanted == "resource.Quantity" and isinstance(value, str | int | float) and not isinstance(value, bool):
+        raise WrongType(f"{path}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    if wanted == "v1.Time" and isinstance(value, str):
+        raise WrongType(f'{path}: "{value}" is not an instant; write one such as "2026-01-01T00:00:00Z"')
+    found = _GO_NAMES.get(type(value), "null")
+    shown = f"number {value}" if type(value) in (int, float) and wanted.startswith("int") else found
+    field = re.sub(r"\[\d+\]", "", path)
+    raise WrongType(f"json: cannot unmarshal {shown} into Go struct field {owner}.{field} of type {wanted}")
+
+
+def _go_type(shape: Shape | None) -> str:
+    if shape is None:
+        return ""
+    match shape.kind:
+        case "list":
+            return "[]" + _go_type(shape.element)
+        case "map":
+            return "map[string]" + _go_type(shape.element)
+        case "struct":
+            return shape.name.split(".", 1)[1] if shape.name else "object"
+        case "Quantity":
+            return "resource.Quantity"
+        case "IntOrString":
+            return "intstr.IntOrString"
+        case "Time" | "MicroTime":
+            return "v1.Time"
+        case other:
+            return other

@@ -1,0 +1,122 @@
+"""Deleting: at once, or after a grace period, or once all finalizers are gone.
+
+A pod on a node gets its grace period and is removed by the kubelet's second delete, with none; a namespace is removed when it was
+emptied; anything with finalizers when the last one is taken off. Until then the object carries a deletionTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pumice.api.times import instant, rfc3339
+from pumice.apiserver import status
+from pumice.apiserver.admission import Options, Review
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.shapes import Object
+
+if TYPE_CHECKING:
+    from pumice.apiserver.store import Store
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"  #: finalizers that the collector takes off
+
+
+class Wish(NamedTuple):
+    """The body of a DELETE."""
+
+    grace_s: int | None = None
+    propagation: str = ""  #: Background, Foreground, Orphan; empty is Background
+    uid: str = ""
+    version: str = ""
+
+
+DEFAULT = Wish()
+
+
+def read_wish(body: Object, query: dict[str, str]) -> Wish:
+    """DeleteOptions from a body and from query parameters. Raises ApiError."""
+    preconditions = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    if body.get("orphanDependents"):
+        propagation = "Orphan"
+    if propagation not in ("", "Background", "Foreground", "Orphan"):
+        text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan"'
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", text)])
+    try:
+        grace_s = None if grace is None else int(grace)
+    except (TypeError, ValueError):
+        raise status.bad_request(f'gracePeriodSeconds: "{grace}" is not a number of seconds') from None
+    if not isinstance(preconditions, dict):
+        raise status.bad_request("preconditions: not an object")
+    return Wish(grace_s, propagation, str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or ""))
+
+
+def is_finished(kind: Kind, obj: Object) -> bool:
+    """Whether an object waits for deletion and nothing holds it any more."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def delete(store: Store, kind: Kind, name: str, namespace: str, wish: Wish, options: Options) -> tuple[Object, bool]:
+    key = (namespace if kind.namespaced else "", name)
+    old = store.ledger.get(kind.storage, key)
+    if old is None:
+        raise kind.not_found(name)
+    _check_preconditions(kind, name, wish, old)
+    store.admission.check(Review("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
+    metadata = dict(old["metadata"])
+    grace_s = _grace_s(kind, old, wish)
+    _add_finalizer(metadata, wish.propagation)
+    obj = old | {"metadata": metadata}
+    held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
+    if not held and not grace_s:
+        return (old, True) if options.dry_run else (store.ledger.remove(kind.storage, key), True)
+    if not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
+        _mark(kind, obj, grace_s, store.now())
+    if obj == old or options.dry_run:
+        return obj, False
+    return store.ledger.put(kind.storage, key, obj), False
+
+
+def _check_preconditions(kind: Kind, name: str, wish: Wish, old: Object) -> None:
+    metadata = old["metadata"]
+    for label, wanted, found in (("UID", wish.uid, metadata["uid"]), ("ResourceVersion", wish.version, metadata["resourceVersion"])):
+        if wanted and wanted != found:
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). The object might have been deleted and then recreated"
+            raise status.conflict(kind.plural, kind.group, name, why)
+
+
+def _grace_s(kind: Kind, pod: Object, wish: Wish) -> int:
+    """Only pods that a kubelet may be running are given time."""
+    if kind.resource != "pods" or not pod["spec"].get("nodeName"):
+        return 0
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    own = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    return max(own if wish.grace_s is None else wish.grace_s, 0)
+
+
+def _is_held_by_spec(kind: Kind, obj: Object) -> bool:
+    return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _add_finalizer(metadata: dict[str, Any], propagation: str) -> None:
+    finalizer = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
+    if finalizer and finalizer not in metadata.get("finalizers", []):
+        metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
+
+
+def _mark(kind: Kind, obj: Object, grace_s: int, now: float) -> None:
+    metadata = obj["metadata"]
+    begun = metadata.get("deletionTimestamp")
+    start = instant(begun) - metadata.get("deletionGracePeriodSeconds", 0) if begun else now
+    metadata["deletionTimestamp"] = rfc3339(start + grace_s)
+    metadata["deletionGracePeriodSeconds"] = grace_s
+    if "generation" in metadata and not begun:
+        metadata["generation"] += 1
+    if kind.resource == "namespaces":
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}

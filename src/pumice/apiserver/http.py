@@ -1,0 +1,286 @@
+"""HTTP/1.1 for an API server: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
+
+Keep-alive and pipelining; bodies by length or chunked; limits on heads, bodies and time. One request of a connection is answered at a
+time, in order; while it waits for the journal, or streams a watch, the next ones wait in the buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import cast
+
+from pumice.apiserver.messages import Answer, Request, Respond, Response, Stream
+from pumice.apiserver.status import ApiError, too_large
+
+MAX_HEAD = 64 * 1024
+MAX_BODY = 3 * 1024 * 1024
+READ_TIMEOUT_S = 30.0  #: for the rest of a request that has begun
+IDLE_TIMEOUT_S = 600.0
+
+_log = logging.getLogger(__name__)
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Malformed(Exception):
+    """Not HTTP as it should be; the connection is closed after the answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Head:
+    """A request's head, and how its body is sent."""
+
+    __slots__ = ("chunked", "headers", "keep_alive", "length", "method", "target")
+
+    def __init__(self, text: bytes) -> None:
+        first, *lines = text.decode("latin-1").split("\r\n")
+        parts = first.split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[0].isalpha():
+            raise Malformed(400, "not an HTTP/1.1 request")
+        self.method, self.target, version = parts
+        self.headers: dict[str, str] = {}
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon or not name or name != name.strip():
+                raise Malformed(400, "a header line is malformed")
+            name = name.lower()
+            if name == "content-length" and self.headers.get(name, value.strip()) != value.strip():
+                raise Malformed(400, "two lengths")
+            self.headers[name] = value.strip()
+        coding = self.headers.get("transfer-encoding", "").lower()
+        if coding not in ("", "identity", "chunked"):
+            raise Malformed(501, f"transfer encoding {coding} is not known")
+        self.chunked = coding == "chunked"
+        self.length = self._length()
+        connection = self.headers.get("connection", "").lower()
+        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
+
+    def _length(self) -> int:
+        text = self.headers.get("content-length", "0")
+        if not (text.isascii() and text.isdigit()) or len(text) > 12 or (self.chunked and "content-length" in self.headers):
+            raise Malformed(400, "the length of the body is malformed")
+        return int(text)
+
+
+class Connection(asyncio.Protocol):
+    """One client. `durable` says whether a version is in the journal, `when_durable` calls back once it is."""
+
+    def __init__(self, respond: Respond, door: Door) -> None:
+        self._respond = respond
+        self._door = door
+        self._buffer = bytearray()
+        self._head: Head | None = None
+        self._chunks = bytearray()
+        self._continued = False
+        self._busy = False
+        self._keep_alive = True
+        self._stream: Stream | None = None
+        self._full = False
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.last_heard_s = 0.0
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=4 * 1024 * 1024)
+        self._door.connections.add(self)
+        self.last_heard_s = self._door.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._door.connections.discard(self)
+        self._end_stream()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._stream is not None:
+            self._stream.resume()
+
+    def data_received(self, data: bytes) -> None:
+        self.last_heard_s = self._door.time()
+        self._buffer += data
+        if self._busy:
+            if len(self._buffer) > MAX_BODY + MAX_HEAD:
+                self._transport.pause_reading()
+            return
+        self._serve()
+
+    def is_overdue(self, now_s: float) -> bool:
+        if self._busy:
+            return False
+        waiting_s = now_s - self.last_heard_s
+        return waiting_s > (READ_TIMEOUT_S if self._buffer or self._head else IDLE_TIMEOUT_S)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def close(self) -> None:
+        self._end_stream()
+        self._transport.close()
+
+    # Requests
+
+    def _serve(self) -> None:
+        """Answer as many requests as the buffer holds, one after the other."""
+        try:
+            while not self._busy and not self._transport.is_closing():
+                request = self._next_request()
+                if request is None:
+                    return
+                self._answer(self._respond(request))
+        except Malformed as error:
+            self._refuse(ApiError(error.code, "BadRequest", str(error)))
+        except ApiError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: ApiError) -> None:
+        self._keep_alive = False
+        self._send_response(Response.refusal(error))
+
+    def _next_request(self) -> Request | None:
+        """A whole request from the buffer, or None until more has come."""
+        if self._head is None:
+            while self._buffer[:2] == b"\r\n":
+                del self._buffer[:2]
+            end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEAD)
+            if end < 0:
+                if len(self._buffer) >= MAX_HEAD:
+                    raise Malformed(431, "the head of the request is too long")
+                return None
+            self._head = Head(bytes(self._buffer[:end]))
+            del self._buffer[: end + 4]
+        head = self._head
+        body = self._chunked_body() if head.chunked else self._sized_body(head.length)
+        if body is None:
+            if not self._continued and head.headers.get("expect", "").lower() == "100-continue":
+                self._continued = True
+                self._transport.write(_CONTINUE)
+            return None
+        self._head = None
+        self._continued = False
+        self._keep_alive = head.keep_alive
+        return Request(head.method, head.target, head.headers, body)
+
+    def _sized_body(self, length: int) -> bytes | None:
+        if length > MAX_BODY:
+            raise too_large(MAX_BODY)
+        if len(self._buffer) < length:
+            return None
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return body
+
+    def _chunked_body(self) -> bytes | None:
+        while True:
+            end = self._buffer.find(b"\r\n", 0, 1024)
+            if end < 0:
+                if len(self._buffer) >= 1024:
+                    raise Malformed(400, "a chunk is malformed")
+                return None
+            text = bytes(self._buffer[:end]).split(b";")[0].strip()
+            if not text or len(text) > 8 or text.strip(b"0123456789abcdefABCDEF"):
+                raise Malformed(400, "the size of a chunk is malformed")
+            size = int(text, 16)
+            if len(self._chunks) + size > MAX_BODY:
+                raise too_large(MAX_BODY)
+            if len(self._buffer) < end + 2 + size + 2:
+                return None
+            if self._buffer[end + 2 + size : end + 4 + size] != b"\r\n":
+                raise Malformed(400, "a chunk has not the size it says (trailers are not accepted)")
+            self._chunks += self._buffer[end + 2 : end + 2 + size]
+            del self._buffer[: end + 4 + size]
+            if size == 0:
+                body = bytes(self._chunks)
+                self._chunks.clear()
+                return body
+
+    # Answers
+
+    def _answer(self, answer: Answer) -> None:
+        if not isinstance(answer, Response):
+            self._begin_stream(answer)
+        elif self._door.durable(answer.version):
+            self._send_response(answer)
+        else:
+            self._busy = True
+            self._door.when_durable(answer.version, lambda: self._send_late(answer))
+
+    def _send_late(self, response: Response) -> None:
+        self._send_response(response)
+        self._next()
+
+    def _next(self) -> None:
+        """The answer under way is finished: go on with what came meanwhile."""
+        self._busy = False
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._serve()
+
+    def _send_response(self, response: Response) -> None:
+        extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers) if response.headers else ""
+        closing = "" if self._keep_alive else "Connection: close\r\n"
+        head = f"{_STATUS_LINES[response.status]}Content-Type: {response.content_type}\r\n{extra}{closing}Content-Length: {len(response.body)}\r\n\r\n"
+        self._transport.write(head.encode("latin-1") + response.body)
+        if not self._keep_alive:
+            self._transport.close()
+
+    # Streams: this connection is the pipe of the watch it serves
+
+    def _begin_stream(self, stream: Stream) -> None:
+        self._busy = True
+        self._stream = stream
+        closing = "" if self._keep_alive else "Connection: close\r\n"
+        self._transport.write(
+            f"{_STATUS_LINES[200]}Content-Type: {stream.content_type}\r\n{closing}Transfer-Encoding: chunked\r\n\r\n".encode("latin-1")
+        )
+        stream.start(self)
+
+    def send(self, chunk: bytes) -> None:
+        self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+
+    def is_full(self) -> bool:
+        return self._full
+
+    def finish(self) -> None:
+        self._end_stream()
+        self._transport.write(b"0\r\n\r\n")
+        if self._keep_alive:
+            self._next()
+        else:
+            self._transport.close()
+
+    def _end_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.stop()
+
+
+class Door:
+    """What all connections share: who they are, and when a version is durable."""
+
+    def __init__(
+        self, durable: Callable[[int], bool], when_durable: Callable[[int, Callable[[], None]], None], time: Callable[[], float]
+    ) -> None:
+        self.connections: set[Connection] = set()
+        self.durable = durable
+        self.when_durable = when_durable
+        self.time = time
+
+    def sweep(self) -> None:
+        """Cut off clients that began a request and do not go on, or say nothing for long."""
+        now_s = self.time()
+        for connection in [connection for connection in self.connections if connection.is_overdue(now_s)]:
+            connection.abort()
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            connection.close()

@@ -1,0 +1,89 @@
+"""HTTP as values: what was asked, what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from pumice.apiserver.admission import SYSTEM, User
+from pumice.apiserver.status import ApiError
+
+JSON = "application/json"
+_encode = msgspec.json.encode
+
+
+@dataclass(slots=True)
+class Request:
+    """One request. Header names are in lower case."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes = b""
+    user: User = SYSTEM
+    path: str = field(init=False)
+    query: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        path, question, query = self.target.partition("?")
+        self.path = unquote(path) if "%" in path else path
+        self.query = dict(parse_qsl(query, keep_blank_values=True)) if question else {}
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "") in ("true", "1", "True")
+
+
+class Response:
+    """One answer. It may be sent once everything up to `version` is durable."""
+
+    __slots__ = ("body", "content_type", "headers", "status", "version")
+
+    def __init__(self, body: bytes, status: int = 200, content_type: str = JSON, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.body = body
+        self.status = status
+        self.content_type = content_type
+        self.headers = headers
+        self.version = 0
+
+    @classmethod
+    def json(cls, value: Any, status: int = 200, content_type: str = JSON, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+        return cls(_encode(value), status, content_type, headers)
+
+    @classmethod
+    def text(cls, text: str, status: int = 200) -> Response:
+        return cls(text.encode(), status, "text/plain; charset=utf-8")
+
+    @classmethod
+    def refusal(cls, error: ApiError) -> Response:
+        seconds = (error.details or {}).get("retryAfterSeconds")
+        return cls(_encode(error.status()), error.code, JSON, (("Retry-After", str(seconds)),) if seconds else ())
+
+
+class Pipe(Protocol):
+    """Where a stream writes to."""
+
+    def send(self, chunk: bytes) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def is_full(self) -> bool: ...
+
+
+class Stream(Protocol):
+    """An answer without an end of its own: a watch."""
+
+    content_type: str
+
+    def start(self, pipe: Pipe) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+Answer = Response | Stream
+Respond = Callable[[Request], Answer]

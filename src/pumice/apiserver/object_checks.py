@@ -1,0 +1,121 @@
+"""What makes the API server refuse an object of one of the other built-in kinds."""
+
+from __future__ import annotations
+
+import re
+
+from pumice.api.quantity import quantity
+from pumice.apiserver.label_selectors import matches_selector
+from pumice.apiserver.pod_checks import spec_causes
+from pumice.apiserver.shapes import Object
+
+Causes = list[tuple[str, str]]
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+
+
+def node_causes(node: Object, old: Object | None) -> Causes:
+    found: Causes = []
+    for index, taint in enumerate(node["spec"].get("taints", ())):
+        if not taint.get("key"):
+            found.append((f"spec.taints[{index}].key", "Required value"))
+        if taint.get("effect") not in _EFFECTS:
+            text = f'Unsupported value: "{taint.get("effect", "")}": supported values: ' + ", ".join(f'"{effect}"' for effect in _EFFECTS)
+            found.append((f"spec.taints[{index}].effect", text))
+    for field in ("capacity", "allocatable"):
+        for name, amount in (node["status"].get(field) or {}).items():
+            if quantity(amount).milli < 0:
+                found.append((f"status.{field}.{name}", f'Invalid value: "{amount}": must be greater than or equal to 0'))
+    return found
+
+
+def service_causes(service: Object, old: Object | None) -> Causes:
+    spec = service["spec"]
+    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
+        return [
+            ("spec.type", f'Unsupported value: "{spec["type"]}": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"')
+        ]
+    if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        return [("spec.ports", "Required value")]
+    bad = [port for port in spec.get("ports", ()) if not 0 < port.get("port", 0) < 65536]
+    return [("spec.ports.port", f"Invalid value: {port.get('port', 0)}: must be between 1 and 65535, inclusive") for port in bad]
+
+
+def quota_causes(quota: Object, old: Object | None) -> Causes:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    return [
+        (f"spec.hard[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
+        for name, amount in hard.items()
+        if quantity(amount).milli < 0
+    ]
+
+
+def workload_causes(workload: Object, old: Object | None) -> Causes:
+    spec = workload["spec"]
+    found: Causes = []
+    if spec.get("replicas", 0) < 0:
+        found.append(("spec.replicas", f"Invalid value: {spec['replicas']}: must be greater than or equal to 0"))
+    selector = spec.get("selector")
+    if not selector:
+        found.append(("spec.selector", "Required value"))
+        return found
+    if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
+        found.append(("spec.selector", "Invalid value: field is immutable"))
+    labels = spec["template"]["metadata"].get("labels") or {}
+    plain = workload["kind"] == "ReplicationController"
+    if not matches_selector({"matchLabels": selector} if plain else selector, labels):
+        found.append(("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`"))
+    return found + spec_causes(spec["template"]["spec"], "spec.template.spec")
+
+
+def job_causes(job: Object, old: Object | None) -> Causes:
+    spec = job["spec"]
+    found: Causes = []
+    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
+        if spec.get(field, 0) < 0:
+            found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
+    if old is not None:
+        if spec["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
+            found.append(("spec.template", "Invalid value: field is immutable"))
+        return found
+    if spec["template"]["spec"].get("restartPolicy") not in ("OnFailure", "Never"):
+        text = f'Unsupported value: "{spec["template"]["spec"].get("restartPolicy")}": supported values: "OnFailure", "Never"'
+        found.append(("spec.template.spec.restartPolicy", text))
+    return found + spec_causes(spec["template"]["spec"], "spec.template.spec")
+
+
+def budget_causes(budget: Object, old: Object | None) -> Causes:
+    spec = budget.get("spec") or {}
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        return [("spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")]
+    found: Causes = []
+    for field in ("minAvailable", "maxUnavailable"):
+        value = spec.get(field, 0)
+        if isinstance(value, str) and not re.fullmatch(r"\d+%", value):
+            found.append(
+                (f"spec.{field}", f"Invalid value: \"{value}\": a valid percent string must be a numeric string followed by an ending '%'")
+            )
+        elif isinstance(value, int) and value < 0:
+            found.append((f"spec.{field}", f"Invalid value: {value}: must be greater than or equal to 0"))
+    return found
+
+
+def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:
+    value, name = priority_class["value"], priority_class["metadata"].get("name") or ""
+    if old is not None:
+        fields = ("value", "preemptionPolicy")
+        return [(field, "Forbidden: may not be changed in an update.") for field in fields if priority_class.get(field) != old.get(field)]
+    if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
+        return [("metadata.name", f'Forbidden: priority class names with "system-" prefix are reserved for system use only: {name}')]
+    if value > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
+        return [("value", f"Forbidden: maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")]
+    return []
+
+
+def lease_causes(lease: Object, old: Object | None) -> Causes:
+    spec = lease.get("spec") or {}
+    if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
+        return [("spec.leaseDurationSeconds", "Invalid value: must be greater than 0")]
+    if spec.get("leaseTransitions", 0) < 0:
+        return [("spec.leaseTransitions", "Invalid value: must be greater than or equal to 0")]
+    return []

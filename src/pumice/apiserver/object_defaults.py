@@ -1,0 +1,100 @@
+"""Defaults of the other built-in kinds."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+from pumice.apiserver.shapes import Object
+
+
+def begin_namespace(namespace: Object) -> None:
+    namespace["status"] = {"phase": "Active"}
+
+
+def default_namespace(namespace: Object) -> None:
+    metadata = namespace["metadata"]
+    if "deletionTimestamp" not in metadata:
+        namespace.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    if metadata.get("name"):
+        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+
+
+def default_node(node: Object) -> None:
+    node.setdefault("spec", {})
+    status = node.setdefault("status", {})
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
+def default_service(service: Object) -> None:
+    spec = service.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in spec.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+    if spec["type"] == "ExternalName":
+        return
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = _address(service["metadata"].get("uid", ""))
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    service.setdefault("status", {"loadBalancer": {}})
+
+
+def _address(uid: str) -> str:
+    """An address in 10.96.0.0/12 drawn from the uid: nothing routes to it, it has only to look like one."""
+    number = zlib.crc32(uid.encode()) % (2**20 - 512) + 256
+    return f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+
+
+def default_secret(secret: Object) -> None:
+    secret.setdefault("type", "Opaque")
+    plain = secret.pop("stringData", None)
+    if plain:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+def begin_volume(volume: Object) -> None:
+    volume["status"] = {"phase": "Pending"}
+
+
+def default_volume(volume: Object) -> None:
+    spec = volume.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+
+
+def begin_claim(claim: Object) -> None:
+    claim["status"] = {"phase": "Pending"}
+
+
+def default_claim(claim: Object) -> None:
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def default_limit_range(limits: Object) -> None:
+    """A container's maximum is its default limit, its default limit its default request."""
+    for limit in (limits.get("spec") or {}).get("limits", ()):
+        if limit.get("type") != "Container":
+            continue
+        default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+        if default:
+            limit["default"] = default
+        request = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
+        if request:
+            limit["defaultRequest"] = request
+
+
+def default_priority_class(priority_class: Object) -> None:
+    priority_class.setdefault("value", 0)
+    priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+def default_storage_class(storage_class: Object) -> None:
+    storage_class.setdefault("reclaimPolicy", "Delete")
+    storage_class.setdefault("volumeBindingMode", "Immediate")

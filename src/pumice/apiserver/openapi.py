@@ -1,0 +1,169 @@
+"""OpenAPI v3: an index, and one document a group version, with schemas made from the tables of types and from CRDs.
+
+kubectl reads them before it creates or applies (does PATCH know `fieldValidation`? then the server validates) and for `explain`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import msgspec
+
+from pumice.apiserver.kinds import Kind, KindTable
+from pumice.apiserver.messages import Request, Response
+from pumice.apiserver.shapes import Object, Shape
+from pumice.apiserver.wire_types import shape_of
+
+_METADATA = "meta.v1.ObjectMeta"
+_SCALARS: dict[str, Object] = {
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "number": {"type": "number", "format": "double"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+    "Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "IntOrString": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
+    "Time": {"type": "string", "format": "date-time"},
+    "MicroTime": {"type": "string", "format": "date-time"},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+
+
+class OpenApi:
+    """Documents are made when asked for, and kept until the table of kinds changes."""
+
+    def __init__(self, kinds: KindTable) -> None:
+        self._kinds = kinds
+        self._documents: dict[str, bytes] = {}
+        self._revision = -1
+
+    def respond(self, request: Request) -> Response | None:
+        if not request.path.startswith("/openapi/v3"):
+            return None
+        if self._revision != self._kinds.revision:
+            self._documents.clear()
+            self._revision = self._kinds.revision
+        name = request.path.removeprefix("/openapi/v3").strip("/")
+        if not name:
+            return Response.json({"paths": self._index()})
+        group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
+        kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
+        if not kinds or name != _path(kinds[0]):
+            return None
+        if name not in self._documents:
+            self._documents[name] = msgspec.json.encode(document(kinds))
+        return Response(self._documents[name])
+
+    def _index(self) -> Object:
+        paths = sorted({_path(kind) for kind in self._kinds})
+        mark = zlib.crc32(repr([(kind.resource, kind.version) for kind in self._kinds]).encode()) + self._revision
+        return {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark:X}"} for path in paths}
+
+
+def _path(kind: Kind) -> str:
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def document(kinds: list[Kind]) -> Object:
+    """Of one group version."""
+    schemas: Object = {}
+    paths: Object = {}
+    for kind in kinds:
+        name = _schema_name(kind)
+        schemas[name] = _custom_schema(kind, schemas) if kind.custom else _struct(kind.shape, schemas)
+        schemas[name]["x-kubernetes-group-version-kind"] = [_gvk(kind)]
+        paths |= _paths(kind, name)
+    return {"openapi": "3.0.0", "info": {"title": "Pumice", "version": "v1.36.1"}, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _gvk(kind: Kind) -> Object:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _schema_name(kind: Kind) -> str:
+    if kind.custom:
+        return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+    return kind.shape.name
+
+
+def _custom_schema(kind: Kind, schemas: Object) -> Object:
+    body = kind.schema or {"type": "object"}
+    head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _of(shape_of(_METADATA), schemas)}
+    return {**body, "properties": head | (body.get("properties") or {})}
+
+
+def _of(shape: Shape, schemas: Object) -> Object:
+    match shape.kind:
+        case "struct":
+            if shape.name not in schemas:
+                schemas[shape.name] = {}
+                schemas[shape.name] = _struct(shape, schemas)
+            return {"allOf": [{"$ref": f"#/components/schemas/{shape.name}"}]}
+        case "list":
+            assert shape.element is not None
+            found = {"type": "array", "items": _of(shape.element, schemas)}
+            if shape.merge:
+                found |= {"x-kubernetes-patch-strategy": "merge"} | (
+                    {"x-kubernetes-patch-merge-key": shape.merge_key} if shape.merge_key else {}
+                )
+            if shape.keys:
+                found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(shape.keys)}
+            return found
+        case "map":
+            assert shape.element is not None
+            return {"type": "object", "additionalProperties": _of(shape.element, schemas)}
+        case other:
+            return dict(_SCALARS[other])
+
+
+def _struct(shape: Shape, schemas: Object) -> Object:
+    found: Object = {"type": "object", "properties": {name: _of(field, schemas) for name, field in sorted(shape.fields.items())}}
+    return found | ({"required": list(shape.required)} if shape.required else {})
+
+
+def _paths(kind: Kind, schema: str) -> Object:
+    """Collection, object and subresource paths, with the verbs that are served."""
+    root = f"/{_path(kind)}" + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}"
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    answers = {code: {"description": text, "content": content} for code, text in (("200", "OK"), ("201", "Created"))}
+    body = {"requestBody": {"required": True, "content": content}}
+    place = [_parameter("namespace")] if kind.namespaced else []
+
+    def operation(verb: str, action: str, extra: Object | None = None, queries: tuple[str, ...] = ()) -> Object:
+        name = f"{verb}_{kind.group.replace('.', '_')}_{kind.version}_{kind.kind}_{action}"
+        parameters = [{"name": query, "in": "query", "schema": {"type": "string"}} for query in queries]
+        base = {"operationId": name, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": _gvk(kind), "responses": answers}
+        return base | ({"parameters": parameters} if parameters else {}) | (extra or {})
+
+    write = ("dryRun", "fieldManager", "fieldValidation")
+    collection: Object = {"parameters": place}
+    single: Object = {"parameters": [*place, _parameter("name")]}
+    if "list" in kind.verbs:
+        collection["get"] = operation("list", "list", queries=("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion"))
+        single["get"] = operation("read", "get")
+        single["put"] = operation("replace", "put", body, write)
+        single["patch"] = operation("patch", "patch", _patch_body(), (*write, "force"))
+        single["delete"] = operation("delete", "delete", queries=("dryRun", "gracePeriodSeconds", "propagationPolicy"))
+    collection["post"] = operation("create", "post", body, write)
+    return {root: collection} | ({root + "/{name}": single} if "get" in kind.verbs else {})
+
+
+def _patch_body() -> Object:
+    types = (
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+    )
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {media: {"schema": {"type": "array" if "json-patch" in media else "object"}} for media in types},
+        }
+    }
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -1,0 +1,82 @@
+"""RBAC: may this user do that? Roles and bindings are read from the store whenever somebody who is no administrator asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pumice.apiserver.admission import User, World
+from pumice.apiserver.shapes import Object
+
+_GROUP = "rbac.authorization.k8s.io"
+ADMINISTRATORS = "system:masters"
+
+
+class Act(NamedTuple):
+    """What somebody wants to do: with a resource, or with a path that is none."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def allowed(world: World, user: User, act: Act) -> bool:
+    if ADMINISTRATORS in user.groups:
+        return True
+    return any(_permits(rule, act) for rule in rules_of(world, user, act.namespace))
+
+
+def rules_of(world: World, user: User, namespace: str = "") -> Iterator[Object]:
+    """The rules that hold for a user in a namespace, those for the whole cluster first."""
+    for binding in world.all(f"clusterrolebindings.{_GROUP}"):
+        if _is_subject(binding, user, ""):
+            yield from _role_rules(world, binding, "")
+    if namespace:
+        for binding in world.all(f"rolebindings.{_GROUP}", namespace):
+            if _is_subject(binding, user, namespace):
+                yield from _role_rules(world, binding, namespace)
+
+
+def _role_rules(world: World, binding: Object, namespace: str) -> list[Object]:
+    reference = binding.get("roleRef") or {}
+    name = str(reference.get("name", ""))
+    clusterwide = reference.get("kind") == "ClusterRole"
+    role = world.find(f"clusterroles.{_GROUP}", "", name) if clusterwide else world.find(f"roles.{_GROUP}", namespace, name)
+    return (role or {}).get("rules") or []
+
+
+def _is_subject(binding: Object, user: User, namespace: str) -> bool:
+    for subject in binding.get("subjects") or ():
+        match subject.get("kind"):
+            case "User" if subject.get("name") == user.name:
+                return True
+            case "Group" if subject.get("name") in user.groups:
+                return True
+            case "ServiceAccount" if user.name == f"system:serviceaccount:{subject.get('namespace') or namespace}:{subject.get('name')}":
+                return True
+    return False
+
+
+def _permits(rule: Object, act: Act) -> bool:
+    if not _has(rule.get("verbs"), act.verb):
+        return False
+    if act.path:
+        return any(
+            path == "*" or path == act.path or (path.endswith("*") and act.path.startswith(path[:-1]))
+            for path in rule.get("nonResourceURLs") or ()
+        )
+    names = rule.get("resourceNames") or ()
+    return _has(rule.get("apiGroups"), act.group) and _has_resource(rule.get("resources") or (), act) and (not names or act.name in names)
+
+
+def _has(allowed_values: list[str] | None, wanted: str) -> bool:
+    return bool(allowed_values) and ("*" in allowed_values or wanted in allowed_values)
+
+
+def _has_resource(resources: list[str], act: Act) -> bool:
+    wanted = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
+    return "*" in resources or wanted in resources or (bool(act.subresource) and f"*/{act.subresource}" in resources)

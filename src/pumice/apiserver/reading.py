@@ -1,0 +1,203 @@
+"""Gets, lists and watches: selectors, pages, versions, and the form the reader wants (objects, Tables, metadata alone)."""
+
+from __future__ import annotations
+
+import base64
+import random
+from typing import NamedTuple
+
+import msgspec
+
+from pumice.api.selectors import Selector, parse_selector
+from pumice.apiserver import status
+from pumice.apiserver.admission import Options
+from pumice.apiserver.fields import FieldSelector, parse_field_selector
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.messages import JSON, Answer, Request, Response
+from pumice.apiserver.routes import Target
+from pumice.apiserver.shapes import Object
+from pumice.apiserver.status import ApiError
+from pumice.apiserver.store import Page, Store
+from pumice.apiserver.table import partial, table
+from pumice.apiserver.watch_stream import ErrorStream, Shown, WatchStream
+from pumice.apiserver.watching import Key
+
+_encode, _decode = msgspec.json.encode, msgspec.json.decode
+
+
+class _Place(NamedTuple):
+    """Where a paged list goes on."""
+
+    version: int
+    after: Key | None
+
+
+class Reader:
+    """Answers everything that changes nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(self, request: Request, target: Target, verb: str) -> Answer:
+        if verb == "watch":
+            return self._watch(request, target)
+        if verb == "list":
+            place = self._place(request)
+            selected = self.selected(request, target, place)
+            return self.page(request, target.kind, selected.items, selected)
+        return self.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
+
+    # One object
+
+    def one(self, request: Request, kind: Kind, obj: Object, code: int = 200, options: Options | None = None) -> Response:
+        warnings = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in options.warnings) if options else ()
+        form, content_type = form_of(request)
+        if form == "Table":
+            metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            obj = table(kind, [obj], self._store.now(), metadata, request.query.get("includeObject", "Metadata"))
+        elif form == "PartialObjectMetadata":
+            obj = partial(obj)
+        return Response.json(obj, code, content_type, warnings)
+
+    # Lists
+
+    def selected(self, request: Request, target: Target, place: _Place | None = None) -> Page:
+        labels, fields = _selectors(request, target)
+        version, after = place if place else (None, None)
+        return self._store.list(target.kind, target.namespace, labels, fields, _number(request, "limit"), version, after)
+
+    def page(self, request: Request, kind: Kind, items: list[Object], page: Page | None = None) -> Response:
+        version = page.version if page else self._store.ledger.version
+        metadata: Object = {"resourceVersion": str(version)}
+        if page and page.rest:
+            metadata["continue"] = _token(version, page.rest)
+            if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
+                metadata["remainingItemCount"] = page.remaining
+        form, content_type = form_of(request)
+        if form == "Table":
+            shown = table(kind, items, self._store.now(), metadata, request.query.get("includeObject", "Metadata"))
+            return Response.json(shown, content_type=content_type)
+        if form == "PartialObjectMetadata":
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            return Response.json(head | {"items": [partial(obj) for obj in items]}, content_type=content_type)
+        return Response.json({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items})
+
+    def _place(self, request: Request) -> _Place | None:
+        """Which version to read, and from where. Raises ApiError."""
+        token = request.query.get("continue")
+        if token:
+            return _read_token(token)
+        version = _version(request)
+        match = request.query.get("resourceVersionMatch")
+        if match and match not in ("Exact", "NotOlderThan"):
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", f'Unsupported value: "{match}"')])
+        if version > self._store.ledger.version:
+            raise _too_new(version, self._store.ledger.version)
+        return _Place(version, None) if match == "Exact" and version else None
+
+    # Watches
+
+    def _watch(self, request: Request, target: Target) -> Answer:
+        labels, fields = _selectors(request, target)
+        if target.name:
+            fields = (*fields, *parse_field_selector(f"metadata.name={target.name}", ()))
+        version, initial_events = _version(request), request.flag("sendInitialEvents")
+        if initial_events and request.query.get("resourceVersionMatch") != "NotOlderThan":
+            text = "Forbidden: resourceVersionMatch is required to be NotOlderThan when sendInitialEvents is set"
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("sendInitialEvents", text)])
+        if version > self._store.ledger.version:
+            raise _too_new(version, self._store.ledger.version)
+        from_start = initial_events or (version == 0 and request.query.get("sendInitialEvents") != "false")
+        page = self._store.list(target.kind, target.namespace, labels, fields) if from_start else None
+        since = page.version if page else version or self._store.ledger.version
+        try:
+            watch = self._store.watch(target.kind, target.namespace, labels, fields, since)
+        except ApiError as error:
+            return ErrorStream(error)
+        stream = WatchStream(
+            self._store, target.kind, watch, page.items if page else [], self._shown(request, target.kind), _timeout_s(request)
+        )
+        stream.bookmarks = request.flag("allowWatchBookmarks")
+        stream.mark_initial_end = initial_events and stream.bookmarks
+        return stream
+
+    def _shown(self, request: Request, kind: Kind) -> Shown | None:
+        form, _ = form_of(request)
+        include = request.query.get("includeObject", "Metadata")
+        if form == "Table":
+            return lambda obj, first: table(
+                kind, [obj], self._store.now(), {"resourceVersion": obj["metadata"]["resourceVersion"]}, include, first
+            )
+        if form == "PartialObjectMetadata":
+            return lambda obj, first: partial(obj)
+        return None
+
+
+def form_of(request: Request) -> tuple[str, str]:
+    """What the reader accepts first of what there is: Table, PartialObjectMetadata or plain objects; and the content type of it."""
+    accept = request.headers.get("accept", "")
+    if "as=" not in accept:
+        return "", JSON
+    for part in accept.split(","):
+        media, *parameters = (word.strip() for word in part.split(";"))
+        if media not in (JSON, "*/*", "application/*"):
+            continue
+        options = dict(word.split("=", 1) for word in parameters if "=" in word)
+        form = options.get("as", "").removesuffix("List")
+        if not form:
+            return "", JSON
+        if form in ("Table", "PartialObjectMetadata") and options.get("v") == "v1":
+            return form, f"application/json;as={options['as']};v=v1;g=meta.k8s.io"
+    return "", JSON
+
+
+def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelector]:
+    query = request.query
+    labels: Selector = ()
+    if query.get("labelSelector"):
+        try:
+            labels = parse_selector(query["labelSelector"])
+        except ValueError as error:
+            raise status.bad_request(f"unable to parse requirement: {error}") from None
+    fields = parse_field_selector(query["fieldSelector"], target.kind.fields) if query.get("fieldSelector") else ()
+    return labels, fields
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query.get(name) or "0"
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise status.bad_request(f'{name}: "{text}" is not a number')
+    return int(text)
+
+
+def _version(request: Request) -> int:
+    text = request.query.get("resourceVersion") or "0"
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersion", f'Invalid value: "{text}": not a resource version')])
+    return int(text)
+
+
+def _too_new(version: int, current: int) -> ApiError:
+    details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
+    return ApiError(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
+
+
+def _timeout_s(request: Request) -> float:
+    """A little random, so that many watches do not end at once."""
+    return float(_number(request, "timeoutSeconds") or random.randint(1800, 3600))
+
+
+def _token(version: int, after: Key) -> str:
+    return base64.urlsafe_b64encode(_encode([version, *after])).decode().rstrip("=")
+
+
+def _read_token(token: str) -> _Place:
+    try:
+        version, namespace, name = _decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=tuple[int, str, str])
+    except (ValueError, msgspec.MsgspecError):
+        raise status.bad_request("continue key is not valid") from None
+    return _Place(version, (namespace, name))
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').encode("ascii", "replace").decode().replace("\n", " ")

@@ -1,0 +1,157 @@
+"""The REST API over the store: each request becomes one call of a verb, each refusal a Status.
+
+Answers never leave before what they tell is durable: every response carries the store's version at its making.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pumice.apiserver import bodies, deletion, reviews, status
+from pumice.apiserver.access import Access
+from pumice.apiserver.admission import Options
+from pumice.apiserver.discovery import Discovery
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.messages import Answer, Request, Response
+from pumice.apiserver.openapi import OpenApi
+from pumice.apiserver.reading import Reader
+from pumice.apiserver.requests import name_matches, options_of, patch_of
+from pumice.apiserver.routes import Target, target_of
+from pumice.apiserver.shapes import Object
+from pumice.apiserver.shaping import tell
+from pumice.apiserver.status import ApiError
+from pumice.apiserver.store import Store
+from pumice.apiserver.subresources import Subresources
+
+_log = logging.getLogger(__name__)
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+LogSource = Callable[[Object, str, dict[str, str]], str]  #: pod, container, query: the text of its log
+
+
+class Rest:
+    """Answers requests. `log_source` gives the logs of containers, which somebody else runs."""
+
+    def __init__(self, store: Store, access: Access, log_source: LogSource) -> None:
+        self.store = store
+        self.access = access
+        self._discovery = Discovery(store.kinds)
+        self._openapi = OpenApi(store.kinds)
+        self._reader = Reader(store)
+        self._subresources = Subresources(store, access, log_source)
+
+    def respond(self, request: Request) -> Answer:
+        """Never raises."""
+        try:
+            answer = self._respond(request)
+        except ApiError as error:
+            answer = Response.refusal(error)
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            answer = Response.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+        if isinstance(answer, Response):
+            answer.version = self.store.ledger.version
+            if request.method == "HEAD":
+                answer.body = b""
+        return answer
+
+    def _respond(self, request: Request) -> Answer:
+        request.user = self.access.user_of(request)
+        target = target_of(self.store.kinds, request.path)
+        if target is None:
+            return self._elsewhere(request)
+        verb = self._verb(request, target)
+        self.access.require(request.user, verb, target)
+        if target.subresource:
+            return self._subresources.respond(request, target, verb)
+        if verb not in target.kind.verbs:
+            raise status.method_not_allowed(verb)
+        match verb:
+            case "get" | "list" | "watch":
+                return self._reader.read(request, target, verb)
+            case "create":
+                return self._create(request, target)
+            case "update":
+                return self._update(request, target)
+            case "patch":
+                return self._patch(request, target)
+            case "delete":
+                return self._delete(request, target)
+            case _:
+                return self._delete_all(request, target)
+
+    def _verb(self, request: Request, target: Target) -> str:
+        verb = _VERBS.get(request.method)
+        if verb is None or (target.name and request.method == "POST" and not target.subresource):
+            raise status.method_not_allowed(request.method.lower())
+        if target.name:
+            return "watch" if verb == "get" and request.flag("watch") and not target.subresource else verb
+        if verb == "get":
+            return "watch" if request.flag("watch") else "list"
+        if verb in ("update", "patch"):
+            raise status.method_not_allowed(verb)
+        return "deletecollection" if verb == "delete" else verb
+
+    def _elsewhere(self, request: Request) -> Response:
+        """Discovery, OpenAPI, version, health."""
+        if request.method not in ("GET", "HEAD"):
+            raise status.no_such_path()
+        self.access.require_path(request.user, request.path)
+        answer = self._openapi.respond(request) or self._discovery.respond(request)
+        if answer is None:
+            raise status.no_such_path()
+        return answer
+
+    # Writes
+
+    def _create(self, request: Request, target: Target) -> Response:
+        kind, options = target.kind, options_of(request)
+        obj = self._body(request, kind, options)
+        if kind.reviewed_only:
+            return Response.json(reviews.answer(self.store, self.access, request.user, kind, obj, target.namespace), 201)
+        if kind.namespaced and not target.namespace:
+            raise status.method_not_allowed("create")
+        created = self.store.create(kind, obj, target.namespace, options)
+        return self._reader.one(request, kind, created, 201, options)
+
+    def _update(self, request: Request, target: Target) -> Response:
+        kind, options = target.kind, options_of(request)
+        obj = self._body(request, kind, options)
+        name_matches(obj, target)
+        return self._reader.one(request, kind, self.store.update(kind, obj, "", options), 200, options)
+
+    def _patch(self, request: Request, target: Target) -> Response:
+        options = options_of(request)
+        existed = self.store.find(target.kind.storage, target.namespace, target.name) is not None
+        obj = self.store.patch(target.kind, target.name, patch_of(request), target.namespace, "", options)
+        return self._reader.one(request, target.kind, obj, 200 if existed else 201, options)
+
+    def _delete(self, request: Request, target: Target) -> Response:
+        kind, (wish, options) = target.kind, self._wish(request)
+        obj, gone = self.store.delete(kind, target.name, target.namespace, wish, options)
+        if not gone:
+            return self._reader.one(request, kind, obj, 200, options)
+        details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
+        return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
+
+    def _delete_all(self, request: Request, target: Target) -> Response:
+        wish, options = self._wish(request)
+        objects = self._reader.selected(request, target).items
+        for obj in objects:
+            self.store.delete(target.kind, obj["metadata"]["name"], obj["metadata"].get("namespace", ""), wish, options)
+        return self._reader.page(request, target.kind, objects)
+
+    def _wish(self, request: Request) -> tuple[deletion.Wish, Options]:
+        body = bodies.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
+        options = options_of(request)
+        dry_run = body.get("dryRun")
+        options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
+        return deletion.read_wish(body, request.query), options
+
+    def _body(self, request: Request, kind: Kind, options: Options) -> Object:
+        content_type = request.headers.get("content-type", "")
+        obj = bodies.read_object(request.body, content_type)
+        if "fieldValidation" in request.query and "json" in content_type:
+            tell(kind, [f'duplicate field "{key}"' for key in bodies.doubled_fields(request.body)], options)
+        return obj

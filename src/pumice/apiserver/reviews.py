@@ -1,0 +1,62 @@
+"""Reviews: questions about access that are answered and not stored. Bindings by the legacy path are of the same kind."""
+
+from __future__ import annotations
+
+from pumice.apiserver.access import Access
+from pumice.apiserver.admission import Options, User
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.rbac import ADMINISTRATORS, Act, allowed, rules_of
+from pumice.apiserver.shapes import Object
+from pumice.apiserver.status import bad_request, success
+from pumice.apiserver.store import Store
+from pumice.apiserver.subresources import bind
+
+
+def answer(store: Store, access: Access, user: User, kind: Kind, body: Object, namespace: str) -> Object:
+    spec = body.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise bad_request("spec: not an object")
+    head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"creationTimestamp": None}, "spec": spec}
+    match kind.kind:
+        case "Binding":
+            bind(store, body, namespace, str((body.get("metadata") or {}).get("name") or ""), Options(user=user))
+            return success(201)
+        case "SelfSubjectReview":
+            return head | {"status": {"userInfo": _user_info(user)}}
+        case "SelfSubjectAccessReview":
+            return head | {"status": _verdict(store, user, spec)}
+        case "SubjectAccessReview" | "LocalSubjectAccessReview":
+            asked = User(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
+            return head | {"status": _verdict(store, asked, spec)}
+        case "TokenReview":
+            found = access.tokens.user(str(spec.get("token") or ""), store.now())
+            return head | {"status": {"authenticated": True, "user": _user_info(found)} if found else {"authenticated": False}}
+        case _:
+            return head | {"status": _rules(store, user, str(spec.get("namespace") or ""))}
+
+
+def _user_info(user: User) -> Object:
+    return {"username": user.name, "groups": list(user.groups)}
+
+
+def _verdict(store: Store, user: User, spec: Object) -> Object:
+    wanted, path = spec.get("resourceAttributes") or {}, spec.get("nonResourceAttributes") or {}
+    if not isinstance(wanted, dict) or not isinstance(path, dict):
+        raise bad_request("spec: not an access review")
+    if path:
+        act = Act(str(path.get("verb", "")), path=str(path.get("path", "")))
+    else:
+        fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+        act = Act(*(str(wanted.get(field) or "") for field in fields))
+    return {"allowed": True} if allowed(store, user, act) else {"allowed": False, "reason": "no RBAC rule allows it"}
+
+
+def _rules(store: Store, user: User, namespace: str) -> Object:
+    rules = list(rules_of(store, user, namespace))
+    if ADMINISTRATORS in user.groups:
+        rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+    return {
+        "resourceRules": [rule for rule in rules if rule.get("resources")],
+        "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+        "incomplete": False,
+    }

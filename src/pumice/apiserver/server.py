@@ -1,0 +1,149 @@
+"""The server: a store behind HTTP on one address, with what must outlive it in one directory.
+
+    server = Server(port=8443, data=Path("state"))
+    await server.start()
+    server.kubeconfig(Path("kubeconfig"))
+    ...
+    await server.stop()
+
+It speaks TLS with an authority of its own that the kubeconfig names: kubectl and client-go send no token over plain HTTP. On loopback
+plain HTTP may be asked for, which our own clients use where speed counts; the token is asked for there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import secrets
+import ssl
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pumice.apiserver import tls
+from pumice.apiserver.access import Access
+from pumice.apiserver.admission import Rule, User
+from pumice.apiserver.bootstrap import bootstrap
+from pumice.apiserver.group_commit import GroupCommit
+from pumice.apiserver.http import Connection, Door
+from pumice.apiserver.journal import GAP, SqliteJournal
+from pumice.apiserver.kubeconfig_file import write_kubeconfig
+from pumice.apiserver.rest import LogSource, Rest
+from pumice.apiserver.store import Store
+from pumice.apiserver.tokens import Tokens
+
+_SWEEP_EVERY_S = 5.0
+
+
+def _no_log(pod: object, container: str, query: object) -> str:
+    return ""
+
+
+class Server:
+    """One API server. Everything in `data` is its own; without `data` it forgets all when it stops."""
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        plain: bool = False,
+        data: Path | None = None,
+        clock: Callable[[], float] = time.time,
+        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        rules: Iterable[Rule] = (),
+        users: dict[str, User] | None = None,
+        log_source: LogSource = _no_log,
+    ) -> None:
+        if plain and not _is_loopback(host):
+            raise ValueError(f"plain HTTP is for loopback only; listen on 127.0.0.1, or speak TLS on {host}")
+        self.host = host
+        self.port = port
+        self._plain = plain
+        self._data = data
+        self._journal = SqliteJournal(data) if data else None
+        recovered = self._journal.version() if self._journal else 0
+        self.store = Store(clock=clock, new_uid=new_uid, rules=rules, journal=self._journal, version=recovered + GAP if recovered else 0)
+        if self._journal is not None:
+            for storage, key, obj in self._journal.objects():
+                self.store.restore(storage, key, obj)
+        bootstrap(self.store)
+        tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
+        self._rest = Rest(self.store, Access(self.store, tokens), log_source)
+        self.token = tokens.admin_token
+        self._authority: tls.Pair | None = None
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
+        self._door = Door(self._commits.durable, self._commits.when_durable, time.monotonic)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else "127.0.0.1" if self.host == "0.0.0.0" else self.host
+        return f"{'https' if self._authority else 'http'}://{host}:{self.port}"
+
+    def kubeconfig(self, path: Path) -> None:
+        """Write what kubectl needs to reach this server as its administrator. Only once it was started."""
+        write_kubeconfig(path, self.url, self.token, self._authority.certificate if self._authority else None)
+
+    async def start(self) -> None:
+        """Raises OSError if the address is taken."""
+        loop = asyncio.get_running_loop()
+        context = None if self._plain else self._tls_context()
+        self._server = await loop.create_server(lambda: Connection(self._rest.respond, self._door), self.host, self.port, ssl=context, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.store.collector.wake = lambda: loop.call_soon(self._collect) and None
+        self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
+        self._commits.begin()
+        self._sweep()
+
+    async def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+            self._door.close()
+            await self._server.wait_closed()
+        self.store.collector.wake = None
+        await self._commits.close()
+
+    def _fail(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._door.close()
+
+    def _collect(self) -> None:
+        """A little at a time, so that requests are not held up."""
+        if self.store.collector.step():
+            asyncio.get_running_loop().call_soon(self._collect)
+
+    def _sweep(self) -> None:
+        self._door.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep)
+
+    def _secret(self, name: str, size: int) -> bytes:
+        """Kept in the data directory, so that a kubeconfig survives a restart."""
+        path = self._data / name if self._data else None
+        if path is not None and path.exists():
+            return path.read_bytes()
+        made = secrets.token_urlsafe(size).encode()
+        if path is not None:
+            tls.write_private(path, made)
+        return made
+
+    def _tls_context(self) -> ssl.SSLContext:
+        now = datetime.datetime.now(datetime.UTC)
+        self._authority = tls.make_authority(now)
+        hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
+        with tempfile.TemporaryDirectory() as directory:
+            return tls.context(tls.make_server_pair(self._authority, hosts, now), Path(directory))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

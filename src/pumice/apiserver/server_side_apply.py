@@ -1,0 +1,120 @@
+"""Server-side apply: somebody states the fields they care for; the server merges, and remembers who cares for what.
+
+A conflict is a field that somebody else owns and this apply would change. What the manager applied before and leaves out now is
+removed, unless somebody else owns it too.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.leaves import Leaves, Path, item_step, leaves, shown
+from pumice.apiserver.managed_fields import BEFORE, Manager, Ownership
+from pumice.apiserver.shapes import Object, Shape
+from pumice.apiserver.status import ApiError
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = "") -> Object:
+    """The merged object with its new managedFields. Raises ApiError 409 on conflicts."""
+    manager = Manager(manager_name, "Apply", subresource)
+    stated = _stated(kind, applied, subresource)
+    wanted = leaves(kind.shape, stated)
+    if live is None:
+        ownership = Ownership([])
+        merged = stated
+    else:
+        ownership = _ownership(kind, live, now)
+        merged = _merge(kind.shape, live, stated)
+        _refuse_conflicts(kind, live, merged, wanted, ownership, manager, force)
+        gone = ownership.paths.get(manager, set()) - wanted.keys() - ownership.owned_by_others(manager)
+        kept = wanted.keys() | ownership.owned_by_others(manager)
+        for path in sorted(gone, reverse=True):
+            if not any(other[: len(path)] == path for other in kept):
+                merged = _without(kind.shape, merged, path)
+    ownership.give(manager, set(wanted), kind.api_version, now)
+    return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
+
+
+def _stated(kind: Kind, applied: Object, subresource: str) -> Object:
+    """What counts of an applied object: no status on the main resource, nothing but status on its subresource."""
+    if subresource == "status":
+        return {key: value for key, value in applied.items() if key in ("apiVersion", "kind", "metadata", "status")}
+    return {key: value for key, value in applied.items() if not (kind.has_status and key == "status")}
+
+
+def _ownership(kind: Kind, live: Object, now: float) -> Ownership:
+    ownership = Ownership(live["metadata"].get("managedFields") or [])
+    if not ownership.paths:
+        ownership.give(Manager(BEFORE, "Update"), set(leaves(kind.shape, live)), kind.api_version, now)
+    return ownership
+
+
+def _refuse_conflicts(
+    kind: Kind, live: Object, merged: Object, wanted: Leaves, ownership: Ownership, manager: Manager, force: bool
+) -> None:
+    was, becomes = leaves(kind.shape, live), leaves(kind.shape, merged)
+    changed = {path for path in wanted if path in was and was[path] != becomes.get(path)}
+    if manager.name == "kubectl" and manager not in ownership.paths:
+        changed -= _applied_by_client(kind, live).keys()
+    conflicts = [(other, path) for other, paths in ownership.paths.items() if other != manager for path in sorted(paths & changed)]
+    if conflicts and not force:
+        raise _conflict_error(ownership, conflicts)
+    ownership.take({path for path in wanted if path in was and was[path] != becomes.get(path)}, manager)
+
+
+def _applied_by_client(kind: Kind, live: Object) -> Leaves:
+    """Fields that client-side apply set: kubectl takes them over when it changes to server-side apply."""
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    try:
+        applied = json.loads(text) if text else None
+    except ValueError:
+        applied = None
+    return leaves(kind.shape, applied) if isinstance(applied, dict) else {}
+
+
+def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]]) -> ApiError:
+    texts = [(f'conflict with "{other.name}" using {ownership.version(other)}', shown(path)) for other, path in conflicts]
+    count = f"{len(texts)} conflict{'s' if len(texts) > 1 else ''}"
+    message = f"Apply failed with {count}: " + ", ".join(f"{text}: {field}" for text, field in texts)
+    causes = [{"reason": "FieldManagerConflict", "message": text, "field": field} for text, field in texts]
+    return ApiError(409, "Conflict", message, {"causes": causes})
+
+
+def _merge(shape: Shape | None, live: Any, applied: Any) -> Any:
+    if shape is not None and shape.atomic:
+        return applied
+    if isinstance(applied, dict) and isinstance(live, dict) and not (shape is not None and shape.kind == "any"):
+        return live | {key: _merge(shape.child(key) if shape else None, live.get(key), value) for key, value in applied.items()}
+    if isinstance(applied, list) and isinstance(live, list) and shape is not None and (shape.keys or shape.is_set):
+        return _merge_items(shape, live, applied)
+    return applied
+
+
+def _merge_items(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]:
+    stated = {item_step(shape, item): item for item in applied}
+    result = []
+    for item in live:
+        step = item_step(shape, item)
+        result.append(_merge(shape.element, item, stated.pop(step)) if step in stated else item)
+    return result + list(stated.values())
+
+
+def _without(shape: Shape | None, value: Any, path: Path) -> Any:
+    """The value without what stands at a path."""
+    step, *rest = path
+    if step[:2] == "f:" and isinstance(value, dict):
+        key = step[2:]
+        if key not in value:
+            return value
+        if not rest:
+            return {name: inner for name, inner in value.items() if name != key}
+        return value | {key: _without(shape.child(key) if shape else None, value[key], tuple(rest))}
+    if isinstance(value, list) and shape is not None:
+        if not rest:
+            return [item for item in value if item_step(shape, item) != step]
+        return [_without(shape.element, item, tuple(rest)) if item_step(shape, item) == step else item for item in value]
+    return value

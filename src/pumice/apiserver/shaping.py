@@ -1,0 +1,46 @@
+"""The first step of every write: an object is brought into the shape of its kind, or refused.
+
+Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or nobody's business.
+"""
+
+from __future__ import annotations
+
+from pumice.apiserver.admission import Options
+from pumice.apiserver.conform import WrongType, conformed
+from pumice.apiserver.kinds import Kind
+from pumice.apiserver.shapes import Object
+from pumice.apiserver.status import ApiError, bad_request
+from pumice.apiserver.structural import Findings, settle
+from pumice.apiserver.wire_types import shape_of
+
+
+def shaped(kind: Kind, obj: Object, options: Options) -> Object:
+    """The object without what its kind does not know, custom kinds with their defaults. Raises ApiError."""
+    try:
+        obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind)
+    except WrongType as wrong:
+        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}') from None
+    tell(kind, [f'unknown field "{path}"' for path in unknown], options)
+    return obj
+
+
+def tell(kind: Kind, problems: list[str], options: Options) -> None:
+    """Treat fields that are unknown or stand twice as the request wishes."""
+    if not problems or options.validation == "Ignore":
+        return
+    if options.validation == "Strict":
+        problem = f"strict decoding error: {', '.join(problems)}"
+        raise ApiError(400, "BadRequest", f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+    options.warnings.extend(problems)
+
+
+def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
+    metadata, unknown = conformed(shape_of("meta.v1.ObjectMeta"), obj["metadata"], "ObjectMeta")
+    if kind.schema is None:
+        return obj | {"metadata": metadata}, [f"metadata.{path}" for path in unknown]
+    found = Findings()
+    head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+    body = settle(kind.schema, {key: value for key, value in obj.items() if key not in head}, "", found)
+    if found.causes:
+        raise kind.invalid(str(metadata.get("name") or ""), found.causes)
+    return head | body, [f"metadata.{path}" for path in unknown] + found.unknown

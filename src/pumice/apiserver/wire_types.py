@@ -1,0 +1,71 @@
+"""The built-in types, read from the tables in `types/` into shapes, one file a group version, on first use.
+
+A struct is looked up as `shape_of("core.v1.Pod")`. Inlined structs are dissolved into their owner's fields, as JSON has them.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from pumice.apiserver.shapes import SCALARS, Shape
+
+_structs: dict[str, Shape] = {}
+_unread: dict[str, list[list[str]]] = {}  #: lines of structs that are known by name only
+
+
+def shape_of(name: str) -> Shape:
+    """The struct called `group.version.Type`. Raises KeyError."""
+    if name not in _structs:
+        _load(name.rpartition(".")[0])
+    return _structs[name]
+
+
+def _load(module: str) -> None:
+    blocks = (files(__package__) / "types" / f"{module}.txt").read_text().split("\n\n")
+    for block in blocks:
+        if block.startswith("#"):
+            continue
+        heading, *lines = block.strip().splitlines()
+        name, *options = heading.split()
+        struct = Shape("struct", name=f"{module}.{name}")
+        struct.atomic = "atomic" in options
+        _structs[struct.name] = struct
+        _unread[struct.name] = [line.split() for line in lines]
+    for name in [name for name in _unread if name.startswith(f"{module}.")]:
+        _fill(name, module)
+
+
+def _fill(name: str, module: str) -> None:
+    struct = _structs[name]
+    for field, type_name, number, *options in _unread.pop(name, ()):
+        shape = _resolve(type_name, module)
+        if "inline" in options:
+            _fill(shape.name, module)
+            struct.numbers[int(number)] = f"+{shape.name}"
+            struct.fields.update(shape.fields)
+            struct.required = (*struct.required, *shape.required)
+            continue
+        if options and shape.kind in ("list", "map"):
+            shape.with_options(options)
+        struct.fields[field] = shape
+        struct.numbers[int(number)] = field
+        if "required" in options:
+            struct.required = (*struct.required, field)
+
+
+def _resolve(type_name: str, module: str) -> Shape:
+    if type_name.startswith("[]"):
+        return Shape("list", element=_resolve(type_name[2:], module))
+    if type_name.startswith("map:"):
+        return Shape("map", element=_resolve(type_name[4:], module))
+    if type_name in SCALARS:
+        return Shape(type_name)
+    return shape_of(type_name if "." in type_name else f"{module}.{type_name}")
+
+
+def object_shape(name: str) -> Shape:
+    """A top-level kind: its struct plus apiVersion and kind."""
+    struct = shape_of(name)
+    struct.fields.setdefault("apiVersion", Shape("string"))
+    struct.fields.setdefault("kind", Shape("string"))
+    return struct
