@@ -6,7 +6,7 @@ those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells e
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
 from pumice.model import status
+from pumice.model.changes import Change, Watcher
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
@@ -25,14 +26,6 @@ from pumice.model.task import Pairs, Task
 from pumice.model.template import GROUP_ANNOTATION, Template
 
 DEFAULT_QUEUE = "default"
-
-
-class Change(NamedTuple):
-    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
-
-    row: int
-    task: Task
-    sign: int
 
 
 class Cluster:
@@ -56,6 +49,8 @@ class Cluster:
         self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
         self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Job.admitted
         self.log: list[Change] = []
+        self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
+        self.termed: list[Template] = []  #: templates with inter-pod affinity, as they were met
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
         self._templates: dict[bytes, Template] = {}
@@ -155,6 +150,8 @@ class Cluster:
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = Template(msgspec.structs.replace(pod, spec=spec), self.dimensions)
+            if template.has_pod_terms:
+                self.termed.append(template)
         return template
 
     def _shared(self, pairs: dict[str, str] | None) -> Pairs:
@@ -279,6 +276,8 @@ class Cluster:
         """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
         if task.evicted and task.node >= 0:
             self.nodes.evicted[0, task.node] -= 1
+            task.evicted = False
+            self._tell(task.node, task, 1)
         task.evicted = False
 
     def decide(self, task: Task) -> None:
@@ -292,13 +291,20 @@ class Cluster:
         task.node = row
         task.node_name = self.nodes.names[row]
         self.nodes.add(task, row)
-        self.log.append(Change(row, task, 0 if task.evicted else 1))
+        self._tell(row, task, 1)
 
     def _leave_node(self, task: Task) -> None:
         row = task.node
         self.nodes.take(task, row)
-        self.log.append(Change(row, task, 0 if task.evicted else -1))
+        self._tell(row, task, -1)
         task.node = -1
+
+    def _tell(self, row: int, task: Task, sign: int) -> None:
+        """Filters do not see an evicted task."""
+        self.log.append(Change(row, task, 0 if task.evicted else sign))
+        if not task.evicted:
+            for watcher in self.watchers:
+                watcher(row, task, sign)
 
     def _enter_job(self, task: Task) -> None:
         job = task.job

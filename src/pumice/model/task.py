@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ PREEMPTABLE_KEY = "volcano.sh/preemptable"
 REVOCABLE_ZONE_KEY = "volcano.sh/revocable-zone"
 ROLE_KEY = "volcano.sh/task-spec"
 PRIORITY_KEY = "volcano.sh/task-priority"
+SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 
 
@@ -27,6 +29,7 @@ class Task:
 
     __slots__ = (
         "annotations",
+        "controller",
         "created",
         "deleting",
         "disrupted",
@@ -64,6 +67,7 @@ class Task:
         self.number = number  #: order of arrival
         self.job: Job | None = None
         self.created = meta.created
+        self.controller = _controller(pod)
         self.index = pod_index(meta.name)
         self.role = annotations.get(ROLE_KEY) or labels.get(ROLE_KEY) or ""
         self.priority = _priority(pod, annotations)
@@ -122,6 +126,12 @@ def revocable_zone(annotations: Pairs) -> str:
     if REVOCABLE_ZONE_KEY in annotations:
         return "*" if annotations[REVOCABLE_ZONE_KEY] == "*" else ""
     return "*" if annotations.get(PREEMPTABLE_KEY) in TRUE_WORDS else ""
+
+
+def _controller(pod: Pod) -> str:
+    """Kind and name of the controller, if it is of a kind that spreads its pods."""
+    owner = pod.metadata.controller
+    return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
 
 
 def _priority(pod: Pod, annotations: Pairs) -> int:

@@ -1,0 +1,19 @@
+"""How the cluster tells who comes and goes: entries of its log for those who catch up later, calls for those who must know at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pumice.model.task import Task
+
+
+class Change(NamedTuple):
+    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
+
+    row: int
+    task: Task
+    sign: int
+
+
+Watcher = Callable[[int, Task, int], None]  #: called with row, task and sign, while the task's labels and status hold for both
