@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from aloop import run
 from fakeapi import FakeApi, Fault
 
 from pumice.kube.access import Access, Fixed, TokenFile
+from pumice.kube.certificates import Authority
 from pumice.kube.client import Client, Limits
 from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff, Retry
+from pumice.kube.tls import Trust
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
@@ -215,9 +218,7 @@ def test_impersonation_headers_are_sent_with_every_group() -> None:
 
 
 def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: Path) -> None:
-    from certificates import Authority
-
-    authority = Authority()
+    authority = Authority(time.time(), days=1)
     server_pair, client_pair = authority.issue("server", "localhost"), authority.issue("jane")
 
     async def story() -> None:
@@ -239,8 +240,6 @@ def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: P
         server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with server:
-            from pumice.kube.tls import Trust
-
             fixed = Fixed("", client_pair)
             async with Client(Access(url, fixed, Trust(authority.pem, server_name="localhost")), retry=QUICK) as client:
                 assert await client.get_path("/version") == b"{}"

@@ -1,4 +1,8 @@
-"""Throw-away certificates for servers on loopback."""
+"""Certificates of our own making, for servers that nobody else issues one to: an authority, and what it signs.
+
+Elliptic keys (P-256), which are small and quick to make. The time is an argument; certificates begin an hour before it, for clocks that
+are behind.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,14 @@ from pumice.kube.tls import KeyPair
 
 
 class Authority:
-    """A certificate authority that lives as long as the test."""
+    """A certificate authority that signs for as long as it is in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: float, days: int, name: str = "pumice") -> None:
+        begin = datetime.datetime.fromtimestamp(now, datetime.UTC)
+        self._validity = begin - datetime.timedelta(hours=1), begin + datetime.timedelta(days=days)
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("test authority")
-        built = _begin(self._name, self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        self._name = _name(name)
+        built = self._begin(self._name, self._key).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
         self._certificate = built.add_extension(usage, critical=True).sign(self._key, hashes.SHA256())
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
@@ -27,24 +33,22 @@ class Authority:
     def issue(self, common_name: str, *hosts: str, groups: tuple[str, ...] = ()) -> KeyPair:
         """A certificate for a server (with hosts) or a user (with groups)."""
         key = ec.generate_private_key(ec.SECP256R1())
-        built = _begin(_name(common_name, *groups), self._name, key)
+        built = self._begin(_name(common_name, *groups), key)
         if hosts:
             built = built.add_extension(x509.SubjectAlternativeName([_host(host) for host in hosts]), critical=False)
         built = built.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         certificate = built.sign(self._key, hashes.SHA256())
         return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
+    def _begin(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        begin, end = self._validity
+        built = x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number(), begin, end)
+        return built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     plain = serialization.NoEncryption()
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-
-
-def _begin(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    built = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
-    built = built.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(days=2))
-    return built.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
 
 
 def _name(common_name: str, *groups: str) -> x509.Name:

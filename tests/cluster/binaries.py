@@ -1,0 +1,47 @@
+"""kube-apiserver and etcd, built with the machine's Go at the versions of server/go.mod and kept in a cache folder named after them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+KUBERNETES = "1.36.1"
+ETCD = "3.6.8"
+SOURCE = Path(__file__).parent / "server"
+VERSION = "k8s.io/component-base/version"
+STAMP = {"gitVersion": f"v{KUBERNETES}", "gitMajor": "1", "gitMinor": KUBERNETES.split(".")[1]}
+LINK = {"etcd": "-s -w", "kube-apiserver": " ".join(["-s -w", *(f"-X {VERSION}.{name}={value}" for name, value in STAMP.items())])}
+PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
+
+
+def cache_folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "pumice", f"kube-apiserver-{KUBERNETES}-etcd-{ETCD}")
+
+
+def why_not() -> str:
+    """Why the programs cannot be had on this machine; empty if they can."""
+    if all((cache_folder() / name).exists() for name in PACKAGES) or shutil.which("go"):
+        return ""
+    return f"there is no `go` here to build kube-apiserver {KUBERNETES} and etcd {ETCD}, and they are not in {cache_folder()}"
+
+
+def program(name: str) -> Path:
+    """The path of a program, built if need be (the API server takes about ten minutes of processor time, once)."""
+    path = cache_folder() / name
+    if not path.exists():
+        _build(name, path)
+    return path
+
+
+def _build(name: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{name}.{os.getpid()}")
+    command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK[name], "-o", str(part)]
+    try:
+        subprocess.run([*command, PACKAGES[name]], cwd=SOURCE, env=os.environ | {"CGO_ENABLED": "0"}, check=True)
+        part.rename(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""One real API server for all cluster tests of a run; each test works in a namespace of its own and leaves it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+from binaries import why_not
+from realcluster import RealCluster
+
+from pumice.kube.client import Client
+from pumice.kube.resource import NAMESPACES
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    reason = why_not()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(f"the cluster tests must run in CI, but {reason}")
+    if reason:
+        pytest.skip(reason)
+    with RealCluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture
+def play(cluster: RealCluster) -> Callable[..., None]:
+    """Run a story as admin, in a new namespace: `play(story)` awaits `story(client, namespace)`."""
+
+    def run(story: Callable[[Client, str], Coroutine[Any, Any, None]], limit_s: float = 60.0) -> None:
+        async def whole() -> None:
+            async with asyncio.timeout(limit_s), Client(cluster.access()) as client:
+                namespace = f"test-{uuid.uuid4().hex[:8]}"
+                await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+                await story(client, namespace)
+
+        asyncio.run(whole())
+
+    return run

@@ -1,0 +1,217 @@
+"""Two replicas never both lead, whatever the network and the clocks do; one of them leads soon if nothing is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from typing import Any
+
+import msgspec
+import pytest
+from aloop import ended, run, until
+from fakeapi import FakeApi, Fault
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.kube.access import Access, Fixed
+from pumice.kube.client import Client
+from pumice.kube.election import Election, new_identity
+from pumice.kube.lease import Candidate, Lease, LeaseSpec, Term, micro_time
+from pumice.kube.resource import ObjectRef
+from pumice.kube.retry import Backoff, Retry
+
+LOCK = ObjectRef("volcano", "volcano-system")
+
+
+def stored(candidate: Candidate, at: float, version: int) -> Lease:
+    wanted = candidate.wanted(at, at)
+    assert wanted is not None
+    return msgspec.structs.replace(wanted, metadata={"resourceVersion": str(version)})
+
+
+def test_a_first_lease_is_created_with_kubernetes_times() -> None:
+    candidate = Candidate("host_1", LOCK)
+    candidate.observed(None, 0.0)
+    wanted = candidate.wanted(0.0, 1767225600.396501)
+    assert wanted is not None and wanted.version == ""
+    time = "2026-01-01T00:00:00.396501Z"
+    assert wanted.spec == LeaseSpec("host_1", 15, time, time, 0)
+    assert not candidate.leading(0.0)
+
+
+def test_a_leader_leads_until_the_deadline_after_its_last_write_was_sent() -> None:
+    candidate = Candidate("a", LOCK)
+    candidate.observed(None, 0.0)
+    candidate.granted(stored(candidate, 0.0, 1), sent_at=1.0, received_at=4.0)
+    assert candidate.leading(10.9) and not candidate.leading(11.0)
+    candidate.check(11.0)
+    candidate.granted(stored_by("a", 2), sent_at=10.9, received_at=11.2)
+    assert candidate.lost and not candidate.leading(11.3)
+
+
+def stored_by(holder: str, version: int, seconds: int = 15, transitions: int = 0) -> Lease:
+    return Lease({"resourceVersion": str(version)}, LeaseSpec(holder, seconds, micro_time(0), micro_time(0), transitions))
+
+
+def test_another_ones_lease_is_taken_when_it_was_not_renewed_as_seen_here() -> None:
+    candidate = Candidate("b", LOCK)
+    candidate.observed(stored_by("a", 1), 0.0)
+    assert candidate.wanted(14.9, 0.0) is None
+    candidate.observed(stored_by("a", 2), 10.0)  # renewed
+    assert candidate.wanted(24.9, 0.0) is None
+    candidate.observed(stored_by("a", 2, transitions=3), 20.0)
+    wanted = candidate.wanted(25.0, 0.0)
+    assert wanted is not None and (wanted.spec.holder_identity, wanted.spec.lease_transitions, wanted.version) == ("b", 4, "2")
+
+
+def test_the_holders_own_promise_counts() -> None:
+    candidate = Candidate("b", LOCK)
+    candidate.observed(stored_by("a", 1, seconds=60), 0.0)
+    assert candidate.wanted(59.0, 0.0) is None and candidate.wanted(60.0, 0.0) is not None
+
+
+def test_a_released_lease_is_taken_at_once() -> None:
+    leader, successor = Candidate("a", LOCK), Candidate("b", LOCK)
+    leader.observed(None, 0.0)
+    leader.granted(stored(leader, 0.0, 1), 0.0, 0.0)
+    given_up = leader.released(5.0)
+    assert given_up is not None and not leader.leading(5.0) and leader.released(5.0) is None
+    successor.observed(given_up, 5.0)
+    assert successor.wanted(5.0, 5.0) is not None
+
+
+def test_a_leader_that_reads_another_name_has_lost() -> None:
+    candidate = Candidate("a", LOCK)
+    candidate.observed(None, 0.0)
+    candidate.granted(stored(candidate, 0.0, 1), 0.0, 0.0)
+    candidate.observed(stored_by("b", 2), 1.0)
+    assert candidate.lost and not candidate.leading(1.0) and candidate.wanted(1.0, 1.0) is None
+
+
+def test_times_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="longer than the renew deadline"):
+        Term(lease_s=10, renew_deadline_s=10)
+
+
+class World:
+    """A server and two replicas on a virtual clock. Each message is delayed, and each answer may be lost."""
+
+    def __init__(self, delays: list[float], losses: list[bool], pauses: list[float]) -> None:
+        self.now = 0.0
+        self.version = 0
+        self.record: Lease | None = None
+        self.candidates = [Candidate(name, LOCK) for name in "ab"]
+        self.delays, self.losses, self.pauses = iter(delays), iter(losses), iter(pauses)
+        self._queue: list[tuple[float, int, Any]] = []
+        self._number = 0
+        self.led: set[str] = set()
+
+    def at(self, delay: float, what: Any) -> None:
+        self._number += 1
+        heapq.heappush(self._queue, (self.now + delay, self._number, what))
+
+    def play(self, until_s: float) -> None:
+        for candidate in self.candidates:
+            self.at(next(self.pauses, 0.0), lambda c=candidate: self.step(c))
+        while self._queue and self._queue[0][0] < until_s:
+            self.now, _, what = heapq.heappop(self._queue)
+            self.check()
+            what()
+            self.check()
+
+    def check(self) -> None:
+        leading = [candidate.identity for candidate in self.candidates if candidate.leading(self.now)]
+        assert len(leading) <= 1, f"both lead at {self.now}"
+        self.led.update(leading)
+
+    def step(self, candidate: Candidate) -> None:
+        candidate.check(self.now)
+        if not candidate.lost:
+            self.at(next(self.delays, 0.01), lambda: self.read(candidate))
+
+    def read(self, candidate: Candidate) -> None:
+        record = self.record
+        self.at(next(self.delays, 0.01), lambda: self.decide(candidate, record))
+
+    def decide(self, candidate: Candidate, record: Lease | None) -> None:
+        candidate.observed(record, self.now)
+        wanted = candidate.wanted(self.now, self.now)
+        sent_at = self.now
+        if wanted is not None:
+            self.at(next(self.delays, 0.01), lambda: self.write(candidate, wanted, sent_at))
+        self.at(2.0 + next(self.pauses, 0.0), lambda: self.step(candidate))
+
+    def write(self, candidate: Candidate, wanted: Lease, sent_at: float) -> None:
+        if wanted.version != (self.record.version if self.record else ""):
+            return
+        self.version += 1
+        record = self.record = msgspec.structs.replace(wanted, metadata={"resourceVersion": str(self.version)})
+        if not next(self.losses, False):
+            self.at(next(self.delays, 0.01), lambda: candidate.granted(record, sent_at, self.now))
+
+
+DELAYS = st.lists(st.one_of(st.floats(0, 1), st.floats(0, 40)), max_size=60)
+
+
+@settings(max_examples=400, deadline=None)
+@given(DELAYS, st.lists(st.booleans(), max_size=20), st.lists(st.one_of(st.just(0.0), st.floats(0, 40)), max_size=30))
+def test_two_candidates_never_both_lead(delays: list[float], losses: list[bool], pauses: list[float]) -> None:
+    World(delays, losses, pauses).play(300.0)
+
+
+def test_without_trouble_one_leads_and_when_it_stops_the_other_follows() -> None:
+    world = World([], [], [])
+    world.play(60.0)
+    assert world.led == {"a"}
+    world.candidates[0].lost = True
+    world.play(120.0)
+    assert world.led == {"a", "b"}
+
+
+QUICK = Term(lease_s=1, renew_deadline_s=0.6, retry_s=0.1)
+
+
+def client(api: FakeApi) -> Client:
+    return Client(Access(api.url, Fixed()), retry=Retry(1, Backoff(0.001, 0.01)))
+
+
+def test_an_election_on_a_server_is_won_lost_and_followed_and_the_loser_writes_nothing() -> None:
+    async def story() -> None:
+        async with FakeApi() as api, client(api) as ours, client(api) as theirs:
+            first = Election(ours, Candidate(new_identity(), LOCK, QUICK))
+            second = Election(theirs, Candidate(new_identity(), LOCK, QUICK))
+            run_first = asyncio.create_task(first.run())
+            await first.won.wait()
+            run_second = asyncio.create_task(second.run())
+            api.faults.append(Fault(409, "Conflict", method="PUT"))
+            api.faults.append(Fault(lose="answer", method="PUT"))
+            await asyncio.sleep(0.8)
+            assert first.leading() and not second.leading()
+            run_first.cancel()  # a replica that hangs: it goes on believing until its deadline
+            await second.won.wait()
+            assert second.leading() and not first.leading()
+            lease = api.objects["leases", "volcano-system", "volcano"]
+            assert lease["spec"]["holderIdentity"] == second.candidate.identity and lease["spec"]["leaseTransitions"] == 1
+            api.faults.extend([Fault(500, method="PUT"), Fault(500, method="GET")] * 20)
+            await run_second
+            assert second.candidate.lost and not second.leading()
+            await ended(run_first)
+
+    run(story())
+
+
+def test_a_clean_end_releases_the_lease() -> None:
+    async def story() -> None:
+        async with FakeApi() as api, client(api) as ours, client(api) as theirs:
+            first = Election(ours, Candidate("a", LOCK))
+            task = asyncio.create_task(first.run())
+            await first.won.wait()
+            await ended(task)
+            await first.release()
+            assert not first.leading()
+            second = Election(theirs, Candidate("b", LOCK))
+            task = asyncio.create_task(second.run())
+            await until(second.won.is_set)
+            await ended(task)
+
+    run(story())
