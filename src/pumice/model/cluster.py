@@ -98,7 +98,7 @@ class Cluster:
                 queue = self.queues.get(key)
                 if queue is not None:
                     queue.wire = None
-                    queue.read()
+                    queue.read(self.dimensions)
             case "Node":
                 row = self.nodes.remove(key)
                 if row is not None:
@@ -234,7 +234,7 @@ class Cluster:
     def _put_queue(self, wire: QueueObject) -> None:
         queue = self.queue(wire.metadata.name)
         queue.wire = wire
-        queue.read()
+        queue.read(self.dimensions)
 
     def set_phase(self, job: Job, phase: str) -> None:
         job.phase = phase

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pumice.api.volcano import Queue as QueueObject
-from pumice.model.resources import Dimensions, Vector
+from pumice.model.resources import CPU, MEMORY, Dimensions, Vector
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -24,9 +26,9 @@ class Queue:
         self.pending: Vector = dimensions.zeros()  #: requests of all Pending tasks of its jobs
         self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Job.reserve)
         self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Job.elastic)
-        self.read()
+        self.read(dimensions)
 
-    def read(self) -> None:
+    def read(self, dimensions: Dimensions) -> None:
         """Take over the object's fields."""
         spec = self.wire.spec if self.wire else None
         self.weight = spec.weight if spec and spec.weight is not None else 1
@@ -35,6 +37,11 @@ class Queue:
         self.reclaimable = self.wire is not None and (spec is None or spec.reclaimable is not False)
         self.state = (self.wire.status.state if self.wire else None) or ""
         self.created = self.wire.metadata.created if self.wire else 0.0
+        capability = dimensions.vector(spec.capability if spec else None, missing=np.inf)
+        capability[[column for column in (CPU, MEMORY) if capability[column] <= 0]] = np.inf
+        self.capability: Vector = capability  #: all it may hold; unbounded where it names nothing, and where cpu or memory is 0
+        self.guarantee: Vector = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
+        self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: as its owner wants it; for plugin capacity
         self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
 
     @property
@@ -48,6 +55,8 @@ class Queue:
     def widen(self, dimensions: Dimensions) -> None:
         self.held, self.pending = dimensions.fitted(self.held), dimensions.fitted(self.pending)
         self.inqueue, self.elastic = dimensions.fitted(self.inqueue), dimensions.fitted(self.elastic)
+        self.guarantee, self.deserved = dimensions.fitted(self.guarantee), dimensions.fitted(self.deserved)
+        self.capability = dimensions.fitted(self.capability, missing=np.inf)
 
     def __lt__(self, other: Queue) -> bool:
         return self.name < other.name

@@ -81,9 +81,9 @@ class Dimensions:
     def zeros(self) -> Vector:
         return np.zeros(self.width)
 
-    def fitted(self, vector: Vector) -> Vector:
+    def fitted(self, vector: Vector, missing: float = 0.0) -> Vector:
         """The vector, lengthened to the present width."""
-        return vector if len(vector) == self.width else np.pad(vector, (0, self.width - len(vector)))
+        return vector if len(vector) == self.width else np.pad(vector, (0, self.width - len(vector)), constant_values=missing)
 
     def format(self, column: int, amount: float) -> str:
         name = self.names[column]

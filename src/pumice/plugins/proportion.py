@@ -13,24 +13,20 @@ from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
-from pumice.model.resources import CPU, EPSILON, MEMORY, PODS, Vector, fits
+from pumice.model.resources import EPSILON, PODS, Vector, fits
 from pumice.model.task import Task
 
 
 class Share:
     """What a queue deserves, and what limits it, in one session."""
 
-    def __init__(self, queue: Queue, session: Session, free: Vector) -> None:
-        spec = queue.wire.spec if queue.wire else None
-        dimensions = session.cluster.dimensions
+    def __init__(self, queue: Queue, free: Vector) -> None:
         self.queue = queue
-        self.guarantee = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
-        self.limited = spec is not None and spec.capability is not None
-        self.limit = np.minimum(free + self.guarantee, capability_of(queue, session))  #: all it may ever hold
+        self.limit = np.minimum(free + queue.guarantee, queue.capability)  #: all it may ever hold
         self.request = queue.held + queue.pending
         self.inqueue = queue.inqueue.copy()
         self.elastic = queue.elastic
-        self.deserved: Vector = dimensions.zeros()
+        self.deserved: Vector = np.zeros_like(queue.held)
 
     @property
     def share(self) -> float:
@@ -39,22 +35,14 @@ class Share:
         return float((self.queue.held[has] / self.deserved[has]).max()) if has.any() else 0.0
 
 
-def capability_of(queue: Queue, session: Session) -> Vector:
-    """A queue's upper bound; dimensions it does not name, and cpu or memory of 0, are unbounded."""
-    spec = queue.wire.spec if queue.wire else None
-    bound = session.cluster.dimensions.vector(spec.capability if spec else None, missing=np.inf)
-    bound[[column for column in (CPU, MEMORY) if bound[column] <= 0]] = np.inf
-    return bound
-
-
 class Proportion(Plugin):
     name = "proportion"
 
     def open(self, session: Session) -> None:
         super().open(session)
-        guaranteed = sum((_guarantee(queue, session) for queue in session.queues), session.cluster.dimensions.zeros())
+        guaranteed = sum((queue.guarantee for queue in session.queues), session.cluster.dimensions.zeros())
         free = np.maximum(session.total - guaranteed, 0.0)
-        self._shares = {queue.name: Share(queue, session, free) for queue in session.queues if queue.jobs}
+        self._shares = {queue.name: Share(queue, free) for queue in session.queues if queue.jobs}
         self._fill(session.total.copy())
 
     def _fill(self, remaining: Vector) -> None:
@@ -66,7 +54,7 @@ class Proportion(Plugin):
             for share in unmet:
                 before = share.deserved
                 offer = before + remaining * (share.queue.weight / weight)
-                share.deserved = np.maximum(np.minimum(np.minimum(offer, share.limit), share.request), share.guarantee)
+                share.deserved = np.maximum(np.minimum(np.minimum(offer, share.limit), share.request), share.queue.guarantee)
                 given += share.deserved - before
                 if not fits(share.request, share.deserved) and (share.deserved != before).any():
                     still_unmet.append(share)
@@ -131,8 +119,3 @@ class Proportion(Plugin):
     def job_enqueued(self, job: Job) -> None:
         if job.has_min_resources and job.queue is not None:
             self._shares[job.queue.name].inqueue += job.without_gated(job.min_resources)
-
-
-def _guarantee(queue: Queue, session: Session) -> Vector:
-    guarantee = queue.wire.spec.guarantee if queue.wire else None
-    return session.cluster.dimensions.vector(guarantee.resource if guarantee else None)
