@@ -54,7 +54,7 @@ class Preempt(Action):
         return not (job.asks_for_topology)
 
     def _between_jobs(self, session: Session, queue: Queue, jobs: list[Job]) -> None:
-        prospects = Prospects(session, lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
+        prospects = Prospects(session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
         search = Search(session, self.args, prospects)
         for job in jobs:
             with session.statement() as statement:
@@ -73,7 +73,8 @@ class Preempt(Action):
 
     def _within_jobs(self, session: Session, jobs: list[Job]) -> None:
         for job in jobs:
-            search = Search(session, self.args, Prospects(session, lambda task, job=job: _may_go(task) and task.job is job))  # type: ignore[misc]
+            prospects = Prospects(session, [job], lambda task, job=job: _may_go(task) and task.job is job)  # type: ignore[misc]
+            search = Search(session, self.args, prospects)
             for task in sorted(_tasks(job), key=session.task_key):
                 with session.statement() as statement:
                     if not search.preempt(task, statement, lambda victim: True):

@@ -29,7 +29,8 @@ class Reclaim(Action):
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
-            prospects = Prospects(session, lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            others = [job for job in session.cluster.jobs.values() if job.queue is not None and job.queue is not queue]
+            prospects = Prospects(session, others, lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
             while job := waiting.pop_job(queue):
                 self._serve(session, queue, job, prospects)
 

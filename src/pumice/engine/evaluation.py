@@ -43,22 +43,28 @@ class Evaluation:
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair not in self._node_scorers]
         self._static_scores: dict[int, Scores] = {}
-        self._position = -1
+        self._position = self._scored = -1
         self._explained: tuple[int, Any] = (-1, None)
 
     # -- upkeep
 
     def refresh(self) -> None:
         """Take the log's changes in."""
-        log = self.cluster.log
         if self._position < 0:
             self._start()
-        elif self._position == len(log):
+        elif self._position == len(self.cluster.log):
             return
         else:
-            rows = np.unique([change.row for change in log[self._position :]])
-            self._recompute(rows if len(rows) * 4 < len(self.table) else None)
-        self._position = len(log)
+            self._recompute(self._touched(self._position))
+        self._position = len(self.cluster.log)
+
+    def _touched(self, since: int) -> Rows | None:
+        """Rows that changed since a position of the log; None for too many to ask one by one."""
+        log = self.cluster.log
+        if len(log) - since == 1:
+            return np.array([log[-1].row])
+        rows = np.unique([change.row for change in log[since:]])
+        return rows if len(rows) * 4 < len(self.table) else None
 
     def _start(self) -> None:
         n = len(self.table)
@@ -77,7 +83,6 @@ class Evaluation:
         at: Any = slice(None) if rows is None else rows
         self._node_bad[at], self._node_final[at] = self._verdict(self._node_filters, view)
         self.fits_idle[at], self.fits_future[at] = self.room(view)
-        self._node_scores[at] = self._node_score(view)
         if self._wide_filters:
             self._wide_bad, self._wide_final = self._verdict(self._wide_filters, View(self.table))
         self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
@@ -104,6 +109,13 @@ class Evaluation:
             later &= idle + view.releasing[column] - view.pipelined[column] > limit
         return now, later
 
+    def _refresh_scores(self) -> None:
+        """As refresh(), for what only choosing among candidates needs."""
+        if self._scored != len(self.cluster.log):
+            rows = None if self._scored < 0 else self._touched(self._scored)
+            self._node_scores[slice(None) if rows is None else rows] = self._node_score(View(self.table, rows))
+            self._scored = len(self.cluster.log)
+
     def _node_score(self, view: View) -> Scores:
         total = np.zeros(len(view))
         for rule, state in self._node_scorers:
@@ -127,6 +139,7 @@ class Evaluation:
 
     def totals(self, candidates: Mask) -> Scores:
         """The score of every row; rows that are no candidates get NOTHING."""
+        self._refresh_scores()
         total = np.where(candidates, self._node_scores, NOTHING)
         if self._other_scorers:
             for number, (rule, state) in enumerate(self._other_scorers):

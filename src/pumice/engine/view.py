@@ -36,7 +36,8 @@ class View:
         return np.arange(len(self.table)) if self.rows is None else self.rows
 
     def _pick(self, table: Table) -> Table:
-        return table if self.rows is None else table.take(self.rows, axis=1)
+        picked: Table = table if self.rows is None else table.take(self.rows, axis=1)
+        return picked
 
     @cached_property
     def allocatable(self) -> Table:

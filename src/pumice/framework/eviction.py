@@ -13,6 +13,7 @@ import numpy as np
 
 from pumice.framework.session import Key, Session
 from pumice.framework.statement import Statement
+from pumice.model.job import Job
 from pumice.model.nodes import Table
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Mask, Vector
@@ -57,15 +58,22 @@ def _queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Que
 class Prospects:
     """Per node, what eligible victims hold: an upper bound of the room that evictions could make."""
 
-    def __init__(self, session: Session, eligible: Eligible) -> None:
+    def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible) -> None:
+        """`jobs` are those that victims may be taken from."""
         self._cluster = session.cluster
         self._nodes = session.nodes
         self._eligible = eligible
         self._sums: Table = np.zeros_like(session.nodes.used)
         self._counts = np.zeros(len(session.nodes), int)
-        for row in session.nodes:
-            self._recount(row)
+        for job in jobs:
+            for task in job.tasks.values():
+                if task.node >= 0 and eligible(task):
+                    self._counts[task.node] += 1
+                    self._sums[task.template.columns, task.node] += task.template.amounts
         self._position = len(self._cluster.log)
+
+    def __bool__(self) -> bool:
+        return bool(self._counts.any())
 
     def _recount(self, row: int) -> None:
         victims = self.victims(row)

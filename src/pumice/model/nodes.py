@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.codec import encode
 from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.model import status
@@ -39,6 +40,7 @@ class Nodes:
         self.static_version = 0  #: changes when any node's labels, taints or set changes
         self._labels: dict[str, tuple[Codes, list[str]]] = {}
         self._masks: dict[Requirement, Mask] = {}
+        self._taints: tuple[Codes, list[list[Taint]]] | None = None
 
     # -- columns
 
@@ -150,6 +152,7 @@ class Nodes:
         self.static_version += 1
         self._labels.clear()
         self._masks.clear()
+        self._taints = None
 
     # -- tasks: what a status takes from a node
 
@@ -197,6 +200,21 @@ class Nodes:
                     codes[row] = values.setdefault(value, len(values))
             known = self._labels[key] = codes, list(values)
         return known
+
+    def taint_codes(self) -> tuple[Codes, list[list[Taint]]]:
+        """Per row a code for its list of taints, and the different lists."""
+        if self._taints is None:
+            lists: dict[bytes, int] = {}
+            codes = np.zeros(len(self.names), np.int32)
+            different: list[list[Taint]] = []
+            for row in range(len(self.names)):
+                taints = self.taints(row)
+                code = lists.setdefault(encode(taints) if taints else b"", len(different))
+                if code == len(different):
+                    different.append(taints)
+                codes[row] = code
+            self._taints = codes, different
+        return self._taints
 
     def satisfying(self, requirement: Requirement) -> Mask:
         """Rows whose label satisfies one requirement."""

@@ -12,7 +12,6 @@ from pumice.api.pod import Toleration
 from pumice.api.selectors import integer
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
-from pumice.model.nodes import Nodes
 from pumice.model.task import Task
 from pumice.plugins.kube.normalize import to_hundred
 
@@ -42,11 +41,6 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def tainted_rows(table: Nodes) -> list[int]:
-    """Rows of living nodes with any taint."""
-    return [row for row in table if table.taints(row)]
-
-
 class TaintFilter(Filter):
     name = "TaintToleration"
     reach = Reach.STATIC
@@ -55,9 +49,8 @@ class TaintFilter(Filter):
         return tuple(task.template.spec.tolerations or ())
 
     def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
-        bad = np.zeros(len(nodes.table), bool)
-        for row in tainted_rows(nodes.table):
-            bad[row] = any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in nodes.table.taints(row))
+        codes, lists = nodes.table.taint_codes()
+        bad = np.array([any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists], bool)[codes]
         return [Refused(nodes.of(bad), REFUSAL)]  # type: ignore[arg-type]
 
 
@@ -72,9 +65,8 @@ class TaintScorer(Scorer):
         return tuple(t for t in task.template.spec.tolerations or () if not t.effect or t.effect == "PreferNoSchedule")
 
     def score(self, tolerations: Any, nodes: View) -> Scores:
-        counts = np.zeros(len(nodes.table))
-        for row in tainted_rows(nodes.table):
-            counts[row] = sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in nodes.table.taints(row))
+        codes, lists = nodes.table.taint_codes()
+        counts = np.array([sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists], float)[codes]
         return nodes.of(counts)  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:

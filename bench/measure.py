@@ -1,0 +1,45 @@
+"""One row of the table: what was measured, against what budget, and what was decided meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from pumice.framework.decisions import Decisions
+
+T = TypeVar("T")
+
+
+class Row(NamedTuple):
+    """A figure. `budget` and `cpu` are in `unit`; `peer` is what the real one needed for the same."""
+
+    name: str
+    budget: float
+    peer: float | None
+    cpu: float
+    wall: float
+    unit: str = "s"
+    counts: dict[str, Any] = {}  # noqa: RUF012
+    naive: float | None = None  #: how many times longer a full scan takes, measured in the same run
+
+    @property
+    def within(self) -> bool:
+        return self.cpu <= self.budget
+
+
+def measured(name: str, budget: float, peer: float | None, build: Callable[[], T], act: Callable[[T], Any], repeat: int) -> Row:
+    """The median CPU and wall seconds of act(build())."""
+    cpu, wall, counts = [], [], {}
+    for _ in range(repeat):
+        made = build()
+        gc.collect()
+        started, clock = time.process_time(), time.perf_counter()
+        result = act(made)
+        cpu.append(time.process_time() - started)
+        wall.append(time.perf_counter() - clock)
+        if isinstance(result, Decisions):
+            counts = {"bound": len(result.binds), "evicted": len(result.evictions), "pipelined": len(result.pipelined)}
+    return Row(name, budget, peer, statistics.median(cpu), statistics.median(wall), "s", counts)
