@@ -1,0 +1,191 @@
+"""tdm: windows of time, who may stand in a zone, and how many must go when its time is over."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on, tasks
+
+from pumice.api.times import instant
+from pumice.framework.verdict import Vote
+from pumice.plugins.tdm import UTC, Window, time_zone, window
+
+ZONE = "volcano.sh/revocable-zone"
+OPEN, OVER = "0:00-0:00", "0:00-0:01"
+
+
+def rules(daily: str = OPEN, actions: str = "allocate", **arguments: str) -> str:
+    return only("tdm", {"tdm.revocable-zone.rz": daily} | arguments, actions)
+
+
+def lent(name: str = "r") -> Thing:
+    return node(name, labels={ZONE: "rz"})
+
+
+def revocable(name: str, on: str = "", of: str = "off", **more: str) -> Thing:
+    return pod(name, of, on, annotations={"volcano.sh/preemptable": "true"} | more)
+
+
+@pytest.mark.parametrize(
+    ("text", "length_s"),
+    [
+        ("00:00-01:00", 3600),
+        ("1:00-0:00", 82800),
+        ("23:59-23:59", 86400),
+        (" 22:00-06:00 ", 28800),
+        ("00:00_01:00", None),
+        ("0:00", None),
+        ("1:0-0:0", None),
+        ("63:59-1:00", None),
+        ("1:00-1:60", None),
+        ("", None),
+    ],
+)
+def test_a_window_is_as_long_as_it_says_or_none_at_all(text: str, length_s: int | None) -> None:
+    daily = window(text)
+    if length_s is None:
+        assert daily is None
+    else:
+        assert daily is not None
+        begin, end = daily.on(date(2026, 1, 1), UTC)
+        assert end - begin == length_s
+
+
+@pytest.mark.parametrize(
+    ("text", "clock", "inside"),
+    [
+        ("08:00-18:00", "08:00:00", True),
+        ("08:00-18:00", "18:00:00", True),
+        ("08:00-18:00", "18:00:01", False),
+        ("08:00-18:00", "07:59:59", False),
+        ("22:00-06:00", "23:00:00", True),
+        ("22:00-06:00", "03:00:00", True),  # yesterday's window
+        ("22:00-06:00", "06:00:01", False),
+        ("12:00-12:00", "11:59:00", True),
+    ],
+)
+def test_a_window_is_open_from_its_first_to_its_last_second(text: str, clock: str, inside: bool) -> None:
+    daily = window(text)
+    assert daily is not None
+    assert daily.contains(instant(f"2026-01-01T{clock}Z"), UTC) is inside
+
+
+def test_the_time_zone_is_a_choice() -> None:
+    eight_to_nine = window("08:00-09:00")
+    assert isinstance(eight_to_nine, Window)
+    at = instant("2026-01-01T00:30:00Z")
+    assert eight_to_nine.contains(at, time_zone("Asia/Shanghai"))
+    assert not eight_to_nine.contains(at, time_zone("UTC"))
+    assert time_zone("Nowhere/Atall") is UTC
+    assert time_zone("../etc") is UTC
+
+
+def test_in_its_time_a_zone_takes_revocable_pods_and_is_preferred_by_them() -> None:
+    cluster = cluster_of(lent(), node("n"), node("empty", labels={ZONE: ""}), group("off"), group("on"), revocable("a"), pod("b", "on"))
+    session = session_on(cluster, rules())
+    assert scores(session, "a") == {"r": 100.0, "n": 0.0, "empty": 0.0}
+    assert refusals(session, "b") == {"r": "task is not allow to dispatch to revocable node"}
+    assert scores(session, "b") == {"n": 0.0, "empty": 0.0}
+
+
+def test_out_of_its_time_or_without_a_window_a_zone_takes_nobody() -> None:
+    cluster = cluster_of(lent(), node("other", labels={ZONE: "unheard-of"}), group("off"), revocable("a"))
+    for daily in (OVER, "never"):
+        session = session_on(cluster, rules(daily))
+        assert refusals(session, "a") == dict.fromkeys(["r", "other"], "node(s) are in a revocable zone that is not active now")
+
+
+def test_jobs_that_keep_their_pods_come_first_and_only_they_starve() -> None:
+    marked = {"volcano.sh/preemptable": "true"}
+    cluster = cluster_of(node("n", cpu="1"), group("off", annotations=marked), group("on"), pod("a", "off"), pod("b", "on"))
+    session = session_on(cluster, rules())
+    tdm = session.plugin("tdm")
+    off, on = cluster.jobs["default/off"], cluster.jobs["default/on"]
+    assert tdm.job_order(on) < tdm.job_order(off)
+    assert [tdm.job_starving(off), tdm.job_starving(on)] == [False, True]
+    assert tdm.job_pipelined(on) is Vote.REJECT
+    assert binds(cycle_on(cluster, rules())) == {"b": "n"}
+    assert tdm.job_pipelined(on) is Vote.PERMIT
+    assert not tdm.job_starving(on)
+
+
+def budget(key: str, amount: str) -> Thing:
+    return {f"volcano.sh/jdb-{key}": amount}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "gone"),
+    [
+        ({}, 1),
+        (budget("max-unavailable", "1"), 0),  # one is not running already
+        (budget("max-unavailable", "3"), 2),
+        (budget("max-unavailable", "30%"), 1),  # of 5, rounded up: 2
+        (budget("max-unavailable", "100%"), 4),
+        (budget("min-available", "1"), 3),
+        (budget("min-available", "50%"), 1),  # of 5, rounded up: 3
+        (budget("min-available", "4"), 0),
+        (budget("min-available", "5"), 0),  # already below its floor
+        (budget("min-available", "many"), 0),
+        (budget("max-unavailable", "-3"), 0),
+        (budget("min-available", "4") | budget("max-unavailable", "100%"), 0),
+    ],
+)
+def test_when_the_time_is_over_each_job_loses_what_its_budget_allows(annotations: Thing, gone: int) -> None:
+    running = [revocable(f"p{i}", on="r") for i in range(4)]
+    cluster = cluster_of(lent(), node("n"), group("off", phase="Running", annotations=annotations), *running, revocable("waits"))
+    decisions = cycle_on(cluster, rules(OVER, "shuffle"))
+    assert [eviction.task.name for eviction in decisions.evictions] == [f"p{i}" for i in range(gone)]
+    assert {eviction.action for eviction in decisions.evictions} <= {"shuffle"}
+
+
+def test_only_revocable_pods_of_zones_whose_time_is_over_go() -> None:
+    kept = pod("kept", "off", "r", annotations={"volcano.sh/preemptable": "false"})
+    stray = revocable("stray", "r", of="")
+    cluster = cluster_of(
+        lent(),
+        node("n"),
+        node("x", labels={ZONE: "unknown"}),
+        group("off", phase="Running"),
+        kept,
+        stray,
+        revocable("elsewhere", "n"),
+        revocable("u", "x"),
+    )
+    assert cycle_on(cluster, rules(OVER, "shuffle")).evictions == []
+
+
+def test_one_budget_covers_all_zones_of_a_sweep() -> None:
+    things = [lent("r1"), node("r2", labels={ZONE: "rz2"}), group("off", phase="Running"), revocable("a", "r1"), revocable("b", "r2")]
+    conf = rules(OVER, "shuffle", **{"tdm.revocable-zone.rz2": OVER})
+    assert len(cycle_on(cluster_of(*things), conf).evictions) == 1
+
+
+@pytest.mark.parametrize(("period", "second_sweep_s"), [("1m", 60), ("10s", 10), ("soon", 60)])
+def test_a_sweep_is_made_once_in_a_period(period: str, second_sweep_s: int) -> None:
+    cluster = cluster_of(lent(), group("off", phase="Running"), *(revocable(f"p{i}", "r") for i in range(3)))
+    conf = rules(OVER, "shuffle", **{"tdm.evict.period": period})
+    gone = [len(cycle_on(cluster, conf, NOON + after).evictions) for after in (0, second_sweep_s - 1, second_sweep_s)]
+    assert gone == [1, 0, 1]
+
+
+def test_revocable_pods_outside_the_zones_make_way_for_others_only() -> None:
+    ordinary = {"volcano.sh/preemptable": "false"}
+    cluster = cluster_of(
+        lent(),
+        node("n"),
+        group("off", annotations=budget("max-unavailable", "2")),
+        revocable("a", "n"),
+        revocable("b", "n"),
+        revocable("c", "n"),
+        revocable("d", "r"),
+        pod("fixed", "off", "n", annotations=ordinary),
+        pod("needy", "off", annotations=ordinary),
+        revocable("greedy"),
+    )
+    tdm = session_on(cluster, rules()).plugin("tdm")
+    needy, greedy, *running = tasks(cluster, "needy", "greedy", "d", "fixed", "a", "b", "c")
+    assert tdm.preemptable(greedy, running) is Vote.REJECT
+    assert tdm.preemptable(needy, running) == []  # two of the job are not running: its budget is used up
+    cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "4"))
+    assert [task.name for task in tdm.preemptable(needy, running)] == ["a", "b"]
