@@ -1,15 +1,18 @@
 """allocate: give idle room to pending tasks. The neediest queue first, its first job, that job's tasks in order, gang by gang.
 
 A job is taken until it is ready; what is left of it competes again. A gang that finds only part of its places gives them back;
-one whose missing places are being released keeps them reserved for the rest of the session.
+one whose missing places are being released keeps them reserved for the rest of the session. Jobs in parts or with a limit in the
+network topology are placed by `Domains`, all others in one pass over all nodes.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
-from pumice.actions.placing import Placing, Worksheet
+from pumice.actions.domains import Choice, Domains
+from pumice.actions.placing import Placing
 from pumice.actions.waiting import JobsByQueue
+from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.model.job import INQUEUE, Job
@@ -26,7 +29,8 @@ class Allocate(Action):
 
     def run(self, session: Session) -> None:
         placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
-        sheets = {job.uid: Worksheet(session, job) for job in self._jobs(session)}
+        domains = Domains(session, placing)
+        sheets = {job.uid: self._sheet(session, job) for job in self._jobs(session)}
         waiting = JobsByQueue(session, [sheet.job for sheet in sheets.values() if sheet])
         while queue := waiting.pop_queue():
             if session.overused(queue):
@@ -35,7 +39,7 @@ class Allocate(Action):
             if job is None:
                 continue
             sheet = sheets[job.uid]
-            if self._serve(session, placing, queue, sheet) and sheet:
+            if self._serve(session, placing, domains, queue, sheet) and sheet:
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
@@ -48,20 +52,31 @@ class Allocate(Action):
                 if enqueues:
                     continue
                 session.set_phase(job, INQUEUE)
-            if session.job_valid(job) is None:
+            if session.job_valid(job) is None and (session.topology.tree.ready or not job.asks_for_topology):
                 jobs.append(job)
         if not enqueues:
             for job in session.jobs(session.cluster.unadmitted.values()):
                 session.set_phase(job, INQUEUE)
         return jobs
 
-    def _serve(self, session: Session, placing: Placing, queue: Queue, sheet: Worksheet) -> bool:
-        """One turn of a job; whether it is ready afterwards."""
+    def _sheet(self, session: Session, job: Job) -> Worksheet | Parts:
+        if session.topology.is_plain(job):
+            return Worksheet.of(session, job, job.pending.values())
+        return Parts(session, job)
+
+    def _serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: Worksheet | Parts) -> bool:
+        """One turn of a job; whether it got what it needs to start."""
         job = sheet.job
         with session.statement() as statement:
-            placing.place(queue, sheet, statement)
+            choices: list[Choice] = []
+            if isinstance(sheet, Worksheet):
+                placing.place(queue, sheet, statement)
+            elif not (choices := domains.place(queue, sheet, statement)):
+                return False
             if session.job_ready(job):
                 statement.commit()
+                for part, domain in choices:
+                    session.topology.settle(job, part, domain)
                 return True
             if session.job_pipelined(job):
                 statement.keep()

@@ -1,12 +1,13 @@
-"""Placing the tasks of a job one after the other, until the job is ready.
+"""Placing the tasks of a job, or of a part of it, one after the other, until it is ready.
 
-`Worksheet` holds what is still to be placed; `Placing` finds the rows. Equal tasks in a row are planned together.
+Equal tasks in a row are planned together. With a domain only its nodes count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.actions.worksheet import Worksheet
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Reason
 from pumice.engine.run import plan
@@ -22,30 +23,6 @@ from pumice.model.task import Task
 MIN_RUN = 4  #: shorter runs are placed one by one
 
 
-class Worksheet:
-    """The tasks of a job that allocate has not tried yet, in order; best-effort and gated ones are not among them."""
-
-    def __init__(self, session: Session, job: Job) -> None:
-        self.job = job
-        tasks = [task for task in job.pending.values() if not task.best_effort and not task.gated]
-        self.tasks = sorted(tasks, key=session.task_key, reverse=True)
-
-    def __bool__(self) -> bool:
-        return bool(self.tasks)
-
-    def pop(self) -> Task:
-        return self.tasks.pop()
-
-    def run_length(self, task: Task) -> int:
-        """How many equal tasks follow one another from this one on."""
-        length = 1
-        for follower in reversed(self.tasks):
-            if follower.template is not task.template:
-                break
-            length += 1
-        return length
-
-
 class Placing:
     """Finds rows for tasks. Lives for one action."""
 
@@ -53,26 +30,38 @@ class Placing:
         self.session = session
         self.cluster = session.cluster
         self._cache_errors = cache_errors
-        self._plan: tuple[Evaluation, Iterator[int], int] | None = None
+        self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
 
-    def place(self, queue: Queue, sheet: Worksheet, statement: Statement, within: Mask | None = None) -> None:
-        """Place tasks from the sheet until the job is ready, or it makes no sense to go on."""
+    def place(self, queue: Queue, sheet: Worksheet, statement: Statement, part: SubJob | None = None, within: Mask | None = None) -> None:
+        """Place tasks from the sheet until the job (or the part of it) is ready, or it makes no sense to go on."""
         session, job = self.session, sheet.job
+        uid = job.uid if part is None else part.uid
         while sheet:
             task = sheet.pop()
             if not session.allocatable(queue, task):
                 continue
-            if task.role and self._cache_errors and task.role in session.failed_roles.get(job.uid, ()):
+            if task.role and self._cache_errors and task.role in session.failed_roles.get(uid, ()):
                 continue
             errors = self._place_task(task, sheet, statement, within)
             if errors is not None:
                 session.fit_errors[task.uid] = errors
                 if task.role:
-                    session.failed_roles.setdefault(job.uid, set()).add(task.role)
-                if not self._worth_continuing(job, None):
+                    session.failed_roles.setdefault(uid, set()).add(task.role)
+                if not self._worth_continuing(job, part):
                     return
-            elif session.job_ready(job):
+            elif session.job_ready(job) if part is None else session.sub_job_ready(job, part):
                 return
+
+    def place_nominated(self, queue: Queue, task: Task, statement: Statement, within: Mask) -> bool:
+        """Place a task on the node it is nominated for; whether that was possible, within the domain."""
+        row = self.session.nodes.rows.get(task.nominated, -1)
+        if row < 0 or not within[row] or not self.session.allocatable(queue, task) or self.session.pre_predicate(task) is not None:
+            return False
+        evaluation = self.session.evaluation(task)
+        if evaluation.rejected is not None or not (evaluation.admitted[row] and evaluation.fits_future[row]):
+            return False
+        self._take(task, row, evaluation, statement)
+        return True
 
     def _place_task(self, task: Task, sheet: Worksheet, statement: Statement, within: Mask | None) -> FitErrors | None:
         evaluation = self.session.evaluation_of(task)
@@ -81,7 +70,7 @@ class Placing:
             refusal = Reason(stopped.message)
         if refusal is not None:
             return everywhere(evaluation, refusal)
-        row = self._planned(evaluation)
+        row = self._planned(evaluation, within)
         if row >= 0:
             statement.allocate(task, row)
             return None
@@ -91,39 +80,43 @@ class Placing:
             feasible &= within
         row = self._nominated(task, feasible)
         if row < 0:
-            row = self._search(task, sheet, evaluation, feasible)
+            row = self._search(task, sheet, evaluation, feasible, within)
         if row < 0:
             return evaluation.remember(explain) if within is None else explain(evaluation, within)
+        self._take(task, row, evaluation, statement)
+        return None
+
+    @staticmethod
+    def _take(task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
         if evaluation.fits_idle[row]:
             statement.allocate(task, row)
         else:
             statement.pipeline(task, row)
-        return None
 
     def _nominated(self, task: Task, feasible: Mask) -> int:
         row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
         return row if row >= 0 and feasible[row] else -1
 
-    def _search(self, task: Task, sheet: Worksheet, evaluation: Evaluation, feasible: Mask) -> int:
+    def _search(self, task: Task, sheet: Worksheet, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
         idle = feasible & evaluation.fits_idle
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
         copies = sheet.run_length(task)
         if copies >= MIN_RUN and evaluation.steady and not self.session.has_best_node:
             rows = plan(evaluation, idle, copies)
-            self._plan = (evaluation, rows, len(self.cluster.log))
+            self._plan = (evaluation, within, rows, len(self.cluster.log))
             return next(rows)
         return self.session.best_node(task, evaluation, idle)
 
-    def _planned(self, evaluation: Evaluation) -> int:
+    def _planned(self, evaluation: Evaluation, within: Mask | None) -> int:
         """The next row of the plan, if nothing but the plan's own placements has happened since it was made."""
         if self._plan is None:
             return -1
-        planned, rows, position = self._plan
-        if planned is not evaluation or len(self.cluster.log) != position + 1:
+        planned, domain, rows, position = self._plan
+        if planned is not evaluation or domain is not within or len(self.cluster.log) != position + 1:
             self._plan = None
             return -1
-        self._plan = (planned, rows, position + 1)
+        self._plan = (planned, domain, rows, position + 1)
         return next(rows, -1)
 
     def _worth_continuing(self, job: Job, subjob: SubJob | None) -> bool:
@@ -133,7 +126,7 @@ class Placing:
             return False
         if parts.has_policies:
             return True
-        failed = self.session.failed_roles.get(job.uid, set())
+        failed = self.session.failed_roles.get(job.uid if subjob is None else subjob.uid, set())
         if job.min_member < job.role_minimum_total:
             return job.ready_count + sum(task.role not in failed for task in job.pending.values()) >= job.min_member
         allocated = job.allocated_by_role

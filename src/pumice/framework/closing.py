@@ -22,7 +22,7 @@ def conclude(session: Session) -> None:
         condition = session.conditions.get(job.uid)
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)
-        session.decisions.groups.append(GroupStatus(job, phase, condition))
+        session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
         for task in job.tasks.values():
             if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED):
                 session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))

@@ -48,6 +48,7 @@ class GroupStatus(NamedTuple):
     job: Job
     phase: str
     condition: Condition | None
+    hypernode: str = ""  #: that its tasks occupy, for the annotation volcano.sh/job-allocated-hypernode; empty for none
 
 
 class Waiting(NamedTuple):

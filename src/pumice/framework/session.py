@@ -19,10 +19,12 @@ from pumice.framework.policy import Policy
 from pumice.framework.reasons import FitErrors
 from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.statement import Operation, Statement
+from pumice.framework.topology import Purpose, Topology
 from pumice.framework.verdict import Refusal
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import Mask, Vector
@@ -112,6 +114,11 @@ class Session:
     def queues(self) -> list[Queue]:
         """Existing queues, in a fixed order."""
         return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
+
+    @cached_property
+    def topology(self) -> Topology:
+        """HyperNodes, and what jobs ask of them."""
+        return Topology(self.cluster)
 
     # -- orders
 
@@ -240,6 +247,23 @@ class Session:
             if row is not None:
                 return int(row)
         return evaluation.best(candidates)
+
+    # -- where, in the network
+
+    def gradients(self, job: Job, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        """Groups of HyperNodes to try for a job, the best group first. The first plugin with the hook decides."""
+        method = next(iter(self._flat("hyper_node_gradient_for_job")), None)
+        return method(job, within, purpose) if method else [[within]]
+
+    def sub_gradients(self, job: Job, subjob: SubJob, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        """The same for a part of a job."""
+        method = next(iter(self._flat("hyper_node_gradient_for_sub_job")), None)
+        return method(job, subjob, within, purpose) if method else [[within]]
+
+    def hyper_node_scores(self, subjob: SubJob, candidates: list[HyperNode]) -> list[float]:
+        """How good each HyperNode is for a part of a job."""
+        answers = [method(subjob, candidates) for method in self._flat("hyper_node_order")]
+        return [sum(scores) for scores in zip(*answers, strict=True)] if answers else [0.0] * len(candidates)
 
     # -- changes
 

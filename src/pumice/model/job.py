@@ -96,6 +96,11 @@ class Job:
         spec = self.group.spec if self.group else None
         return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
 
+    @property
+    def has_one_part(self) -> bool:
+        """Whether no policy splits it into sub-jobs."""
+        return self.group is None or not self.group.spec.sub_group_policy
+
     # -- tasks and their moves
 
     def add(self, task: Task) -> None:

@@ -1,0 +1,103 @@
+"""What is still to be placed of a job: tasks in their order, and for a job in parts the parts in theirs.
+
+Best-effort tasks are left to backfill, gated ones to whoever holds the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+from pumice.framework.session import Key, Session
+from pumice.model.job import Job
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+
+
+class Worksheet:
+    """Tasks not tried yet, in order."""
+
+    def __init__(self, job: Job, tasks: list[Task]) -> None:
+        self.job = job
+        self.tasks = tasks  #: the next one last
+
+    @classmethod
+    def of(cls, session: Session, job: Job, among: Iterable[Task]) -> Worksheet:
+        tasks = [task for task in among if not task.best_effort and not task.gated]
+        return cls(job, sorted(tasks, key=session.task_key, reverse=True))
+
+    def __bool__(self) -> bool:
+        return bool(self.tasks)
+
+    def copy(self) -> Worksheet:
+        return Worksheet(self.job, self.tasks.copy())
+
+    def pop(self) -> Task:
+        return self.tasks.pop()
+
+    def run_length(self, task: Task) -> int:
+        """How many equal tasks follow one another from this one on."""
+        length = 1
+        for follower in reversed(self.tasks):
+            if follower.template is not task.template:
+                break
+            length += 1
+        return length
+
+
+class Parts:
+    """Sub-jobs with tasks not tried yet: those that the job needs to start first, then in their order."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self.job = job
+        self.sheets: dict[str, Worksheet] = {}
+        self._needed = _needed(session, job)
+        self._waiting: list[tuple[Key, SubJob]] = []
+        for part in job.subjobs:
+            sheet = Worksheet.of(session, job, part.pending)
+            if sheet:
+                self.sheets[part.uid] = sheet
+                self._waiting.append((self._key(part), part))
+        heapify(self._waiting)
+
+    def _key(self, part: SubJob) -> Key:
+        return (part.uid not in self._needed, *self._session.sub_job_key(part))
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def pop(self) -> tuple[SubJob, Worksheet]:
+        part = heappop(self._waiting)[1]
+        return part, self.sheets[part.uid]
+
+    def push(self, part: SubJob) -> None:
+        heappush(self._waiting, (self._key(part), part))
+
+    def copy(self) -> Parts:
+        fresh = Parts.__new__(Parts)
+        fresh._session, fresh.job, fresh._needed = self._session, self.job, self._needed
+        fresh.sheets = {uid: sheet.copy() for uid, sheet in self.sheets.items()}
+        fresh._waiting = self._waiting.copy()
+        return fresh
+
+    def take(self, other: Parts) -> None:
+        """Go on from where a copy stands."""
+        self.sheets, self._waiting = other.sheets, other._waiting
+
+
+def _needed(session: Session, job: Job) -> frozenset[str]:
+    """Sub-jobs that are not ready and without which some policy misses its minimum."""
+    missing = dict(job.subjobs.minimum)
+    unready = []
+    for part in sorted(job.subjobs, key=session.sub_job_key):
+        if session.sub_job_ready(job, part):
+            missing[part.policy] = missing.get(part.policy, 0) - 1
+        else:
+            unready.append(part)
+    needed = set()
+    for part in unready:
+        if missing.get(part.policy, 0) > 0:
+            missing[part.policy] -= 1
+            needed.add(part.uid)
+    return frozenset(needed)

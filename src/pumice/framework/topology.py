@@ -1,0 +1,109 @@
+"""What network topologies mean in a session: how far a job may spread, and which HyperNode it already occupies.
+
+Limits are tiers. A tier's name stands for its number; a soft topology is a hard one that allows everything up to the whole
+cluster. The HyperNode of a job with pods on nodes is the recorded one, or else the lowest that holds them all; it is looked up
+when first asked for and grows with what the session decides.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pumice.api.volcano import NetworkTopology
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.hypernodes import HyperNode, hypernodes_of
+from pumice.model.job import Job
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+
+
+class Purpose(Enum):
+    """What HyperNodes are searched for."""
+
+    ALLOCATE = "room that is there"
+    EVICT = "room that evictions could make"
+
+
+class Topology:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.tree = hypernodes_of(cluster)
+        self._known: set[str] = set()  #: jobs whose records have been looked at
+
+    # -- limits
+
+    def limit(self, job: Job) -> int | None:
+        """The highest tier of a HyperNode that the whole job must fit in; None if it may spread."""
+        return self._limit(job.subjobs.topology, self.tree.root.tier)
+
+    def sub_limit(self, job: Job, subjob: SubJob) -> int | None:
+        """The same for a part of a job."""
+        outer = self.limit(job)
+        return self._limit(subjob.topology, self.tree.root.tier if outer is None else outer)
+
+    def _limit(self, topology: NetworkTopology | None, soft: int) -> int | None:
+        if topology is None:
+            return None
+        if topology.mode == "soft":
+            return soft
+        if topology.highest_tier_name:
+            return self.tree.tier_numbers.get(topology.highest_tier_name, topology.highest_tier_allowed)
+        return topology.highest_tier_allowed
+
+    def is_plain(self, job: Job) -> bool:
+        """Whether its tasks may be placed one after the other, anywhere."""
+        if job.has_one_part and not job.asks_for_topology:
+            return True
+        return not job.subjobs.has_policies and self.limit(job) is None
+
+    # -- places
+
+    def occupied(self, job: Job) -> HyperNode | None:
+        """The HyperNode that holds the job's tasks; None while none has a node."""
+        self._look_at(job)
+        return self.tree.by_name.get(job.allocated_hypernode)
+
+    def sub_occupied(self, job: Job, subjob: SubJob) -> HyperNode | None:
+        self._look_at(job)
+        return self.tree.by_name.get(subjob.allocated_hypernode)
+
+    def enter(self, part: Job | SubJob, chosen: HyperNode) -> None:
+        """A job, or a part of one, also occupies a HyperNode from now on."""
+        part.allocated_hypernode = self._joined(part.allocated_hypernode, chosen)
+
+    def settle(self, job: Job, part: SubJob, chosen: HyperNode) -> None:
+        """A part of the job was placed for good."""
+        self._look_at(job)
+        self.enter(part, chosen)
+        self.enter(job, chosen)
+        job.nominated_hypernodes.pop(part.uid, None)
+
+    def _joined(self, name: str, chosen: HyperNode) -> str:
+        before = self.tree.by_name.get(name)
+        return chosen.name if before is None else self.tree.lowest_common(before, chosen).name
+
+    def _look_at(self, job: Job) -> None:
+        """Drop records that no longer hold, fill in those that are missing."""
+        if job.uid in self._known or not self.tree.ready:
+            return
+        self._known.add(job.uid)
+        places = []
+        for subjob in job.subjobs:
+            subjob.allocated_hypernode = self._record(subjob.allocated_hypernode, subjob.tasks)
+            if subjob.allocated_hypernode:
+                places.append(self.tree.by_name[subjob.allocated_hypernode])
+        if not places:
+            job.allocated_hypernode = ""
+        elif job.allocated_hypernode not in self.tree.by_name:
+            common = places[0]
+            for place in places[1:]:
+                common = self.tree.lowest_common(common, place)
+            job.allocated_hypernode = common.name
+
+    def _record(self, name: str, tasks: dict[str, Task]) -> str:
+        rows = [task.node for task in tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
+        if not rows:
+            return ""
+        return name if name in self.tree.by_name else self.tree.enclosing(rows).name

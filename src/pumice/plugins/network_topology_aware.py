@@ -1,0 +1,198 @@
+"""network-topology-aware: keep a job's pods in one network domain, and domains either full or free.
+
+A job with a limit is tried in HyperNodes tier by tier, the closest first (for evictions the widest first); among those of a tier
+the fullest is taken. Pods of a job that already stands somewhere go near to it; pods without a topology go where domains are full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.engine.domain_sums import DomainSums
+from pumice.engine.rules import Reach, Scorer
+from pumice.engine.view import Scores, View
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.topology import Purpose
+from pumice.model import status
+from pumice.model.hypernodes import NOWHERE, HyperNode
+from pumice.model.job import Job
+from pumice.model.resources import Vector
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+
+MAX_SCORE = 100.0
+DEFAULT_FADING, DEFAULT_DOMAINS = 0.8, 8
+
+
+class NetworkTopologyAwareArgs(Struct):
+    weight: int = 1
+    cpu: int = field(name="hypernode.binpack.cpu", default=1)
+    memory: int = field(name="hypernode.binpack.memory", default=1)
+    resources: str = field(name="hypernode.binpack.resources", default="")
+    named: dict[str, int] = field(default_factory=dict)  #: hypernode.binpack.resources.<name>
+    pack_normal_pods: bool = field(name="hypernode.binpack.normal-pod.enable", default=True)
+    fading: float = field(name="hypernode.binpack.normal-pod.fading", default=DEFAULT_FADING)
+    eviction_domains: int = field(name="hypernode.gradient.evict.max-hypernodes", default=DEFAULT_DOMAINS)
+
+
+class NetworkTopologyAware(Plugin):
+    name = "network-topology-aware"
+    Args = NetworkTopologyAwareArgs
+    wildcard_args = ("hypernode.binpack.resources.",)
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self.tree = session.topology.tree
+        self.sums = DomainSums(session.cluster, self.tree)
+        self.scale = MAX_SCORE * (self.args.weight if self.args.weight >= 0 else 1)
+
+    def weights(self) -> Vector:
+        """Per dimension."""
+        args, dimensions = self.args, self.session.cluster.dimensions
+        listed = [name.strip() for name in args.resources.split(",") if name.strip()]
+        chosen = {"cpu": args.cpu, "memory": args.memory} | {name: args.named.get(name, 1) for name in listed}
+        vector = dimensions.zeros()
+        for name, weight in chosen.items():
+            if name in dimensions.columns:
+                vector[dimensions.columns[name]] = weight if weight >= 0 else 1
+        return vector
+
+    # -- domains
+
+    def hyper_node_gradient_for_job(self, job: Job, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        topology = self.session.topology
+        return self._gradient(topology.limit(job), topology.occupied(job), job.min_resources, within, purpose)
+
+    def hyper_node_gradient_for_sub_job(self, job: Job, subjob: SubJob, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        topology = self.session.topology
+        need = sum((task.template.request for task in subjob.pending), self.session.cluster.dimensions.zeros())
+        return self._gradient(topology.sub_limit(job, subjob), topology.sub_occupied(job, subjob), need, within, purpose)
+
+    def _gradient(
+        self, limit: int | None, occupied: HyperNode | None, need: Vector, within: HyperNode, purpose: Purpose
+    ) -> list[list[HyperNode]]:
+        if limit is None:
+            return [[within]]
+        top = _search_root(limit, occupied, within)
+        if top is None:
+            return []
+        sums = self.sums
+        if purpose is Purpose.EVICT:
+            enough = sums.have(need, sums.allocatable)
+        else:
+            enough = sums.have(need, sums.idle) | sums.have(need, sums.future_idle)
+        by_tier: dict[int, list[HyperNode]] = {}
+        for node in top.downward():
+            if node.tier <= limit and (occupied is not None or enough[node.number]):
+                by_tier.setdefault(node.tier, []).append(node)
+        groups = [by_tier[tier] for tier in sorted(by_tier)]
+        return self._widest(groups) if purpose is Purpose.EVICT else groups
+
+    def _widest(self, groups: list[list[HyperNode]]) -> list[list[HyperNode]]:
+        left = self.args.eviction_domains if self.args.eviction_domains > 0 else DEFAULT_DOMAINS
+        chosen = []
+        for group in reversed(groups):
+            if left:
+                chosen.append(group[:left])
+                left -= len(chosen[-1])
+        return chosen
+
+    def hyper_node_order(self, subjob: SubJob, candidates: list[HyperNode]) -> list[float]:
+        request = sum((task.template.request for task in subjob.tasks.values()), self.session.cluster.dimensions.zeros())
+        numbers = [node.number for node in candidates]
+        scores = self.sums.fullness(request, self.weights())[numbers]
+        best = scores == scores.max()
+        if best.sum() > 1:
+            standing = _places(subjob)
+            for position in np.flatnonzero(best):
+                scores[position] += candidates[position].rows[standing].sum() / len(subjob.tasks)
+        return [float(score) for score in scores * self.scale]
+
+    # -- nodes
+
+    def scorers(self) -> list[Scorer]:
+        return [Nearness(self)] if self.scale else []
+
+
+def _search_root(limit: int, occupied: HyperNode | None, within: HyperNode) -> HyperNode | None:
+    """Where to look: as far up from what is occupied as the limit allows, but within the given HyperNode."""
+    if occupied is None:
+        return within
+    allowed = [node for node in occupied.upward() if node.tier <= limit]
+    if not allowed:
+        return None
+    if within.contains(allowed[-1]):
+        return allowed[-1]
+    return within if allowed[-1].contains(within) else None
+
+
+def _places(subjob: SubJob) -> list[int]:
+    return [task.node for task in subjob.tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
+
+
+class Standing(NamedTuple):
+    """A part of a job with a topology, and where the job is."""
+
+    subjob: SubJob
+    hypernode: HyperNode
+
+
+class Nearness(Scorer):
+    """How near a node is to where the job stands; for pods without a topology, how full the node's HyperNodes are."""
+
+    name = "network-topology-aware"
+    reach = Reach.CLUSTER
+
+    def __init__(self, plugin: NetworkTopologyAware) -> None:
+        self._plugin = plugin
+        self._tree = plugin.tree
+        self._weights = plugin.weights()
+        self.weight = plugin.scale
+
+    def prepare(self, task: Task) -> Any:
+        job = task.job
+        if job is not None and job.asks_for_topology and (subjob := job.subjobs.of(task)).topology is not None:
+            hypernode = self._plugin.session.topology.occupied(job)
+            return None if hypernode is None else Standing(subjob, hypernode)
+        return task.template if self._plugin.args.pack_normal_pods else None
+
+    def key(self, task: Task) -> Hashable:
+        job = task.job
+        if job is None or not job.asks_for_topology:
+            return None
+        state = self.prepare(task)
+        return (state.subjob.uid, state.hypernode.name) if isinstance(state, Standing) else state is None
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        values = self._near(state) if isinstance(state, Standing) else self._packed(state)
+        return values if nodes.rows is None else values[nodes.rows]
+
+    def _near(self, standing: Standing) -> Scores:
+        tree, here = self._tree, standing.hypernode
+        lowest, highest = tree.all[0].tier, tree.root.tier
+        closeness = np.zeros(len(tree.all))
+        for node in tree.all:
+            tier = tree.lowest_common(node, here).tier
+            closeness[node.number] = 1.0 if node is here or lowest == highest else (highest - tier) / (highest - lowest)
+        values: Scores = np.where(tree.homes == NOWHERE, 0.0, closeness[tree.homes])
+        best = values == values.max(initial=0.0)
+        if best.sum() > 1:
+            counts = np.bincount(tree.homes[_places(standing.subjob)], minlength=len(tree.all))
+            values[best] += counts[tree.homes[best]] / len(standing.subjob.tasks)
+        return values
+
+    def _packed(self, template: Any) -> Scores:
+        tree = self._tree
+        full = np.append(self._plugin.sums.fullness(template.request, self._weights), 1.0)  # the last: in no HyperNode of the tier
+        fading = self._plugin.args.fading if self._plugin.args.fading >= 0 else DEFAULT_FADING
+        total, weights = np.zeros(len(tree.root.rows)), 0.0
+        for tier in range(max(tree.all[0].tier, 0 if fading else 1), tree.root.tier + 1):
+            weight = fading ** (tier - 1)
+            total += weight * full[tree.of_tier(tier)]
+            weights += weight
+        return total / weights if weights else total
