@@ -1,0 +1,33 @@
+"""cdp: a pod that has just started is left in peace for its cooldown time.
+
+The time is a label or annotation of the pod (`volcano.sh/cooldown-time: 10m`) and counts from when the pod was scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.api.times import duration
+from pumice.framework.plugin import Plugin
+from pumice.model import status
+from pumice.model.task import Task
+
+COOLDOWN_KEY = "volcano.sh/cooldown-time"
+
+
+class CooldownProtection(Plugin):
+    name = "cdp"
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
+        return [task for task in candidates if not self._protected(task)]
+
+    reclaimable = preemptable
+
+    def _protected(self, task: Task) -> bool:
+        text = task.labels.get(COOLDOWN_KEY, task.annotations.get(COOLDOWN_KEY))
+        if text is None or task.placed_at is None or task.status != status.RUNNING:
+            return False
+        try:
+            return task.placed_at + duration(text) > self.session.now
+        except ValueError:
+            return False
