@@ -8,12 +8,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 
+FRESH_S = 300.0
+
+
 class Usage(NamedTuple):
     """Measured use of a node, in percent."""
 
     cpu: float
     memory: float
     measured_at: float  #: seconds since 1970
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether it still tells something: what is older is not acted upon."""
+        return now - self.measured_at <= FRESH_S
 
 
 class Extender(Protocol):

@@ -1,0 +1,159 @@
+"""usage: nodes measured to be busy are refused, idle ones preferred, and pods not yet measured are counted by an estimate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scene import NOON, Thing, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on
+
+from pumice.api.times import rfc3339
+from pumice.framework.world import Nowhere, Usage
+
+GI = 2.0**30
+
+
+class Measured(Nowhere):
+    """A world that knows cpu and memory percent of some nodes, as they were `age_s` ago."""
+
+    def __init__(self, age_s: float = 0, **nodes: tuple[float, float]) -> None:
+        self.nodes = nodes
+        self.at = NOON - age_s
+
+    def usage(self, node: str) -> Usage | None:
+        return Usage(*self.nodes[node], self.at) if node in self.nodes else None
+
+
+def rules(weight: int = 1, **arguments: Any) -> str:
+    return only("usage", {"usage.weight": weight} | {key.replace("__", "."): value for key, value in arguments.items()})
+
+
+def three(*things: Thing) -> tuple[Thing, ...]:
+    return (node("a", cpu="10", memory="10Gi"), node("b", cpu="10", memory="10Gi"), node("c"), group("g"), pod("p", "g"), *things)
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "refused"),
+    [
+        ({}, ["a"]),
+        ({"cpu": 81}, []),
+        ({"cpu": 300}, ["a"]),  # no percentage: the default applies
+        ({"cpu": 90, "mem": 30}, ["b"]),
+        ({"CPUUsageAvg.5m": 95, "MEMUsageAvg.5m": 95}, []),
+    ],
+)
+def test_nodes_above_a_threshold_are_refused(thresholds: Thing, refused: list[str]) -> None:
+    world = Measured(a=(80.5, 10), b=(80, 31))
+    session = session_on(cluster_of(*three()), rules(thresholds=thresholds), world=world)
+    assert sorted(refusals(session, "p")) == refused
+
+
+def test_the_reason_says_which_resource() -> None:
+    session = session_on(cluster_of(*three()), rules(), world=Measured(a=(90, 90), b=(1, 90)))
+    assert refusals(session, "p") == {"a": "node cpu usage exceeds the threshold", "b": "node memory usage exceeds the threshold"}
+
+
+def test_a_measurement_older_than_five_minutes_tells_nothing() -> None:
+    session = session_on(cluster_of(*three()), rules(), world=Measured(age_s=300, a=(90, 10)))
+    assert refusals(session, "p") == {"a": "node cpu usage exceeds the threshold"}
+    session = session_on(cluster_of(*three()), rules(), world=Measured(age_s=301, a=(90, 10), b=(10, 10)))
+    assert scores(session, "p") == {"a": 0, "b": 0, "c": 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "a"),
+    [
+        ({}, 70.0),  # (1 - 0.2 + 1 - 0.4) / 2
+        ({"weight": 5}, 350.0),
+        ({"weight": -1}, 350.0),
+        ({"cpu__weight": 3}, 75.0),
+        ({"memory__weight": 0}, 80.0),
+        ({"cpu__weight": -3, "memory__weight": -3}, 70.0),
+        ({"cpu__weight": 0, "memory__weight": 0}, 0.0),
+    ],
+)
+def test_the_score_is_the_weighed_idleness(arguments: Thing, a: float) -> None:
+    session = session_on(cluster_of(*three()), rules(**arguments), world=Measured(a=(20, 40)))
+    assert scores(session, "p") == pytest.approx({"a": a, "b": 0, "c": 0})
+
+
+def shadow(session: Any) -> tuple[float, float]:
+    """What node a is thought to carry beyond its measurement."""
+    load = session.plugin("usage")._load
+    load.refresh()
+    cpu, memory = load.shadow[:, session.nodes.rows["a"]]
+    return float(cpu), float(memory)
+
+
+def limited(name: str, cpu_limit: str) -> Thing:
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": cpu_limit}}
+    return pod(name, "g", "a", containers=[{"name": "m", "resources": resources}], phase="Pending")
+
+
+@pytest.mark.parametrize(
+    ("placed", "estimator", "cpu_milli", "memory_gi"),
+    [
+        (pod("x", "g", "a", phase="Pending"), {}, 700, 0.7),
+        (pod("x", "g", "a", phase="Pending"), {"request_ratio": 0.5}, 500, 0.5),
+        (pod("x", "g", "a", phase="Pending"), {"request_ratio": 2}, 700, 0.7),
+        (limited("x", "3"), {"burst_ratio": 0.5}, 1700, 0.7),
+        (limited("x", "1"), {"request_ratio": 1, "risk_threshold": 0, "risk_factor": 2}, 1000, 2.0),  # never above its limit
+        (pod("x", "g", "a", phase="Pending"), {"risk_threshold": 0.2, "risk_factor": 2}, 1400, 0.7),
+        (pod("x", "g", "a", phase="Pending"), {"risk_threshold": 0.2, "risk_factor": 0.5}, 840, 0.7),
+        (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {}, 250, 200 / 1024),
+        (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {"be_cpu": 100, "be_mem": 512}, 100, 0.5),
+        (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {"be_cpu": "1", "be_mem": "1Gi"}, 1000, 1.0),
+        (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {"be_cpu": "one", "be_mem": "two"}, 250, 200 / 1024),
+    ],
+)
+def test_a_pod_that_cannot_be_measured_yet_is_estimated(placed: Thing, estimator: Thing, cpu_milli: float, memory_gi: float) -> None:
+    session = session_on(cluster_of(*three(placed)), rules(estimator=estimator), world=Measured(a=(20, 10)))
+    assert shadow(session) == pytest.approx((cpu_milli, memory_gi * GI))
+
+
+@pytest.mark.parametrize(
+    ("placed", "counts"),
+    [
+        (pod("x", "g", "a", phase="Pending"), True),
+        (pod("x", "g", "a", started=rfc3339(NOON - 29)), True),
+        (pod("x", "g", "a", started=rfc3339(NOON - 30)), False),
+        (pod("x", "g", "a"), False),
+        (pod("x", "g", "b", phase="Pending"), False),
+        (pod("x", "g", "a", phase="Succeeded"), False),
+    ],
+)
+def test_only_young_pods_cast_a_shadow(placed: Thing, counts: bool) -> None:
+    session = session_on(cluster_of(*three(placed)), rules(), world=Measured(a=(20, 10)))
+    assert (shadow(session)[0] > 0) is counts
+
+
+def test_the_measuring_interval_is_the_configured_one() -> None:
+    conf = rules().replace('{"actions"', '{"metrics": {"type": "prometheus", "interval": "2m"}, "actions"')
+    session = session_on(cluster_of(*three(pod("x", "g", "a", started=rfc3339(NOON - 100)))), conf, world=Measured(a=(20, 10)))
+    assert shadow(session)[0] > 0
+
+
+def test_what_the_session_places_and_takes_back_counts_at_once() -> None:
+    session = session_on(cluster_of(*three()), rules(), world=Measured(a=(20, 10), b=(30, 20)))
+    task, row = session.cluster.tasks["default/p"], session.nodes.rows["a"]
+    before = scores(session, "p")
+    with session.statement() as statement:
+        statement.allocate(task, row)
+        assert shadow(session) == (700, pytest.approx(0.7 * GI))
+        assert scores(session, "p")["a"] == pytest.approx(before["a"] - 7)
+    assert shadow(session) == (0, 0)
+    assert scores(session, "p") == before
+
+
+def test_a_node_that_has_nothing_to_give_is_taken_as_measured() -> None:
+    bare = node("z", cpu="0", memory="0")
+    cluster = cluster_of(bare, group("g"), pod("p", "g", cpu="0", memory="0"), pod("q", "g", "z", cpu="0", memory="0", phase="Pending"))
+    session = session_on(cluster, rules(), world=Measured(z=(50, 50)))
+    assert scores(session, "p") == {"z": 50}
+
+
+def test_young_pods_spread_over_idle_nodes() -> None:
+    nodes = [node(name, cpu="10", memory="10Gi") for name in "ab"]
+    cluster = cluster_of(*nodes, group("g", 4), *(pod(f"p-x-{i}", "g") for i in range(4)))
+    placed = cycle_on(cluster, rules(), world=Measured(a=(10, 10), b=(10, 10))).binds
+    assert [bind.node for bind in placed] == ["a", "b", "a", "b"]
