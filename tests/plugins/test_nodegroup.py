@@ -1,0 +1,113 @@
+"""nodegroup: which groups of nodes a queue's pods may use, which they prefer, and how much of each."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from queued import bound_to, cluster, evicted, job, node, opened, outcome, per_job, pod, pods, priority_class, queue
+from scene import Thing, refusals, scores
+
+GROUP = "volcano.sh/nodegroup-name"
+LIMITS = "volcano.sh/nodegroup-resource-limits"
+NODES = [node("n0", cpu=4), *(node(f"n{number}", cpu=4, labels={GROUP: f"g{number}"}) for number in (1, 2, 3))]
+
+REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def affinity(required: str = "", preferred: str = "", banned: str = "", avoided: str = "") -> Thing:
+    near = {key: names.split() for key, names in ((REQUIRED, required), (PREFERRED, preferred)) if names}
+    far = {key: names.split() for key, names in ((REQUIRED, banned), (PREFERRED, avoided)) if names}
+    return {"nodeGroupAffinity": near, "nodeGroupAntiAffinity": far}
+
+
+STRICT, LAX = "nodegroup", "{name: nodegroup, arguments: {strict: false}}"
+ORDERED = "{name: nodegroup, arguments: {enablePreferredOrder: true}}"
+
+ROWS: list[tuple[str, str, Thing | None, dict[str, float]]] = [
+    ("required and preferred", STRICT, affinity("g1", "g2"), {"n1": 100, "n2": 50}),
+    ("both at once", STRICT, affinity("g1", "g1"), {"n1": 150}),
+    ("banned and avoided", STRICT, affinity(banned="g1", avoided="g2"), {"n2": -1}),
+    ("asked for wins over banned", STRICT, affinity("g1", banned="g1"), {"n1": 100}),
+    ("banned wins over avoided", STRICT, affinity(banned="g1", avoided="g1 g2"), {"n2": -1}),
+    ("avoided is -1 though required", STRICT, affinity("g1", avoided="g1"), {"n1": -1}),
+    ("all preferred alike", STRICT, affinity(preferred="g1 g2"), {"n1": 50, "n2": 50}),
+    ("preferred in their order", ORDERED, affinity(preferred="g1 g2"), {"n1": 50, "n2": 25}),
+    ("no affinity, strictly: nowhere", STRICT, None, {}),
+    ("no affinity, not strictly: nodes without group", LAX, None, {"n0": 0}),
+    ("empty affinity is none", LAX, affinity(), {"n0": 0}),
+    ("with affinity never nodes without group", LAX, affinity("g3"), {"n3": 100}),
+]
+
+
+@pytest.mark.parametrize(("what", "plugin", "wanted", "expected"), ROWS, ids=[row[0] for row in ROWS])
+def test_where_a_queue_may_go_and_likes_to(what: str, plugin: str, wanted: Thing | None, expected: dict[str, float]) -> None:
+    q = queue("q", affinity=wanted) if wanted is not None else queue("q")
+    with opened(cluster(NODES, q, job("a", "q"), pod("p", "a", cpu=1)), plugin) as session:
+        assert scores(session, "p") == expected
+        assert set(refusals(session, "p").values()) <= {"node(s) were in no node group of the queue"}
+
+
+def test_with_hierarchy_a_queue_has_the_affinity_of_its_nearest_ancestor() -> None:
+    tree = [queue("top", affinity=affinity("g1")), queue("mid", parent="top", affinity=affinity("g2")), queue("leaf", parent="mid")]
+    made = cluster(NODES, tree, queue("lone"), job("a", "leaf"), pod("p", "a", cpu=1), job("b", "lone"), pod("q", "b", cpu=1))
+    with opened(made, "{name: nodegroup, enableHierarchy: true}") as session:
+        assert scores(session, "p") == {"n2": 100}
+        assert scores(session, "q") == {}
+    with opened(made, STRICT) as session:
+        assert scores(session, "p") == {}
+
+
+def test_a_circle_of_parents_has_no_affinity() -> None:
+    made = cluster(NODES, queue("x", parent="y"), queue("y", parent="x"), job("a", "x"), pod("p", "a", cpu=1))
+    with opened(made, "{name: nodegroup, enableHierarchy: true}") as session:
+        assert scores(session, "p") == {}
+
+
+def limited(**limits: Thing) -> Thing:
+    return queue("q", affinity=affinity("g1", "g2"), annotations={LIMITS: json.dumps(limits)})
+
+
+def test_a_queue_stops_at_its_limit_in_a_group_and_goes_on_in_the_next() -> None:
+    made = cluster(
+        NODES, limited(g1={"cpu": 3}, g2={"cpu": "1"}), job("r", "q"), pod("r", "r", "n1", cpu=1), job("a", "q"), pods("a", 5, cpu=1)
+    )
+    result = outcome(made, "gang", STRICT)
+    assert sorted(bound_to(result).values()) == ["n1", "n1", "n2"]
+
+
+def test_limits_of_unknown_resources_and_other_groups_do_not_bind() -> None:
+    made = cluster(NODES, limited(g9={"cpu": 1}, g1={"example.com/never": 0, "memory": "4Gi"}), job("a", "q"), pods("a", 2, cpu=1))
+    assert bound_to(outcome(made, "gang", STRICT)) == {"a-w-0": "n1", "a-w-1": "n1"}
+
+
+@pytest.mark.parametrize("text", ["{", '{"g1": 4}', '{"g1": {"cpu": "many"}}'])
+def test_limits_that_cannot_be_read_let_nobody_in(text: str) -> None:
+    made = cluster(NODES, queue("q", affinity=affinity("g1"), annotations={LIMITS: text}), job("a", "q"), pod("p", "a", cpu=1))
+    result = outcome(made, "gang", STRICT)
+    assert bound_to(result) == {}
+    assert "annotation volcano.sh/nodegroup-resource-limits cannot be read" in result["pending"]["default/p"]["message"]
+
+
+def test_what_a_gang_gives_back_does_not_count() -> None:
+    made = cluster(
+        NODES,
+        limited(g1={"cpu": 2}, g2={"cpu": 0}),
+        job("a", "q", least=3),
+        pods("a", 3, cpu=1),
+        job("b", "q", born=9),
+        pods("b", 2, cpu=1),
+    )
+    assert per_job(outcome(made, "gang", STRICT)) == {"b": 2}
+
+
+def test_evicted_pods_no_longer_count() -> None:
+    jobs = [priority_class("high", 10), job("low", "q", least=0), job("high", "q", least=2, priorityClassName="high")]
+    made = cluster(NODES, limited(g1={"cpu": 5}, g2={"cpu": 0}), jobs, pods("low", 4, "n1", cpu=1), pods("high", 2, cpu=1))
+    assert evicted(outcome(made, "priority, gang", STRICT, actions="preempt")) == ["low-w-2", "low-w-3"]
+
+
+def test_a_pod_of_no_job_is_free() -> None:
+    made = cluster(NODES, pod("p", "", cpu=1))
+    with opened(made, STRICT) as session:
+        assert set(scores(session, "p")) == {"n0", "n1", "n2", "n3"}
