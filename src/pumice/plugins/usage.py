@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
@@ -19,7 +20,7 @@ from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.model import status
-from pumice.model.resources import CPU, MEMORY
+from pumice.model.resources import CPU, MEMORY, Mask
 from pumice.model.task import Task
 from pumice.model.template import Template
 
@@ -132,6 +133,17 @@ def _bytes(given: int | str) -> float:
         return 200.0 * 2**20
 
 
+def measured(session: Session) -> tuple[Mask, NDArray[np.float64]]:
+    """Nodes with a fresh measurement, and [cpu and memory, n] of all, 0..1."""
+    known, fractions = np.zeros(len(session.nodes), bool), np.zeros((2, len(session.nodes)))
+    for row in session.nodes:
+        found = session.world.usage(session.nodes.names[row])
+        if found is not None and found.is_fresh(session.now):
+            known[row] = True
+            fractions[:, row] = found.cpu / 100, found.memory / 100
+    return known, fractions
+
+
 class Load:
     """Per node the measured load, and a shadow of what was placed since."""
 
@@ -153,21 +165,13 @@ class Load:
         """Measurements are read once, the shadow follows the log."""
         log = self._session.cluster.log
         if self._position < 0:
-            self._measure()
+            self.known, self.measured = measured(self._session)
             rows = set(np.flatnonzero(self.known).tolist())
         else:
             rows = {change.row for change in log[self._position :] if self.known[change.row]}
         for row in rows:
             self._cast(row)
         self._position = len(log)
-
-    def _measure(self) -> None:
-        session = self._session
-        for row in session.nodes:
-            found = session.world.usage(session.nodes.names[row])
-            if found is not None and found.is_fresh(session.now):
-                self.known[row] = True
-                self.measured[:, row] = found.cpu / 100, found.memory / 100
 
     def _cast(self, row: int) -> None:
         """The shadow of a row, pod by pod: on a loaded node each counts for more."""
