@@ -141,14 +141,16 @@ class Evaluation:
         """The score of every row; rows that are no candidates get NOTHING."""
         self._refresh_scores()
         total = np.where(candidates, self._node_scores, NOTHING)
-        if self._other_scorers:
-            for number, (rule, state) in enumerate(self._other_scorers):
-                raw = self._raw(number, rule, state)
-                if rule.normalizes:
-                    total[candidates] += rule.normalize(raw[candidates]) * rule.weight
-                else:
-                    total[candidates] += raw[candidates] * rule.weight
+        for number, (rule, state) in enumerate(self._other_scorers):
+            raw = self._raw_among(candidates, number, rule, state)
+            total[candidates] += (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
         return total
+
+    def _raw_among(self, candidates: Mask, number: int, rule: Scorer, state: Any) -> Scores:
+        """A scorer's word on the candidates alone."""
+        if rule.relative:
+            return rule.score(state, View(self.table, np.flatnonzero(candidates)))
+        return self._raw(number, rule, state)[candidates]
 
     def _raw(self, number: int, rule: Scorer, state: Any) -> Scores:
         if rule.reach is not Reach.STATIC:

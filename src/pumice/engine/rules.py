@@ -77,3 +77,4 @@ class Scorer(Rule):
         return scores
 
     normalizes = False
+    relative = False  #: a node's score depends on who the other candidates are: it is given a view of them alone

@@ -7,8 +7,11 @@ from msgspec import Struct, field
 from pumice.engine.rules import Scorer
 from pumice.framework.plugin import Plugin
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
+from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityScorer
+from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
 from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
+from pumice.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.plugins.kube.taint_toleration import TaintScorer
 
 
@@ -28,13 +31,15 @@ class NodeOrder(Plugin):
     Args = NodeOrderArgs
 
     def scorers(self) -> list[Scorer]:
-        args = self.args
+        args, cluster = self.args, self.session.cluster
         chosen: list[tuple[int, Scorer]] = [
             (args.least_requested, LeastAllocated()),
             (args.most_requested, MostAllocated()),
             (args.balanced_resource, BalancedAllocation(("cpu", "memory", "nvidia.com/gpu"))),
             (args.node_affinity, NodeAffinityScorer()),
             (args.taint_toleration, TaintScorer()),
+            (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0)),
+            (args.topology_spread, PodTopologySpreadScorer(SpreadConstraints(cluster))),
         ]
         for weight, rule in chosen:
             rule.weight = weight

@@ -12,8 +12,12 @@ from pumice.engine.view import View
 from pumice.framework.plugin import Plugin
 from pumice.model.resources import PODS
 from pumice.model.task import Task
+from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter
+from pumice.plugins.kube.node_ports import NodePorts
 from pumice.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter
+from pumice.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.plugins.kube.taint_toleration import TaintFilter
 
 
@@ -46,7 +50,7 @@ class PodLimit(Filter):
         return task
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS], self.reason)]
+        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS] - nodes.evicted, self.reason)]
 
 
 class Predicates(Plugin):
@@ -54,11 +58,14 @@ class Predicates(Plugin):
     Args = PredicatesArgs
 
     def filters(self) -> list[Filter]:
-        args = self.args
+        args, cluster = self.args, self.session.cluster
         chosen: list[tuple[bool, Filter]] = [
             (True, PodLimit()),
             (True, NodeUnschedulable()),
             (args.node_affinity, NodeAffinityFilter()),
             (args.taint_toleration, TaintFilter()),
+            (args.node_ports, NodePorts(cluster)),
+            (args.pod_affinity, InterPodAffinityFilter(cluster)),
+            (args.topology_spread, PodTopologySpreadFilter(SpreadConstraints(cluster))),
         ]
         return [rule for wanted, rule in chosen if wanted]

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pumice.api.core import Namespace, PriorityClass
+from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, Resources
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
@@ -22,6 +23,8 @@ def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
     fallback = next((c for c in classes.values() if c.global_default), None)
     done: list[tuple[str, Wire]] = []
     for kind, item in given:
+        if kind not in CLUSTER_WIDE and not item.metadata.namespace:  # type: ignore[attr-defined]
+            item = replace(item, metadata=replace(item.metadata, namespace="default"))  # type: ignore[attr-defined]
         match item:
             case Pod():
                 item = _pod(item, classes, fallback)
@@ -67,7 +70,6 @@ def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> P
         policy = policy or named.preemption_policy
     return replace(
         pod,
-        metadata=replace(pod.metadata, namespace=pod.metadata.namespace or "default"),
         spec=replace(
             spec,
             priority=priority,

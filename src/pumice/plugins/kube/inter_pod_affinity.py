@@ -1,0 +1,139 @@
+"""InterPodAffinity: pods that must, must not, or would rather stand near certain others, and what those others say to that.
+
+Near means on nodes with the same value of a label. Counts of who stands where are kept by `standing`; a term costs a sum over its
+domains. A term of a standing pod matters to a newcomer that it means, so a pod without terms of its own may be concerned, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.cluster import Cluster
+from pumice.model.nodes import ABSENT, Nodes
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+from pumice.plugins.kube.normalize import MAX_SCORE
+from pumice.plugins.kube.standing.groups import Group, Groups
+from pumice.plugins.kube.standing.row_counts import RowCounts
+from pumice.plugins.kube.standing.terms import PodTerms, Role, Term, Terms
+
+AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
+ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+EXISTING = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+class _Asked(NamedTuple):
+    task: Task  #: stands for all that have the same labels where terms look
+    terms: PodTerms
+
+
+def _pod_key(cluster: Cluster, task: Task) -> Hashable:
+    return Terms.of(cluster).pod_key(task) if cluster.termed else None
+
+
+def _near(counts: RowCounts, key: str, table: Nodes) -> Scores:
+    """For every row, how many of the counted stand in its domain."""
+    codes, values = table.codes(key)
+    return counts.per_node(codes, len(values))
+
+
+class InterPodAffinityFilter(Filter):
+    name = "InterPodAffinity"
+    reach = Reach.CLUSTER
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return _pod_key(self.cluster, task)
+
+    def prepare(self, task: Task) -> Any:
+        if not self.cluster.termed:
+            return None
+        terms = Terms.of(self.cluster)
+        own = terms.of_pod(task)
+        return _Asked(task, own) if own.affinity or own.anti or terms.may_meet(Role.REFUSES, task) else None
+
+    def refuse(self, asked: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)
+        crowded = np.zeros(len(table), bool)
+        for term in asked.terms.anti:
+            crowded |= self._near_group((term,), term, table) > 0
+        unwelcome = np.zeros(len(table), bool)
+        for held, counts in Terms.of(self.cluster).meeting(Role.REFUSES, asked.task):
+            unwelcome |= _near(counts, held.term.key, table) > 0
+        return [
+            Refused(nodes.of(mask), reason)  # type: ignore[arg-type]
+            for mask, reason in ((lonely, AFFINITY), (crowded & ~lonely, ANTI_AFFINITY), (unwelcome & ~crowded & ~lonely, EXISTING))
+        ]
+
+    def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
+        """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
+        terms = asked.terms.affinity
+        near = np.array([self._near_group(terms, term, table) > 0 for term in terms])
+        if not near.any() and all(term.scope.has(asked.task) for term in terms):
+            near = np.array([table.codes(term.key)[0] != ABSENT for term in terms])
+        return np.asarray(near.all(axis=0))
+
+    def _near_group(self, terms: Sequence[Term], term: Term, table: Nodes) -> Scores:
+        """Per row the pods meant by all the terms that are near in the sense of one."""
+        group = Group(tuple(dict.fromkeys(t.scope for t in terms)))
+        return _near(Groups.of(self.cluster).counts(group), term.key, table)
+
+
+class InterPodAffinityScorer(Scorer):
+    """The weights of preferred terms, for each pod near that they mean: of the newcomer, and of those that stand there.
+
+    `hard_weight` is what a standing pod's required affinity counts. `ignore_existing`: preferences of standing pods do not count for
+    a newcomer that has none.
+    """
+
+    name = "InterPodAffinity"
+    reach = Reach.CLUSTER
+    normalizes = True
+
+    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, weight: float = 2) -> None:
+        self.cluster = cluster
+        self.hard_weight = hard_weight
+        self.ignore_existing = ignore_existing
+        self.weight = weight
+
+    def key(self, task: Task) -> Hashable:
+        return _pod_key(self.cluster, task)
+
+    def prepare(self, task: Task) -> Any:
+        if not self.cluster.termed:
+            return None
+        terms = Terms.of(self.cluster)
+        own = terms.of_pod(task)
+        if own.preferred:
+            return _Asked(task, own)
+        met = terms.may_meet(Role.PREFERS, task) or (self.hard_weight > 0 and terms.may_meet(Role.REQUIRES, task))
+        return _Asked(task, own) if met and not self.ignore_existing else None
+
+    def score(self, asked: Any, nodes: View) -> Scores:
+        table = nodes.table
+        total = np.zeros(len(table))
+        for term, weight in asked.terms.preferred:
+            total += _near(Groups.of(self.cluster).counts(Group((term.scope,))), term.key, table) * weight
+        terms = Terms.of(self.cluster)
+        for held, counts in terms.meeting(Role.PREFERS, asked.task):
+            total += _near(counts, held.term.key, table) * held.weight
+        if self.hard_weight:
+            for held, counts in terms.meeting(Role.REQUIRES, asked.task):
+                total += _near(counts, held.term.key, table) * self.hard_weight
+        return nodes.of(total)  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        least = scores.min(initial=np.inf)
+        spread = scores.max(initial=-np.inf) - least
+        if not spread > 0:
+            return np.zeros_like(scores)
+        scaled: Scores = np.trunc(MAX_SCORE * ((scores - least) / spread))
+        return scaled

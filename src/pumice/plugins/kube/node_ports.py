@@ -1,0 +1,32 @@
+"""NodePorts: a host port is given to one pod of a node only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pumice.engine.rules import Filter, Reach, Reason, Refused
+from pumice.engine.view import View
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.plugins.kube.standing.ports import Ports
+
+REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(Filter):
+    name = "NodePorts"
+    reach = Reach.NODE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def prepare(self, task: Task) -> Any:
+        return sorted(task.template.host_ports) or None
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        ports = Ports.of(self.cluster)
+        taken = nodes.table.alive & False
+        for protocol, address, port in wanted:
+            taken |= ports.taken(protocol, address, port, len(nodes.table))
+        return [Refused(nodes.of(taken), REFUSAL)]  # type: ignore[arg-type]

@@ -1,0 +1,160 @@
+"""PodTopologySpread: keep the pods that a constraint counts even over domains: nodes with the same value of a label.
+
+The filter bounds how far a domain may be above the least; the scorer prefers domains with fewer, the more so the more domains there
+are. The counts are kept by `standing`, so that a question costs a sum over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.api.pod import SpreadConstraint
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.view import Scores, View
+from pumice.model.nodes import ABSENT, Codes, Nodes
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+from pumice.plugins.kube.node_affinity import required_matches
+from pumice.plugins.kube.normalize import MAX_SCORE
+from pumice.plugins.kube.spread_constraints import HOST_KEY, Spread, SpreadConstraints
+from pumice.plugins.kube.standing.groups import Groups
+from pumice.plugins.kube.standing.row_counts import shown_per_node
+from pumice.plugins.kube.taint_toleration import TaintFilter
+
+MISSING = Reason("node(s) didn't match pod topology spread constraints (missing required label)", final=True)
+SKEWED = Reason("node(s) didn't match pod topology spread constraints")
+
+
+class _Domains(NamedTuple):
+    """A constraint, and which domain each row counts in."""
+
+    spread: Spread
+    codes: Codes  #: by the label alone
+    counted: Codes  #: the same, ABSENT for rows whose pods do not count
+    number: int
+
+
+def _domains(spread: Spread, task: Task, table: Nodes, among: Mask) -> _Domains:
+    codes, values = table.codes(spread.key)
+    counted = np.where(among & _included(spread.constraint, task, table), codes, np.int32(ABSENT))
+    return _Domains(spread, codes, counted, len(values))
+
+
+def _included(constraint: SpreadConstraint, task: Task, table: Nodes) -> Mask:
+    """Rows that the constraint's policies take into account."""
+    mask = table.alive.copy()
+    if constraint.node_affinity_policy != "Ignore":
+        mask &= required_matches(task.template.spec, table)
+    if constraint.node_taints_policy == "Honor":
+        taints = TaintFilter()
+        for refused in taints.refuse(taints.prepare(task), View(table)):
+            mask &= ~refused.where
+    return mask
+
+
+def _labelled(spreads: Sequence[Spread], table: Nodes) -> Mask:
+    """Rows with the labels of all constraints."""
+    mask = table.alive.copy()
+    for spread in spreads:
+        mask &= table.codes(spread.key)[0] != ABSENT
+    return mask
+
+
+class PodTopologySpreadFilter(Filter):
+    name = "PodTopologySpread"
+    reach = Reach.CLUSTER
+
+    def __init__(self, constraints: SpreadConstraints) -> None:
+        self.constraints = constraints
+
+    def key(self, task: Task) -> Hashable:
+        return self.constraints.key(task)
+
+    def prepare(self, task: Task) -> Any:
+        spreads = self.constraints.of_pod(task, hard=True)
+        if not spreads:
+            return None
+        table = self.constraints.cluster.nodes
+        labelled = _labelled(spreads, table)
+        return [_domains(spread, task, table, labelled) for spread in spreads]
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        missing, skewed = np.zeros(len(nodes.table), bool), np.zeros(len(nodes.table), bool)
+        for domains in state:
+            lacking = domains.codes == ABSENT
+            too_many = ~lacking & (self._skew(domains) > domains.spread.constraint.max_skew)
+            skewed |= too_many & ~missing  # the first constraint that fails has the word
+            missing |= lacking & ~skewed
+        return [Refused(nodes.of(missing), MISSING), Refused(nodes.of(skewed), SKEWED)]  # type: ignore[arg-type]
+
+    def _skew(self, domains: _Domains) -> Scores:
+        """Per row, how far its domain would be above the least one with the pod."""
+        counted, number, spread = domains.counted, domains.number, domains.spread
+        there = np.bincount(counted + 1, minlength=number + 1)[1:] > 0
+        sums = _sums(Groups.of(self.constraints.cluster), spread, counted, number)
+        enough = there.sum() >= (spread.constraint.min_domains or 1)
+        least = sums[there].min() if enough else 0.0
+        return shown_per_node(sums, domains.codes) + spread.counts_itself - least
+
+
+def _sums(groups: Groups, spread: Spread, codes: Codes, number: int) -> Scores:
+    return groups.counts(spread.group).per_domain(codes, number) if spread.group is not None else np.zeros(number)
+
+
+class PodTopologySpreadScorer(Scorer):
+    """Among the candidates; one that lacks a needed label (NaN until normalized) gets nothing."""
+
+    name = "PodTopologySpread"
+    reach = Reach.CLUSTER
+    normalizes = True
+    relative = True
+
+    def __init__(self, constraints: SpreadConstraints, weight: float = 2) -> None:
+        self.constraints = constraints
+        self.weight = weight
+
+    def key(self, task: Task) -> Hashable:
+        return self.constraints.key(task)
+
+    def prepare(self, task: Task) -> Any:
+        spreads = self.constraints.of_pod(task, hard=False)
+        if not spreads:
+            return None
+        table = self.constraints.cluster.nodes
+        strict = self.constraints.needs_all_labels(task)
+        among = _labelled(spreads, table) if strict else table.alive
+        return among, [_domains(spread, task, table, among) for spread in spreads]
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        among, constraints = state
+        taking_part: Mask = nodes.of(among)  # type: ignore[assignment]
+        total = np.zeros(len(nodes))
+        for domains in constraints:
+            constraint = domains.spread.constraint
+            codes: Codes = nodes.of(domains.codes)  # type: ignore[assignment]
+            size = taking_part.sum() if domains.spread.key == HOST_KEY else len(np.unique(codes[taking_part]))
+            rating = self._counts(domains, nodes) * np.log(size + 2.0) + (constraint.max_skew - 1)
+            total += np.where(codes == ABSENT, 0.0, rating)
+        return np.where(taking_part, np.floor(total + 0.5), np.nan)
+
+    def _counts(self, domains: _Domains, nodes: View) -> Scores:
+        groups = Groups.of(self.constraints.cluster)
+        if domains.spread.key != HOST_KEY:
+            sums = _sums(groups, domains.spread, domains.counted, domains.number)
+            return nodes.of(shown_per_node(sums, domains.codes))  # type: ignore[return-value]
+        if domains.spread.group is None:
+            return np.zeros(len(nodes))
+        return nodes.of(groups.counts(domains.spread.group).array(len(nodes.table)))  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        taking_part = ~np.isnan(scores)
+        if not taking_part.any():
+            return np.zeros_like(scores)
+        known = scores[taking_part]
+        most, least = max(known.max(), 0.0), known.min()
+        result = np.zeros_like(scores)
+        result[taking_part] = MAX_SCORE if most == 0 else np.floor(MAX_SCORE * (most + least - known) / most)
+        return result

@@ -1,0 +1,188 @@
+"""Inter-pod terms: read from pod specs, and those of standing pods counted per row, found by the pods that they mean.
+
+What a standing pod's term does to a newcomer depends on the newcomer's labels and namespace alone; so terms are filed by whom they
+mean. `possible` knows the terms of every pod ever met, so that a rule can tell that no pod of this session will ever concern it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from pumice.api.meta import LabelSelector
+from pumice.api.pod import PodAffinity, PodTerm
+from pumice.api.selectors import Requirement, Selector, matches
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.model.template import Template
+from pumice.plugins.kube.standing.groups import standing
+from pumice.plugins.kube.standing.row_counts import RowCounts
+from pumice.plugins.kube.standing.scope import NOTHING, Register, Scope
+
+
+class Term(NamedTuple):
+    """Pods meant, and the label that says how near to them."""
+
+    scope: Scope
+    key: str
+
+
+class PodTerms(NamedTuple):
+    """All terms of a pod. Weights of what it would rather not be near are negative."""
+
+    affinity: tuple[Term, ...]
+    anti: tuple[Term, ...]
+    preferred: tuple[tuple[Term, int], ...]
+
+
+class Role(Enum):
+    """What the term of a standing pod means to a newcomer."""
+
+    REFUSES = "required anti-affinity"
+    REQUIRES = "required affinity"
+    PREFERS = "preferred, either way"
+
+
+class Held(NamedTuple):
+    """A term that standing pods hold."""
+
+    role: Role
+    term: Term
+    weight: int = 0
+
+
+def selector_of(selector: LabelSelector | None) -> Selector:
+    return NOTHING if selector is None else selector.requirements
+
+
+def merged(selector: Selector, keys: Iterable[str], labels: Mapping[str, str], operator: str = "In") -> Selector:
+    """The selector, and for each of the keys that the pod has: its own value (or, with NotIn, any other)."""
+    if selector == NOTHING:
+        return selector
+    return (*selector, *(Requirement(key, operator, (labels[key],)) for key in keys if key in labels))
+
+
+class Terms:
+    """See the module. Use `Terms.of(cluster)`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._build()
+        cluster.watchers.append(self.change)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Terms:
+        """Up to date with all pods met."""
+        found: Terms | None = cluster.memory.get("terms")
+        if found is None:
+            found = cluster.memory["terms"] = cls(cluster)
+        found._catch_up()
+        return found
+
+    def _build(self) -> None:
+        self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
+        self._counts: dict[Held, RowCounts] = {}
+        self._standing: dict[Role, Register[Held]] = {role: Register() for role in Role}
+        self._possible: dict[Role, Register[Held]] = {role: Register() for role in Role}
+        self._label_keys: dict[str, None] = {}
+        self._pod_keys: dict[int, tuple[str | None, ...]] = {}
+        self._met = 0
+        self._selects_spaces = False
+        self._spaces_version = self._cluster.versions.get("Namespace", 0)
+        for task in standing(self._cluster):
+            self.change(task.node, task, 1)
+
+    def _catch_up(self) -> None:
+        if self._selects_spaces and self._spaces_version != self._cluster.versions.get("Namespace", 0):
+            self._build()
+        for template in self._cluster.termed[self._met :]:
+            for held in _held(self._read(template, {})):
+                if held not in self._possible[held.role]:
+                    self._possible[held.role].add(held, (held.term.scope,))
+                self._label_keys.update(dict.fromkeys(r.key for r in held.term.scope.selector))
+            self._label_keys.update(dict.fromkeys(_match_keys(template)))
+            self._pod_keys.clear()
+        self._met = len(self._cluster.termed)
+
+    # -- answers
+
+    def of_pod(self, task: Task) -> PodTerms:
+        template = task.template
+        key = (template, tuple(task.labels.get(k) for k in _match_keys(template)))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._read(template, task.labels)
+        return found
+
+    def pod_key(self, task: Task) -> tuple[str | None, ...]:
+        """The labels of a pod that any term looks at."""
+        found = self._pod_keys.get(id(task.labels))
+        if found is None:
+            found = self._pod_keys[id(task.labels)] = tuple(task.labels.get(key) for key in self._label_keys)
+        return found
+
+    def may_meet(self, role: Role, task: Task) -> bool:
+        """Whether any pod ever met has such a term that means this one."""
+        return next(self._possible[role].meaning(task), None) is not None
+
+    def meeting(self, role: Role, task: Task) -> Iterable[tuple[Held, RowCounts]]:
+        """The terms of standing pods that mean this one, and where those pods stand."""
+        return ((held, self._counts[held]) for held in self._standing[role].meaning(task))
+
+    # -- upkeep
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if not task.template.has_pod_terms:
+            return
+        for held in _held(self.of_pod(task)):
+            counts = self._counts.get(held)
+            if counts is None:
+                counts = self._counts[held] = RowCounts()
+                self._standing[held.role].add(held, (held.term.scope,))
+            counts.add(row, sign)
+            if not counts:
+                del self._counts[held]
+                self._standing[held.role].remove(held)
+
+    def _read(self, template: Template, labels: Mapping[str, str]) -> PodTerms:
+        affinity = template.spec.affinity
+        near = (affinity.pod_affinity if affinity else None) or PodAffinity()
+        far = (affinity.pod_anti_affinity if affinity else None) or PodAffinity()
+        preferred = [(self._term(p.pod_affinity_term, template, labels), p.weight) for p in near.preferred or ()]
+        preferred += [(self._term(p.pod_affinity_term, template, labels), -p.weight) for p in far.preferred or ()]
+        return PodTerms(
+            tuple(self._term(term, template, labels) for term in near.required or ()),
+            tuple(self._term(term, template, labels) for term in far.required or ()),
+            tuple((term, weight) for term, weight in preferred if weight),
+        )
+
+    def _term(self, term: PodTerm, template: Template, labels: Mapping[str, str]) -> Term:
+        selector = merged(selector_of(term.label_selector), term.match_label_keys or (), labels)
+        selector = merged(selector, term.mismatch_label_keys or (), labels, "NotIn")
+        return Term(Scope(selector, self._spaces(term, template.namespace)), term.topology_key)
+
+    def _spaces(self, term: PodTerm, own: str) -> frozenset[str] | None:
+        """The namespaces meant; None for all."""
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces or (own,))
+        selector = term.namespace_selector.requirements
+        if not selector:
+            return None
+        self._selects_spaces = True
+        spaces = self._cluster.of("Namespace").values()
+        return frozenset(s.metadata.name for s in spaces if matches(selector, s.metadata.labels or {})) | frozenset(term.namespaces or ())
+
+
+def _held(terms: PodTerms) -> Iterable[Held]:
+    yield from (Held(Role.REQUIRES, term) for term in terms.affinity)
+    yield from (Held(Role.REFUSES, term) for term in terms.anti)
+    yield from (Held(Role.PREFERS, term, weight) for term, weight in terms.preferred)
+
+
+def _match_keys(template: Template) -> tuple[str, ...]:
+    """Labels of the pod itself that its terms take over."""
+    affinity = template.spec.affinity
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None] if affinity else []
+    terms = [term for side in sides for term in (*(side.required or ()), *(p.pod_affinity_term for p in side.preferred or ()))]
+    return tuple(key for term in terms for key in (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ())))
