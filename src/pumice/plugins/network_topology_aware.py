@@ -6,24 +6,20 @@ the fullest is taken. Pods of a job that already stands somewhere go near to it;
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
-
 import numpy as np
 from msgspec import Struct, field
 
 from pumice.engine.domain_sums import DomainSums
-from pumice.engine.rules import Reach, Scorer
-from pumice.engine.view import Scores, View
+from pumice.engine.rules import Scorer
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.topology import Purpose
 from pumice.model import status
-from pumice.model.hypernodes import NOWHERE, HyperNode
+from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
 from pumice.model.resources import Vector
 from pumice.model.subjob import SubJob
-from pumice.model.task import Task
+from pumice.plugins.network_nearness import Fullness, Nearness
 
 MAX_SCORE = 100.0
 DEFAULT_FADING, DEFAULT_DOMAINS = 0.8, 8
@@ -108,7 +104,7 @@ class NetworkTopologyAware(Plugin):
         scores = self.sums.fullness(request, self.weights())[numbers]
         best = scores == scores.max()
         if best.sum() > 1:
-            standing = _places(subjob)
+            standing = [task.node for task in subjob.tasks.values() if task.status & status.HELD and task.node >= 0]
             for position in np.flatnonzero(best):
                 scores[position] += candidates[position].rows[standing].sum() / len(subjob.tasks)
         return [float(score) for score in scores * self.scale]
@@ -116,7 +112,14 @@ class NetworkTopologyAware(Plugin):
     # -- nodes
 
     def scorers(self) -> list[Scorer]:
-        return [Nearness(self)] if self.scale else []
+        topology, cluster = self.session.topology, self.session.cluster
+        rules: list[Scorer] = [Nearness(topology, cluster)]
+        if self.args.pack_normal_pods:
+            fading = self.args.fading if self.args.fading >= 0 else DEFAULT_FADING
+            rules.append(Fullness(self.tree, self.sums, self.weights(), fading))
+        for rule in rules:
+            rule.weight = self.scale
+        return rules if self.scale else []
 
 
 def _search_root(limit: int, occupied: HyperNode | None, within: HyperNode) -> HyperNode | None:
@@ -129,70 +132,3 @@ def _search_root(limit: int, occupied: HyperNode | None, within: HyperNode) -> H
     if within.contains(allowed[-1]):
         return allowed[-1]
     return within if allowed[-1].contains(within) else None
-
-
-def _places(subjob: SubJob) -> list[int]:
-    return [task.node for task in subjob.tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
-
-
-class Standing(NamedTuple):
-    """A part of a job with a topology, and where the job is."""
-
-    subjob: SubJob
-    hypernode: HyperNode
-
-
-class Nearness(Scorer):
-    """How near a node is to where the job stands; for pods without a topology, how full the node's HyperNodes are."""
-
-    name = "network-topology-aware"
-    reach = Reach.CLUSTER
-
-    def __init__(self, plugin: NetworkTopologyAware) -> None:
-        self._plugin = plugin
-        self._tree = plugin.tree
-        self._weights = plugin.weights()
-        self.weight = plugin.scale
-
-    def prepare(self, task: Task) -> Any:
-        job = task.job
-        if job is not None and job.asks_for_topology and (subjob := job.subjobs.of(task)).topology is not None:
-            hypernode = self._plugin.session.topology.occupied(job)
-            return None if hypernode is None else Standing(subjob, hypernode)
-        return task.template if self._plugin.args.pack_normal_pods else None
-
-    def key(self, task: Task) -> Hashable:
-        job = task.job
-        if job is None or not job.asks_for_topology:
-            return None
-        state = self.prepare(task)
-        return (state.subjob.uid, state.hypernode.name) if isinstance(state, Standing) else state is None
-
-    def score(self, state: Any, nodes: View) -> Scores:
-        values = self._near(state) if isinstance(state, Standing) else self._packed(state)
-        return values if nodes.rows is None else values[nodes.rows]
-
-    def _near(self, standing: Standing) -> Scores:
-        tree, here = self._tree, standing.hypernode
-        lowest, highest = tree.all[0].tier, tree.root.tier
-        closeness = np.zeros(len(tree.all))
-        for node in tree.all:
-            tier = tree.lowest_common(node, here).tier
-            closeness[node.number] = 1.0 if node is here or lowest == highest else (highest - tier) / (highest - lowest)
-        values: Scores = np.where(tree.homes == NOWHERE, 0.0, closeness[tree.homes])
-        best = values == values.max(initial=0.0)
-        if best.sum() > 1:
-            counts = np.bincount(tree.homes[_places(standing.subjob)], minlength=len(tree.all))
-            values[best] += counts[tree.homes[best]] / len(standing.subjob.tasks)
-        return values
-
-    def _packed(self, template: Any) -> Scores:
-        tree = self._tree
-        full = np.append(self._plugin.sums.fullness(template.request, self._weights), 1.0)  # the last: in no HyperNode of the tier
-        fading = self._plugin.args.fading if self._plugin.args.fading >= 0 else DEFAULT_FADING
-        total, weights = np.zeros(len(tree.root.rows)), 0.0
-        for tier in range(max(tree.all[0].tier, 0 if fading else 1), tree.root.tier + 1):
-            weight = fading ** (tier - 1)
-            total += weight * full[tree.of_tier(tier)]
-            weights += weight
-        return total / weights if weights else total

@@ -1,0 +1,132 @@
+"""Scores of nodes by the network: how near to the rest of the job, or for pods without a topology, how full their domains are.
+
+A job's place is the lowest HyperNode of all its pods, those of the present dry run included: a node scores the more, the lower the
+HyperNode is that holds both. Where many nodes share the best score, those win that stand with more pods of the same part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from pumice.engine.domain_sums import DomainSums
+from pumice.engine.rules import Reach, Scorer
+from pumice.engine.view import Scores, View
+from pumice.framework.topology import Topology
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.hypernodes import HyperNode, HyperNodes
+from pumice.model.job import Job
+from pumice.model.resources import Vector
+from pumice.model.subjob import SubJob
+from pumice.model.task import Task
+from pumice.model.template import Template
+
+
+def _part_with_topology(task: Task) -> SubJob | None:
+    job = task.job
+    if job is None or not job.asks_for_topology:
+        return None
+    part = job.subjobs.of(task)
+    return None if part.topology is None else part
+
+
+class Standing:
+    """Where the pods of a part of a job are, HyperNode by HyperNode."""
+
+    def __init__(self, job: Job, part: SubJob, cluster: Cluster, tree: HyperNodes) -> None:
+        self.job, self.part = job, part
+        self._cluster, self._tree = cluster, tree
+        self._position = len(cluster.log)
+        self._counts = np.zeros(len(tree.all))
+        for task in part.tasks.values():
+            if task.node >= 0 and task.status & status.HELD:
+                self._counts[tree.homes[task.node]] += 1
+
+    @property
+    def counts(self) -> Scores:
+        """Pods per HyperNode, each counted where it is lowest; up to date."""
+        log = self._cluster.log
+        for row, task, sign in log[self._position :]:
+            if sign and task.uid in self.part.tasks:
+                self._counts[self._tree.homes[row]] += sign
+        self._position = len(log)
+        return self._counts
+
+    def around(self, recorded: HyperNode | None) -> HyperNode | None:
+        """The lowest HyperNode that holds all of them and the recorded one."""
+        found = recorded
+        for number in np.flatnonzero(self.counts):
+            place = self._tree.all[number]
+            found = place if found is None else self._tree.lowest_common(found, place)
+        return found
+
+
+class Nearness(Scorer):
+    """Of pods with a topology."""
+
+    name = "network-topology-aware"
+    reach = Reach.CLUSTER
+
+    def __init__(self, topology: Topology, cluster: Cluster) -> None:
+        self._topology, self._cluster = topology, cluster
+        self._by_place: dict[str, Scores] = {}
+
+    def prepare(self, task: Task) -> Any:
+        part = _part_with_topology(task)
+        return None if part is None or task.job is None else Standing(task.job, part, self._cluster, self._topology.tree)
+
+    def key(self, task: Task) -> Hashable:
+        part = _part_with_topology(task)
+        return None if part is None else part.uid
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        here = state.around(self._topology.occupied(state.job))
+        if here is None:
+            return np.zeros(len(nodes))
+        values = self._closeness(here).copy()
+        best = values == values.max(initial=0.0)
+        if best.sum() > 1:
+            values[best] += state.counts[self._topology.tree.homes[best]] / len(state.part.tasks)
+        return values if nodes.rows is None else values[nodes.rows]
+
+    def _closeness(self, here: HyperNode) -> Scores:
+        """Per row: 1 in the very HyperNode, 0 if only the whole cluster holds both."""
+        if here.name not in self._by_place:
+            tree = self._topology.tree
+            lowest, highest = tree.all[0].tier, tree.root.tier
+            values = np.ones(len(tree.all))
+            for node in tree.all:
+                if node is not here and lowest < highest:
+                    values[node.number] = (highest - tree.lowest_common(node, here).tier) / (highest - lowest)
+            self._by_place[here.name] = values[tree.homes]
+        return self._by_place[here.name]
+
+
+class Fullness(Scorer):
+    """Of pods without a topology: the mean over the tiers, the lower ones counting more."""
+
+    name = "network-topology-aware"
+    reach = Reach.CLUSTER
+
+    def __init__(self, tree: HyperNodes, sums: DomainSums, weights: Vector, fading: float) -> None:
+        self._tree, self._sums, self._weights = tree, sums, weights
+        tiers = range(max(tree.all[0].tier, 0 if fading else 1), tree.root.tier + 1)
+        self._tiers = [(fading ** (tier - 1), tree.of_tier(tier)) for tier in tiers]
+        self._total = sum(weight for weight, _ in self._tiers)
+
+    def prepare(self, task: Task) -> Template | None:
+        return task.template if self._total and _part_with_topology(task) is None else None
+
+    def key(self, task: Task) -> Hashable:
+        return _part_with_topology(task) is None
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        full = np.append(self._sums.fullness(state.request, self._weights), 1.0)  # the last: in no HyperNode of the tier
+        values = np.zeros(len(self._tree.root.rows))
+        for weight, numbers in self._tiers:
+            values += weight * full[numbers]
+        values /= self._total
+        return values if nodes.rows is None else values[nodes.rows]
