@@ -10,8 +10,11 @@ import click
 from pumice import __version__
 from pumice.api.errors import InputError
 
+#: command to the module that has it
 COMMANDS = {
-    "cycle": ("pumice.cli.cycle", "One scheduling cycle over files of Kubernetes objects."),
+    "cycle": "pumice.cli.cycle",
+    "check": "pumice.cli.check",
+    "plugins": "pumice.cli.plugins",
 }
 
 
@@ -24,7 +27,7 @@ class _Lazy(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[name][0])
+        module = importlib.import_module(COMMANDS[name])
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 

@@ -1,0 +1,12 @@
+"""For those who test their own plugins: builders of objects, and a cluster to schedule them in.
+
+from pumice.testing import cluster, node, pod, podgroup, schedule
+
+made = cluster(node("a").cpu(4), node("b").cpu(8), podgroup("train", 2), *pod("train").cpu(2).gang("train").times(2))
+assert schedule(made, "enqueue, allocate", "gang", MyPlugin).binds == {"default/train-0": "b", "default/train-1": "b"}
+"""
+
+from pumice.testing.builders import NodeBuilder, PodBuilder, node, pod, podgroup, priority_class, queue
+from pumice.testing.scene import Outcome, cluster, schedule, session
+
+__all__ = ["NodeBuilder", "Outcome", "PodBuilder", "cluster", "node", "pod", "podgroup", "priority_class", "queue", "schedule", "session"]

@@ -1,0 +1,45 @@
+"""Every case has an outcome that is right, and `pumice cycle` (and `pumice score`) gives it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.errors import InputError
+from pumice.cli.main import cli
+from tests.cases.compare import Case, agrees, cases, owners, same_scores
+from tests.cases.extender_server import served
+
+HERE = Path(__file__).parent
+ALL = [*cases(HERE / "volcano"), *cases(HERE / "kube-scheduler")]
+
+
+def run(command: str, path: Path, expect: dict[str, Any], *more: str) -> Any:
+    """What the command prints; InputError passes through."""
+    now = expect.get("now")
+    moment = ["--now", now if isinstance(now, str) else now.strftime("%Y-%m-%dT%H:%M:%SZ")] if now else []
+    result = CliRunner().invoke(cli, [command, "-f", str(path), "-o", "json", *moment, *more], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
+def test_case(case: Case, tmp_path: Path) -> None:
+    with served(case.text) as text:
+        path = tmp_path / "case.yaml"
+        path.write_text(text)
+        if case.expect.get("compare") == "configError":
+            with pytest.raises(InputError):
+                run("cycle", path, case.expect)
+            return
+        if "outcomes" in case.expect:
+            ours = run("cycle", path, case.expect, "--cycles", str(case.expect.get("cycles", 1)))
+            owned = owners(case.text)
+            assert any(agrees(ours, outcome, case.expect, owned) for outcome in case.expect["outcomes"]), ours
+        if case.expect.get("scores"):
+            table = run("score", path, case.expect, "--pod", case.expect.get("scoredPod", "default/p"))
+            assert same_scores(table["scores"], case.expect["scores"]) == []

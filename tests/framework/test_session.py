@@ -1,0 +1,170 @@
+"""What a session promises: gangs whole or not at all, statements undone to the bit, closing leaves only decisions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pumice.framework import folds
+from pumice.framework.plugin import Plugin
+from pumice.framework.policy import Choice
+from pumice.framework.verdict import Vote
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.testing import cluster, node, pod, podgroup, schedule, session
+
+
+def two_nodes() -> Cluster:
+    return cluster(node("a").cpu(2), node("b").cpu(2), podgroup("train", 3), *pod("train").cpu(1).gang("train").times(4))
+
+
+def snapshot(made: Cluster) -> tuple[bytes, ...]:
+    nodes = made.nodes
+    return tuple(array.tobytes() for array in (nodes.used, nodes.releasing, nodes.pipelined, nodes.scoring, nodes.evicted))
+
+
+def test_a_gang_is_placed_and_its_elastic_rest_too() -> None:
+    outcome = schedule(two_nodes(), "enqueue, allocate", "gang", "predicates", "nodeorder")
+    assert outcome.binds == {"default/train-0": "a", "default/train-1": "b", "default/train-2": "a", "default/train-3": "b"}
+    assert outcome.phases == {"default/train": "Inqueue"}
+
+
+def test_a_gang_that_lacks_one_place_leaves_the_cluster_as_it_was() -> None:
+    made = cluster(node("a").cpu(2), podgroup("train", 3), *pod("train").cpu(1).gang("train").times(3))
+    before = snapshot(made)
+    outcome = schedule(made, "enqueue, allocate", "gang", "predicates")
+    assert outcome.binds == {}
+    assert snapshot(made) == before
+    assert outcome.waiting["default/train-0"] == "Pod default/train-0 can possibly be assigned to a, once minAvailable is satisfied"
+    made.check()
+
+
+def test_a_statement_undoes_allocation_pipelining_and_eviction_exactly() -> None:
+    made = cluster(
+        node("a").cpu(4), podgroup("run"), podgroup("new"), pod("old").cpu(2).gang("run").on("a"), *pod("new").cpu(2).gang("new").times(2)
+    )
+    tasks = made.tasks
+    with session(made, "gang") as opened:
+        before = snapshot(made)
+        with opened.statement() as statement:
+            statement.allocate(tasks["default/new-0"], 0)
+            mark = statement.mark()
+            statement.evict(tasks["default/old"], "test")
+            statement.pipeline(tasks["default/new-1"], 0, evicted=True)
+            made.check()
+            statement.rollback(mark)
+            assert tasks["default/old"].status == status.RUNNING
+            assert tasks["default/new-0"].status == status.ALLOCATED
+        assert snapshot(made) == before
+        assert [task.status for task in tasks.values()] == [status.RUNNING, status.PENDING, status.PENDING]
+    made.check()
+
+
+def test_what_is_kept_but_not_decided_is_undone_when_the_session_closes() -> None:
+    made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
+    before = snapshot(made)
+    with session(made, "gang") as opened:
+        with opened.statement() as statement:
+            statement.allocate(made.tasks["default/p"], 0)
+            statement.keep()
+        assert snapshot(made) != before
+    assert snapshot(made) == before
+    assert made.waiting
+
+
+def test_a_committed_bind_stays_and_is_not_placed_again() -> None:
+    made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
+    assert schedule(made, "enqueue, allocate", "gang").binds == {"default/p": "a"}
+    assert schedule(made, "enqueue, allocate", "gang").binds == {}
+    assert made.tasks["default/p"].status == status.BINDING
+
+
+def test_an_error_in_a_plugin_leaves_no_trace() -> None:
+    class Broken(Plugin):
+        name = "broken"
+
+        def job_ready(self, job: object) -> bool:
+            raise RuntimeError("boom")
+
+    made = two_nodes()
+    before = snapshot(made)
+    with pytest.raises(RuntimeError, match="boom"):
+        schedule(made, "enqueue, allocate", Broken)
+    assert snapshot(made) == before
+    made.check()
+
+
+def test_a_method_that_is_nearly_a_hook_is_a_slip() -> None:
+    with pytest.raises(TypeError, match='did you mean "job_ready"'):
+
+        class Slip(Plugin):
+            name = "slip"
+
+            def job_redy(self, job: object) -> bool:
+                return True
+
+
+def test_plugins_may_look_at_all_nodes_or_at_one() -> None:
+    class Arrays(Plugin):
+        name = "arrays"
+
+        def filter(self, task: Task, nodes: object) -> np.ndarray:
+            return np.array([name != "a" for name in nodes.names])
+
+        def score(self, task: Task, nodes: object) -> np.ndarray:
+            return nodes.allocatable[nodes.column("cpu")]
+
+    class Single(Plugin):
+        name = "single"
+
+        def filter_node(self, task: Task, node: object) -> str | None:
+            return "too small" if node.idle("cpu") < 2000 or node.idle("nvidia.com/gpu") < 0 else None
+
+        def score_node(self, task: Task, node: object) -> float:
+            return 1.0 if node.labels["kubernetes.io/hostname"] == "c" and not list(node.tasks) else 0.0
+
+    def made() -> Cluster:
+        return cluster(node("a").cpu(8), node("b").cpu(4), node("c").cpu(2), node("d").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
+
+    assert schedule(made(), "enqueue, allocate", Arrays).binds == {"default/p": "b"}
+    assert schedule(made(), "enqueue, allocate", Single).binds == {"default/p": "c"}
+    big = cluster(node("d").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
+    assert schedule(big, "enqueue, allocate", Single).waiting == {"default/p": "0/1 nodes are unavailable: 1 too small."}
+    assert schedule(big, "enqueue, allocate", Choice(Single, off=frozenset(["enablePredicate"]))).binds == {"default/p": "d"}
+
+
+def tasks_named(*names: str) -> list[Task]:
+    made = cluster(*(pod(name) for name in names))
+    return [made.tasks[f"default/{name}"] for name in names]
+
+
+def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -> None:
+    a, b, c = tasks_named("a", "b", "c")
+    everyone, nobody, veto, abstain = (lambda: [a, b, c]), (list), (lambda: Vote.REJECT), (lambda: None)
+    assert folds.intersect_by_tier([[lambda: [b, a], lambda: [a, b]]]) == [b, a]
+    assert folds.intersect_by_tier([[abstain, lambda: [c]], [everyone]]) == [c]
+    assert folds.intersect_by_tier([[lambda: [a], lambda: [b], everyone], [lambda: [c]]]) == [c]
+    assert folds.intersect_by_tier([[everyone, veto], [lambda: [a]]]) == [a]
+    assert folds.intersect_by_tier([[nobody, everyone]]) == []
+    assert folds.intersect_by_tier([[], []]) == []
+
+
+def test_a_veto_ends_a_vote_and_a_permit_ends_its_tier() -> None:
+    yes, no, silent = (lambda: Vote.PERMIT), (lambda: Vote.REJECT), (lambda: Vote.ABSTAIN)
+    assert folds.vote_by_tier([[silent], []])
+    assert folds.vote_by_tier([[yes, silent], [no]])
+    assert not folds.vote_by_tier([[yes, no]])
+    assert not folds.vote_by_tier([[silent], [no]])
+
+
+def test_the_first_tier_with_a_voice_says_who_starves() -> None:
+    assert not folds.agree_in_first_tier([[], []])
+    assert folds.agree_in_first_tier([[], [lambda: True], [lambda: False]])
+    assert not folds.agree_in_first_tier([[lambda: True, lambda: False]])
+
+
+def test_victims_named_by_anybody_of_the_first_naming_tier_go() -> None:
+    a, b = tasks_named("a", "b")
+    assert folds.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
+    assert folds.union_in_first_tier([[list]]) == []

@@ -1,0 +1,83 @@
+"""Placing by what changed equals placing by asking every node anew, placement by placement."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.actions.placing import MIN_RUN
+from pumice.engine.evaluation import Evaluation
+from pumice.engine.run import plan
+from pumice.framework.session import Session
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.plugins.binpack import Binpack
+from pumice.plugins.kube.balanced_allocation import BalancedAllocation
+from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
+from pumice.plugins.predicates import PodLimit
+from pumice.testing import cluster, node, pod, podgroup, session
+
+SCORERS = {
+    "least": [LeastAllocated()],
+    "most": [MostAllocated()],
+    "balanced and least": [BalancedAllocation(), LeastAllocated()],
+    "binpack": Binpack().scorers(),
+}
+
+sizes = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 5)), min_size=1, max_size=8)
+requests = st.tuples(st.integers(1, 4), st.integers(0, 4))
+
+
+def world(nodes: list[tuple[int, int, int]], pods: list[tuple[int, int]]) -> Cluster:
+    made = [node(f"n{i}").cpu(c).memory(f"{m}Gi").pods(p) for i, (c, m, p) in enumerate(nodes)]
+    waiting = [pod(f"p{i}").cpu(c).memory(f"{m}Gi").gang("g") for i, (c, m) in enumerate(pods)]
+    return cluster(*made, podgroup("g"), *waiting)
+
+
+def place_by_scanning(opened: Session, scorers: list[object]) -> list[int]:
+    """The naive reference: a fresh evaluation of all nodes for each task."""
+    rows = []
+    for task in list(opened.cluster.tasks.values()):
+        evaluation = Evaluation(task, opened.cluster, [PodLimit()], scorers)
+        evaluation.refresh()
+        row = evaluation.best(evaluation.admitted & evaluation.fits_idle)
+        rows.append(row)
+        if row >= 0:
+            opened.cluster.move(task, status.ALLOCATED, row)
+    return rows
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes, st.lists(requests, min_size=1, max_size=12), st.sampled_from(sorted(SCORERS)))
+def test_a_kept_evaluation_places_as_a_fresh_one(nodes: list[tuple[int, int, int]], pods: list[tuple[int, int]], kind: str) -> None:
+    with session(world(nodes, pods)) as opened:
+        expected = place_by_scanning(opened, SCORERS[kind])
+    with session(world(nodes, pods)) as opened:
+        kept: dict[object, Evaluation] = {}
+        rows = []
+        for task in list(opened.cluster.tasks.values()):
+            evaluation = kept.setdefault(task.template, Evaluation(task, opened.cluster, [PodLimit()], SCORERS[kind]))
+            evaluation.refresh()
+            rows.append(evaluation.best(evaluation.admitted & evaluation.fits_idle))
+            if rows[-1] >= 0:
+                opened.cluster.move(task, status.ALLOCATED, rows[-1])
+        opened.cluster.check()
+    assert rows == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)))
+def test_a_planned_run_places_as_a_full_scan(nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str) -> None:
+    with session(world(nodes, [request] * count)) as opened:
+        expected = [row for row in place_by_scanning(opened, SCORERS[kind]) if row >= 0]
+    with session(world(nodes, [request] * count)) as opened:
+        tasks = list(opened.cluster.tasks.values())
+        evaluation = Evaluation(tasks[0], opened.cluster, [PodLimit()], SCORERS[kind])
+        evaluation.refresh()
+        assert evaluation.steady
+        rows = []
+        for task, row in zip(tasks, plan(evaluation, evaluation.admitted & evaluation.fits_idle, count), strict=False):
+            rows.append(row)
+            opened.cluster.move(task, status.ALLOCATED, row)
+        opened.cluster.check()
+    assert rows == expected
