@@ -16,7 +16,7 @@ from fakeapi import FakeApi, Fault
 from pumice.kube.access import Access, Fixed, TokenFile
 from pumice.kube.certificates import Authority
 from pumice.kube.client import Client, Limits
-from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
+from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff, Retry
@@ -203,6 +203,42 @@ def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
     run(story())
 
 
+def test_credentials_that_fail_are_told_and_may_come_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        file = tmp_path / "token"
+        async with FakeApi() as api, Client(Access(api.url, TokenFile(file, lambda: 0.0)), retry=QUICK) as client:
+            await api.put("pods", "a")
+            with pytest.raises(NoCredentials, match="No such file"):
+                await client.get(PODS, A)
+            file.write_text("t")
+            await client.get(PODS, A)
+
+    run(story())
+
+
+def test_a_token_that_would_break_out_of_its_header_is_refused() -> None:
+    async def story() -> None:
+        async with FakeApi() as api, Client(Access(api.url, Fixed("Bearer a\r\nX-Evil: b")), retry=QUICK) as client:
+            with pytest.raises(NoCredentials, match="the header Authorization has a line break"):
+                await client.get(PODS, A)
+
+    run(story())
+
+
+def test_a_proxy_is_gone_through() -> None:
+    async def story() -> None:
+        async with FakeApi() as api:
+            await api.put("pods", "a")
+            async with Client(Access("http://kubernetes.example", Fixed(), proxy=api.url), retry=QUICK) as client:
+                assert as_dict(await client.get(PODS, A))["metadata"]["name"] == "a"
+                await client.delete(PODS, A)
+                with pytest.raises(ApiError, match="404"):
+                    await client.get(PODS, A)
+            assert api.headers[0]["Host"] == "kubernetes.example"
+
+    run(story())
+
+
 def test_impersonation_headers_are_sent_with_every_group() -> None:
     async def story() -> None:
         headers = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
@@ -211,7 +247,7 @@ def test_impersonation_headers_are_sent_with_every_group() -> None:
             async with Client(Access(api.url, Fixed(), headers=headers)) as client:
                 await api.put("pods", "a")
                 await client.get(PODS, A)
-                seen.append([value for key, value in client._wire._head("", "").items() if key == "Impersonate-Group"])
+                seen.append([value for key, value in client._wire._head("", "")[0].items() if key == "Impersonate-Group"])
             assert api.headers[0]["Impersonate-User"] == "jane" and seen == [["a", "b"]]
 
     run(story())

@@ -1,7 +1,7 @@
 """What can come back from an API server instead of an answer.
 
-Three cases, because callers must act differently on them: the server refused (`ApiError`, nothing happened unless it is a 5xx), nothing
-came back (`NoAnswer`, it may have happened), and we did not send it at all (`Fenced`, the lease is no longer ours).
+Four cases, because callers must act differently on them: the server refused (`ApiError`, nothing happened unless it is a 5xx), nothing
+came back (`NoAnswer`, it may have happened), or we did not send it at all: `Fenced`, the lease is no longer ours, and `NoCredentials`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ class NoAnswer(KubeError):
 
 class Fenced(KubeError):
     """Not sent, because another replica may lead by now."""
+
+
+class NoCredentials(KubeError):
+    """Not sent, because there is nothing to prove who we are: a token file or an exec plugin fails. It may come back."""
 
 
 class _Details(msgspec.Struct):

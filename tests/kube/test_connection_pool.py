@@ -1,0 +1,148 @@
+"""An answer is read as HTTP says, however its bytes arrive, and goes to the call that asked for it and to no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from aloop import run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.kube.pool import Answer, NotConnected, Pool
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
+HELLO = Answer(200, "", b"hello")
+
+
+def served(
+    answers: list[bytes], story: Callable[[Pool, list[int]], Coroutine[Any, Any, None]], *, pieces: int = 1 << 20, hang: bool = False
+) -> None:
+    """A server that gives these answers one after the other, then closes; `connections` counts the requests of each connection."""
+    connections: list[int] = []
+    left = iter(answers)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(connections)
+        connections.append(0)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                connections[number] += 1
+                answer = next(left)
+                for start in range(0, len(answer), pieces):
+                    writer.write(answer[start : start + pieces])
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                if not answer or b"until the end" in answer:
+                    break
+            if hang:
+                await reader.read()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def whole() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        pool = Pool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        try:
+            async with server:
+                await story(pool, connections)
+                pool.close()
+                await asyncio.sleep(0.01)
+        finally:
+            pool.close()
+
+    run(whole())
+
+
+async def ask(pool: Pool, timeout_s: float = 5.0) -> Answer:
+    return await pool.ask(b"GET / HTTP/1.1\r\n\r\n", None, timeout_s)
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        (OK, HELLO),
+        (CHUNKED, HELLO),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, HELLO),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, "", b"")),
+        (b"HTTP/1.1 429 Slow Down\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", Answer(429, "7", b"")),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", Answer(200, "", b"until the end")),
+    ],
+)
+@pytest.mark.parametrize("pieces", [1, 7, 1000])
+def test_answers_are_read_whatever_their_form_and_their_pieces(answer: bytes, read: Answer, pieces: int) -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        assert await ask(pool) == read
+
+    served([answer], story, pieces=pieces)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([OK, CHUNKED]), min_size=1, max_size=5), st.integers(1, 40))
+def test_one_connection_serves_one_call_after_the_other(answers: list[bytes], pieces: int) -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        for _ in answers:
+            assert await ask(pool) == HELLO
+        assert connections == [len(answers)]
+
+    served(answers, story, pieces=pieces)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", OK[:-2], CHUNKED[:-5], b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"]
+)
+def test_half_an_answer_is_a_lost_connection(answer: bytes) -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        with pytest.raises(OSError):
+            await ask(pool, timeout_s=0.2)
+        assert await ask(pool) == HELLO and len(connections) == 2
+
+    served([answer, OK], story)
+
+
+def test_a_late_answer_reaches_nobody() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        with pytest.raises(TimeoutError):
+            await ask(pool, timeout_s=0.05)
+        assert await ask(pool) == HELLO and connections == [1, 1]
+
+    served([OK[:20], OK], story, hang=True)
+
+
+def test_a_cancelled_call_takes_its_connection_with_it() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        call = asyncio.create_task(ask(pool))
+        while not connections or not connections[0]:
+            await asyncio.sleep(0.001)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await ask(pool) == HELLO and connections == [1, 1]
+
+    served([OK[:20], OK], story, hang=True)
+
+
+def test_a_connection_that_the_server_will_close_is_not_used_again() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        assert (await ask(pool)).body == b"" and await ask(pool) == HELLO
+        assert connections == [1, 1]
+
+    served([b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", OK], story)
+
+
+def test_calls_at_the_same_time_have_a_connection_each() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        assert await asyncio.gather(*(ask(pool) for _ in range(5))) == [HELLO] * 5
+        assert connections == [1] * 5
+
+    served([OK] * 5, story)
+
+
+def test_nobody_at_home_is_not_connected() -> None:
+    with pytest.raises(NotConnected):
+        run(ask(Pool("http://127.0.0.1:1")))
