@@ -100,7 +100,7 @@ class Memory:
             after["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
         self._link(before, after)
         self._objects.setdefault(kind, {})[key] = after
-        if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_kubelet(after):
+        if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_somebody(after):
             return [Change(before, after), *self._remove(kind, key)]
         return [Change(before, after)]
 
@@ -112,7 +112,7 @@ class Memory:
         meta = after["metadata"]
         if write.propagation in FINALIZERS and not terminating(before):
             meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZERS[write.propagation]]
-        if not meta.get("finalizers") and (write.grace_s == 0 or not _awaits_kubelet(before)):
+        if not meta.get("finalizers") and (write.grace_s == 0 or not _awaits_somebody(before)):
             return self._remove(write.kind, key_of(before))
         if terminating(before):
             return []
@@ -135,7 +135,9 @@ class Memory:
                     linked.pop(identity, None)
 
 
-def _awaits_kubelet(subject: Object) -> bool:
-    """Whether a pod has to be ended on its node before it can go; others are removed at once."""
+def _awaits_somebody(subject: Object) -> bool:
+    """Whether a pod has to be ended on its node, or a namespace to be emptied, before it can go; others are removed at once."""
+    if kind_of(subject) == kinds.NAMESPACE:
+        return bool((subject.get("spec") or {}).get("finalizers"))
     bound = kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
     return bound and (subject.get("status") or {}).get("phase") not in ("Succeeded", "Failed")

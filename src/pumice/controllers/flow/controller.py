@@ -1,0 +1,126 @@
+"""JobFlows: each step is a job made from a JobTemplate, once what the step depends on is done.
+
+A flow that succeeded is over: with `jobRetainPolicy: delete` its jobs go. A JobTemplate lists the jobs made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.controllers import annotations as key_names
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, its_controller, itself, result
+from pumice.controllers.flow.progress import SUCCEED, Reachable, flow_status, job_name, may_start
+from pumice.controllers.job import spec as job_spec
+from pumice.controllers.job.state import COMPLETED
+from pumice.controllers.objects import (
+    Key,
+    Object,
+    annotations_of,
+    controlled_by,
+    copied,
+    field,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, delete, merged, status_change
+
+PROBE_AGAIN_S = 5.0
+
+
+class JobFlows:
+    """Runs flows. `reachable` answers their HTTP and TCP probes."""
+
+    name = "jobflow"
+
+    def __init__(self, reachable: Reachable) -> None:
+        self.reachable = reachable
+        self.watches = {
+            kinds.JOB_FLOW: itself,
+            kinds.JOB: its_controller(kinds.JOB_FLOW),
+            kinds.JOB_TEMPLATE: _flows_using,
+        }
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        flow = world.get(kinds.JOB_FLOW, *key)
+        if flow is None or terminating(flow):
+            return NOTHING
+        jobs = {name_of(job): job for job in world.dependents(uid_of(flow), kinds.JOB) if not terminating(job)}
+        if field(flow, "status.state.phase") == SUCCEED:
+            tidy = spec_of(flow).get("jobRetainPolicy") == "delete"
+            return result(map(delete, jobs.values()) if tidy else [])
+        completed = {name for name, job in jobs.items() if job_spec.phase_of(job) == COMPLETED}
+        completed |= set(status_of(flow).get("completedJobs") or ())
+        writes: list[Write] = []
+        waits_for_probe = False
+        for step in spec_of(flow).get("flows") or ():
+            name = job_name(flow, step["name"])
+            template = world.get(kinds.JOB_TEMPLATE, key.namespace, step["name"])
+            if name in jobs or name in completed or template is None:
+                continue
+            if may_start(flow, step, jobs, completed, self.reachable):
+                writes.append(Create(_job(flow, step, template)))
+            else:
+                waits_for_probe = waits_for_probe or _asks_the_network(step)
+        status = flow_status(flow, jobs, completed, len(writes))
+        later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
+        return result([*writes, *status_change(flow, status)], later)
+
+
+def _asks_the_network(step: Object) -> bool:
+    probe = (step.get("dependsOn") or {}).get("probe") or {}
+    return bool(probe.get("httpGetList") or probe.get("tcpSocketList"))
+
+
+def _job(flow: Object, step: Object, template: Object) -> Object:
+    spec = merged(spec_of(template), (step.get("patch") or {}).get("spec") or {})
+    made = kinds.new(kinds.JOB, namespace_of(flow), job_name(flow, step["name"]), spec=spec)
+    origin = {
+        key_names.CREATED_BY_FLOW: f"{namespace_of(flow)}.{name_of(flow)}",
+        key_names.CREATED_BY_TEMPLATE: f"{namespace_of(template)}.{name_of(template)}",
+    }
+    made["metadata"]["labels"] = {**labels_of(template), **origin}
+    made["metadata"]["annotations"] = {**annotations_of(template), **origin}
+    made["metadata"]["ownerReferences"] = [controlled_by(flow)]
+    return made
+
+
+def _flows_using(change: Change, world: World) -> Iterable[Key]:
+    """Flows with a step that waits for this template."""
+    if change.old is None:
+        for flow in world.all(kinds.JOB_FLOW, namespace_of(change.object)):
+            if any(step.get("name") == name_of(change.object) for step in spec_of(flow).get("flows") or ()):
+                yield key_of(flow)
+
+
+class JobTemplates:
+    """Lists in a template's status the jobs that were made from it."""
+
+    name = "jobtemplate"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.JOB_TEMPLATE: itself, kinds.JOB: _template_of}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        template = world.get(kinds.JOB_TEMPLATE, *key)
+        if template is None:
+            return NOTHING
+        origin = f"{key.namespace}.{key.name}"
+        jobs = world.all(kinds.JOB, key.namespace)
+        names = [name_of(job) for job in jobs if labels_of(job).get(key_names.CREATED_BY_TEMPLATE) == origin]
+        return result(status_change(template, {**copied(status_of(template)), "jobDependsOnList": names or None}))
+
+
+def _template_of(change: Change, world: World) -> Iterable[Key]:
+    origin = labels_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
+    if origin and (change.old is None or change.new is None):
+        yield Key(namespace_of(change.object), origin.partition(".")[2])

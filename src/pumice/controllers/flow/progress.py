@@ -1,0 +1,88 @@
+"""How far the jobs of a flow have got: which may start, and what the flow as a whole has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pumice.api.times import instant
+from pumice.controllers.job import spec as job_spec
+from pumice.controllers.job import state
+from pumice.controllers.job.plugins.plugin import hosts_of
+from pumice.controllers.objects import Object, created_at, field, name_of, namespace_of, spec_of, status_of
+
+Reachable = Callable[[str], bool]  #: whether something answers at a URL: http://host:port/path or tcp://host:port
+
+LISTS = {
+    "pendingJobs": (state.PENDING,),
+    "runningJobs": (state.RUNNING, state.RESTARTING, state.ABORTING, state.COMPLETING, state.TERMINATING),
+    "failedJobs": (state.FAILED, state.ABORTED),
+    "terminatedJobs": (state.TERMINATED,),
+    "completedJobs": (state.COMPLETED,),
+}
+PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
+
+
+def job_name(flow: Object, step: str) -> str:
+    return f"{name_of(flow)}-{step}"
+
+
+def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed: set[str], reachable: Reachable) -> bool:
+    """Whether what a step depends on is there: its targets complete, or as far as its probe asks."""
+    depends = step.get("dependsOn") or {}
+    probe = depends.get("probe") or {}
+    for target in depends.get("targets") or ():
+        name = job_name(flow, target)
+        if not any(probe.values()):
+            if name not in completed:
+                return False
+        elif name not in jobs or not all(_answers(jobs[name], probe, reachable)):
+            return False
+    return True
+
+
+def _answers(job: Object, probe: Object, reachable: Reachable) -> Iterator[bool]:
+    for wanted in probe.get("taskStatusList") or ():
+        counts = (status_of(job).get("taskStatusCount") or {}).get(wanted.get("taskName")) or {}
+        yield bool((counts.get("phase") or {}).get(wanted.get("phase")))
+    for wanted in probe.get("httpGetList") or ():
+        path = str(wanted.get("path") or "/")
+        yield from (reachable(f"http://{host}:{wanted.get('port')}/{path.lstrip('/')}") for host in _hosts(job, wanted))
+    for wanted in probe.get("tcpSocketList") or ():
+        yield from (reachable(f"tcp://{host}:{wanted.get('port')}") for host in _hosts(job, wanted))
+
+
+def _hosts(job: Object, wanted: Object) -> list[str]:
+    return [f"{host}.{namespace_of(job)}" for host in hosts_of(job, wanted.get("taskName") or "")] or [""]
+
+
+def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str], made: int) -> Object:
+    """The status of a flow that is not over."""
+    names = [job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()]
+    phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
+    status: dict[str, Any] = {key: [name for name in names if phases.get(name) in wanted] or None for key, wanted in LISTS.items()}
+    status["unKnowJobs"] = [name for name in names if name in jobs and not phases[name]] or None
+    ended = [_record(jobs[name]) for name in names if name in jobs]
+    kept = {each["name"]: each for each in status_of(flow).get("jobStatusList") or ()}
+    status["jobStatusList"] = list((kept | {each["name"]: each for each in ended}).values()) or None
+    if status["failedJobs"] or status["terminatedJobs"]:
+        phase = FAILED
+    elif names and all(name in completed for name in names):
+        phase = SUCCEED
+    else:
+        phase = RUNNING if jobs or completed or made else PENDING
+    return {**status_of(flow), **status, "state": {"phase": phase}}
+
+
+def _record(job: Object) -> Object:
+    moved = field(job, "status.state.lastTransitionTime")
+    over = job_spec.phase_of(job) in (*state.FINISHED, state.ABORTED)
+    record = {
+        "name": name_of(job),
+        "state": job_spec.phase_of(job) or state.PENDING,
+        "startTimestamp": job["metadata"].get("creationTimestamp"),
+        "restartCount": job_spec.retry_count(job),
+    }
+    if over and moved and instant(moved) >= created_at(job):
+        record["endTimestamp"] = moved
+    return record

@@ -1,0 +1,17 @@
+"""New RSA key pairs for the ssh plugin: the one thing controllers need that is made by chance, so it is passed to them."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from pumice.controllers.job.plugins import KeyPair
+
+BITS = 2048
+
+
+def rsa_key_pair() -> KeyPair:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=BITS)
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return KeyPair(private.decode(), public.decode())

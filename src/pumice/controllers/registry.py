@@ -1,0 +1,72 @@
+"""All controllers, by the part that they play: Volcano's own, and the few of Kubernetes' that a cluster of our own needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pumice.controllers import kinds
+from pumice.controllers.annotations import SCHEDULER_NAME
+from pumice.controllers.controller import Controller
+from pumice.controllers.cron.controller import CronJobs
+from pumice.controllers.disruption import DisruptionBudgets
+from pumice.controllers.flow.controller import JobFlows, JobTemplates
+from pumice.controllers.flow.progress import Reachable
+from pumice.controllers.garbage import Garbage
+from pumice.controllers.hypernode import HyperNodeCounts, HyperNodeDiscovery
+from pumice.controllers.job.controller import Jobs
+from pumice.controllers.job.plugins import KeyPairs
+from pumice.controllers.job_ttl import JobTtl
+from pumice.controllers.namespace import Namespaces
+from pumice.controllers.node_lifecycle import NodeLifecycle
+from pumice.controllers.podgroup import PodGroups
+from pumice.controllers.queue import Queues
+from pumice.controllers.resource_quota import ResourceQuotas
+from pumice.controllers.workloads.batch_job import BatchJobs
+from pumice.controllers.workloads.daemonset import DaemonSets
+from pumice.controllers.workloads.deployment import Deployments
+from pumice.controllers.workloads.replicaset import ReplicaSets
+from pumice.controllers.workloads.statefulset import StatefulSets
+
+
+def always_reachable(url: str) -> bool:
+    """For clusters without a network, such as simulated ones."""
+    return True
+
+
+def volcano_controllers(
+    key_pairs: KeyPairs,
+    scheduler_names: Iterable[str] = (SCHEDULER_NAME,),
+    topologies: Mapping[str, Sequence[str]] | None = None,
+    reachable: Reachable = always_reachable,
+) -> list[Controller]:
+    """What Volcano's controller manager runs."""
+    found: list[Controller] = [HyperNodeDiscovery(topologies)] if topologies else []
+    return [
+        Queues(),
+        PodGroups(scheduler_names),
+        Jobs(key_pairs),
+        JobTtl(),
+        JobTemplates(),
+        JobFlows(reachable),
+        CronJobs(),
+        *found,
+        HyperNodeCounts(),
+    ]
+
+
+def kubernetes_controllers() -> list[Controller]:
+    """What a cluster needs beside Volcano, where Kubernetes' controller manager does not run."""
+    return [
+        Garbage(),
+        Namespaces(),
+        NodeLifecycle(),
+        ReplicaSets(),
+        ReplicaSets(kinds.REPLICATION_CONTROLLER),
+        Deployments(),
+        StatefulSets(),
+        DaemonSets(),
+        BatchJobs(),
+        CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB),
+        DisruptionBudgets(),
+        ResourceQuotas(),
+    ]

@@ -1,0 +1,177 @@
+"""Deployments: a ReplicaSet per template, and a rollout from the old ones to the new one.
+
+The status says what `kubectl rollout status` waits for: the generation seen, the pods updated and available, and whether there
+has been progress within the deadline. Old ReplicaSets are kept, empty, for a rollback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, its_controller, itself, result
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import (
+    Key,
+    Object,
+    annotations_of,
+    controlled_by,
+    controller_of,
+    copied,
+    created_at,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.workloads.deployment_status import deployment_status
+from pumice.controllers.workloads.pods import active, pods_of, revision_of
+from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, delete, patch, status_change
+
+HASH_LABEL = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY_LIMIT = 10
+
+
+class Deployments:
+    """Rolls out templates."""
+
+    name = "deployment"
+
+    def __init__(self) -> None:
+        watched: dict[str, KeysOf] = {kinds.DEPLOYMENT: itself, kinds.REPLICA_SET: its_controller(kinds.DEPLOYMENT)}
+        self.watches = {**watched, kinds.POD: _pod_gone}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        deployment = world.get(kinds.DEPLOYMENT, *key)
+        if deployment is None:
+            return NOTHING
+        sets = _sets_of(deployment, world)
+        hash_ = revision_of(spec_of(deployment).get("template") or {})
+        new = next((each for each in sets if name_of(each) == f"{name_of(deployment)}-{hash_}"), None)
+        old = [each for each in sets if each is not new]
+        writes: list[Write] = []
+        if not terminating(deployment):
+            writes = _paused(deployment, sets) if spec_of(deployment).get("paused") else _roll(deployment, new, old, hash_, world)
+        status, deadline = deployment_status(deployment, new, old, now)
+        later = [(deadline, key)] if deadline is not None else []
+        return result([*writes, *status_change(deployment, status)], later)
+
+
+def _pod_gone(change: Change, world: World) -> Iterable[Key]:
+    """One that replaces all pods at once waits for the old ones to be gone."""
+    owner = controller_of(change.object)
+    if change.new is None and owner is not None and kind_of(owner) == kinds.REPLICA_SET:
+        set_ = world.get(kinds.REPLICA_SET, namespace_of(change.object), owner["name"])
+        deployment = controller_of(set_) if set_ is not None else None
+        if deployment is not None:
+            yield Key(namespace_of(change.object), deployment["name"])
+
+
+def _sets_of(deployment: Object, world: World) -> list[Object]:
+    """Its ReplicaSets, oldest first."""
+    owned = world.dependents(uid_of(deployment), kinds.REPLICA_SET)
+    mine = (each for each in owned if (controller_of(each) or {}).get("uid") == uid_of(deployment) and not terminating(each))
+    return sorted(mine, key=lambda each: (_revision(each), created_at(each), name_of(each)))
+
+
+def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str, world: World) -> list[Write]:
+    replicas = int(spec_of(deployment).get("replicas", 1))
+    strategy = spec_of(deployment).get("strategy") or {}
+    within = limits(replicas, strategy)
+    sizes = [_size(each) for each in old]
+    writes: list[Write] = []
+    if strategy.get("type") == "Recreate":
+        writes = [_resize(each, 0) for each in old if _size(each).replicas]
+        if writes or any(active(pod) or terminating(pod) for each in old for pod in pods_of(each, world)):
+            return writes
+        target, shrunken = replicas, [0] * len(old)
+    else:
+        target = grown(_size(new) if new else Size(0, 0), sizes, within)
+        shrunken = shrunk(_size(new), sizes, within) if new else [size.replicas for size in sizes]
+    writes.extend(_keep_new(deployment, new, old, hash_, target))
+    writes.extend(_resize(each, size) for each, size in zip(old, shrunken, strict=True) if _size(each).replicas != size)
+    return [*writes, *_forget(deployment, new, old)]
+
+
+def _paused(deployment: Object, sets: list[Object]) -> list[Write]:
+    """No rollout; a change of size goes to the newest set that is not empty."""
+    within = limits(int(spec_of(deployment).get("replicas", 1)), spec_of(deployment).get("strategy"))
+    total = sum(_size(each).replicas for each in sets)
+    used = [each for each in sets if _size(each).replicas] or sets
+    in_the_middle = len(used) > 1 and within.min_available <= total <= within.replicas + within.max_surge
+    if not used or in_the_middle:
+        return []
+    latest = used[-1]
+    size = max(0, _size(latest).replicas + within.replicas - total)
+    return [_resize(latest, size)] if size != _size(latest).replicas else []
+
+
+def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: str, size: int) -> list[Write]:
+    revision = str(max((_revision(each) for each in old), default=0) + 1)
+    if new is None:
+        return [Create(_new_set(deployment, hash_, size, revision)), *_note_revision(deployment, revision)]
+    writes: list[Write] = []
+    if old and _revision(new) < int(revision):
+        writes.append(patch(new, {"metadata": {"annotations": {REVISION: revision}}}))
+    else:
+        revision = str(_revision(new))
+    if _size(new).replicas != size:
+        writes.append(_resize(new, size))
+    if spec_of(new).get("minReadySeconds") != spec_of(deployment).get("minReadySeconds"):
+        writes.append(patch(new, {"spec": {"minReadySeconds": spec_of(deployment).get("minReadySeconds")}}))
+    return [*writes, *_note_revision(deployment, revision)]
+
+
+def _note_revision(deployment: Object, revision: str) -> list[Write]:
+    if annotations_of(deployment).get(REVISION) == revision:
+        return []
+    return [patch(deployment, {"metadata": {"annotations": {REVISION: revision}}})]
+
+
+def _new_set(deployment: Object, hash_: str, size: int, revision: str) -> Object:
+    spec: dict[str, Any] = copied(spec_of(deployment))
+    template = spec.get("template") or {}
+    template.setdefault("metadata", {})["labels"] = {**(template["metadata"].get("labels") or {}), HASH_LABEL: hash_}
+    selector = spec.get("selector") or {}
+    selector = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH_LABEL: hash_}}
+    fields = {"replicas": size, "selector": selector, "template": template}
+    if spec.get("minReadySeconds"):
+        fields["minReadySeconds"] = spec["minReadySeconds"]
+    made = kinds.new(kinds.REPLICA_SET, namespace_of(deployment), f"{name_of(deployment)}-{hash_}", spec=fields)
+    made["metadata"]["labels"] = dict(template["metadata"]["labels"])
+    made["metadata"]["annotations"] = {**_inherited(deployment), REVISION: revision}
+    made["metadata"]["ownerReferences"] = [controlled_by(deployment)]
+    return made
+
+
+def _inherited(deployment: Object) -> dict[str, str]:
+    """The Deployment's own annotations reach its ReplicaSet (and so the PodGroup that is made for it)."""
+    left_out = (REVISION, "kubectl.kubernetes.io/last-applied-configuration")
+    return {name: value for name, value in annotations_of(deployment).items() if name not in left_out}
+
+
+def _forget(deployment: Object, new: Object | None, old: list[Object]) -> list[Write]:
+    """Delete the oldest empty sets beyond the history."""
+    limit = spec_of(deployment).get("revisionHistoryLimit", HISTORY_LIMIT)
+    empty = [each for each in old if not _size(each).replicas and not status_of(each).get("replicas")]
+    return [delete(each) for each in empty[: max(0, len(empty) - int(limit))]] if new is not None else []
+
+
+def _resize(each: Object, size: int) -> Write:
+    return patch(each, {"spec": {"replicas": size}})
+
+
+def _size(each: Object) -> Size:
+    return Size(int(spec_of(each).get("replicas", 1)), int(status_of(each).get("availableReplicas") or 0))
+
+
+def _revision(each: Object) -> int:
+    text = annotations_of(each).get(REVISION, "0")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,45 @@
+"""Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pumice.api.selectors import Requirement, matches
+from pumice.controllers.objects import Object, labels_of, name_of
+
+
+def fits(pod_spec: Object, node: Object) -> bool:
+    """Node selector and required node affinity."""
+    selector = pod_spec.get("nodeSelector") or {}
+    if not selector.items() <= labels_of(node).items():
+        return False
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_holds(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_holds(term: Object, node: Object) -> bool:
+    labels, fields = _read(term.get("matchExpressions")), _read(term.get("matchFields"))
+    return bool(labels or fields) and matches(labels, labels_of(node)) and matches(fields, {"metadata.name": name_of(node)})
+
+
+def _read(expressions: Sequence[Object] | None) -> tuple[Requirement, ...]:
+    return tuple(Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in expressions or ())
+
+
+def tolerates(tolerations: Iterable[Mapping[str, object]], taints: Iterable[Object]) -> bool:
+    stated = list(tolerations)
+    return all(any(covers(each, taint) for each in stated) for taint in taints)
+
+
+def covers(toleration: Mapping[str, object], taint: Object) -> bool:
+    """Whether one toleration tolerates one taint."""
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("key") not in (None, "", taint.get("key")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")

@@ -1,0 +1,242 @@
+"""Owners and what they own, namespaces, lost nodes, budgets, quotas, time to live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stage import NOON, Stage, plain_pod, pod_spec, vcjob
+
+from pumice.api.times import rfc3339
+from pumice.controllers import kinds
+from pumice.controllers.disruption import DisruptionBudgets
+from pumice.controllers.garbage import Garbage
+from pumice.controllers.job_ttl import JobTtl
+from pumice.controllers.namespace import Namespaces
+from pumice.controllers.node_lifecycle import NodeLifecycle
+from pumice.controllers.objects import Object, name_of
+from pumice.controllers.resource_quota import ResourceQuotas
+
+
+def config(name: str, *owners: str, blocks: bool = False, **more: Any) -> Object:
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": f"uid-{owner}", "blockOwnerDeletion": blocks} for owner in owners
+    ]
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", **({"ownerReferences": references} if references else {}), **more}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+
+
+class TestGarbage:
+    def play(self, *objects: Object) -> Stage:
+        return Stage(*objects, controllers=[Garbage()])
+
+    def test_what_is_owned_goes_after_its_owner_down_to_the_last(self) -> None:
+        stage = self.play(config("a"), config("b", "a"), config("c", "b"), config("d"))
+        stage.delete(kinds.CONFIG_MAP, "a")
+        assert stage.names(kinds.CONFIG_MAP) == ["d"]
+
+    def test_one_living_owner_is_enough_and_the_dead_one_is_forgotten(self) -> None:
+        stage = self.play(config("a"), config("b"), config("c", "a", "b"))
+        stage.delete(kinds.CONFIG_MAP, "a")
+        assert [owner["name"] for owner in stage.get(kinds.CONFIG_MAP, "c")["metadata"]["ownerReferences"]] == ["b"]
+
+    def test_an_owner_of_the_same_name_but_another_uid_owns_nothing(self) -> None:
+        other = config("a")
+        other["metadata"]["uid"] = "another"
+        assert self.play(other, config("b", "a")).names(kinds.CONFIG_MAP) == ["a"]
+
+    def test_an_owner_of_a_kind_that_nobody_knows_is_taken_to_live(self) -> None:
+        odd = config("b")
+        odd["metadata"]["ownerReferences"] = [{"apiVersion": "x.io/v1", "kind": "Thing", "name": "t", "uid": "u"}]
+        assert self.play(odd).names(kinds.CONFIG_MAP) == ["b"]
+
+    def test_in_the_foreground_the_owner_goes_last(self) -> None:
+        held = config("c", "b", blocks=True, finalizers=["example.com/hold"])
+        stage = self.play(config("a"), config("b", "a", blocks=True), held)
+        stage.delete(kinds.CONFIG_MAP, "a", propagation="Foreground")
+        assert stage.names(kinds.CONFIG_MAP) == ["a", "b", "c"]
+        stage.change(kinds.CONFIG_MAP, "c", {"metadata": {"finalizers": None}})
+        assert stage.names(kinds.CONFIG_MAP) == []
+
+    def test_orphans_stay_and_forget_their_owner(self) -> None:
+        stage = self.play(config("a"), config("b", "a"))
+        stage.delete(kinds.CONFIG_MAP, "a", propagation="Orphan")
+        assert stage.names(kinds.CONFIG_MAP) == ["b"]
+        assert "ownerReferences" not in stage.get(kinds.CONFIG_MAP, "b")["metadata"]
+
+
+def test_a_namespace_is_emptied_before_it_goes() -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}, "spec": {"finalizers": ["kubernetes"]}}
+    elsewhere = config("c")
+    elsewhere["metadata"]["namespace"] = "other"
+    stage = Stage(namespace, config("a"), plain_pod("p", nodeName="n1"), elsewhere, controllers=[Namespaces()])
+    stage.delete(kinds.NAMESPACE, "default")
+    assert stage.get(kinds.NAMESPACE, "default")["status"]["phase"] == "Terminating"
+    assert stage.names(kinds.CONFIG_MAP) == ["c"]
+    stage.kubelet_ends()
+    assert stage.names(kinds.NAMESPACE) == []
+
+
+class TestNodes:
+    def node(self, ready: str = "True", **spec: Any) -> Object:
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": spec, "status": status}
+
+    def lease(self) -> Object:
+        meta = {"name": "n1", "namespace": "kube-node-lease"}
+        spec = {"renewTime": rfc3339(NOON), "leaseDurationSeconds": 40}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
+
+    def pod(self, name: str, seconds: int | None = None, tolerant: bool = True) -> Object:
+        limit = {} if seconds is None else {"tolerationSeconds": seconds}
+        tolerations = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", **limit}]
+        pod = plain_pod(name, nodeName="n1", tolerations=tolerations if tolerant else [])
+        pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        return pod
+
+    def play(self, *objects: Object) -> Stage:
+        return Stage(*objects, controllers=[NodeLifecycle()])
+
+    def taints(self, stage: Stage) -> list[tuple[str, str]]:
+        return [(taint["key"], taint["effect"]) for taint in stage.get(kinds.NODE, "n1")["spec"].get("taints", [])]
+
+    def ending(self, stage: Stage) -> list[str]:
+        return [name_of(pod) for pod in stage.world.all(kinds.POD) if pod["metadata"].get("deletionTimestamp")]
+
+    def test_a_node_that_falls_silent_loses_its_pods_as_they_tolerate_it(self) -> None:
+        pods = [self.pod("now", tolerant=False), self.pod("soon", 300), self.pod("never")]
+        stage = self.play(self.node(), self.lease(), *pods)
+        stage.wait(39)
+        assert self.taints(stage) == []
+        stage.wait(1)
+        unreachable = "node.kubernetes.io/unreachable"
+        assert self.taints(stage) == [(unreachable, "NoSchedule"), (unreachable, "NoExecute")]
+        assert stage.get(kinds.NODE, "n1")["status"]["conditions"][0]["status"] == "Unknown"
+        assert self.ending(stage) == ["now"]
+        assert stage.get(kinds.POD, "soon")["status"]["conditions"][0]["status"] == "False"
+        stage.wait(299)
+        assert self.ending(stage) == ["now"]
+        stage.wait(1)
+        assert self.ending(stage) == ["now", "soon"]
+        stage.assert_settled()
+
+    def test_a_node_that_comes_back_is_clean_again(self) -> None:
+        stage = self.play(self.node(), self.lease(), self.pod("soon", 300))
+        stage.wait(100)
+        stage.change(kinds.LEASE, "n1", {"spec": {"renewTime": rfc3339(stage.now)}}, "kube-node-lease")
+        stage.change(kinds.NODE, "n1", {"status": self.node()["status"]})
+        assert self.taints(stage) == []
+        stage.wait(1)
+        assert self.ending(stage) == []
+
+    def test_conditions_and_cordons_become_taints_and_other_taints_stay(self) -> None:
+        mine = {"key": "gpu", "effect": "NoSchedule"}
+        node = self.node("False", taints=[mine], unschedulable=True)
+        node["status"]["conditions"].append({"type": "MemoryPressure", "status": "True"})
+        names = [key.removeprefix("node.kubernetes.io/") + ":" + effect for key, effect in self.taints(self.play(node))]
+        assert names == [
+            "gpu:NoSchedule",
+            "not-ready:NoSchedule",
+            "not-ready:NoExecute",
+            "memory-pressure:NoSchedule",
+            "unschedulable:NoSchedule",
+        ]
+
+    def test_the_pods_of_a_node_that_is_gone_are_ended_at_once(self) -> None:
+        stage = self.play(self.node(), self.pod("p"))
+        stage.delete(kinds.NODE, "n1")
+        assert stage.names(kinds.POD) == []
+
+
+class TestBudgets:
+    def play(self, ready: int, of: int, replicas: int = 4, **spec: Any) -> Object:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web", "namespace": "default", "uid": "u"}}
+        owner["spec"] = {"replicas": replicas}
+        pods = []
+        for number in range(of):
+            pod = plain_pod(f"p{number}", owner)
+            pod["metadata"]["labels"] = {"app": "web"}
+            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": str(number < ready)}]}
+            pods.append(pod)
+        meta = {"name": "b", "namespace": "default"}
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": meta,
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+        }
+        self.stage = Stage(owner, budget, *pods, controllers=[DisruptionBudgets()])
+        self.stage.assert_settled()
+        status: Object = self.stage.get(kinds.DISRUPTION_BUDGET, "b")["status"]
+        return status
+
+    @pytest.mark.parametrize(
+        ("ready", "of", "spec", "allowed", "desired"),
+        [
+            (3, 3, {"minAvailable": 2}, 1, 2),
+            (2, 3, {"minAvailable": 2}, 0, 2),
+            (4, 4, {"maxUnavailable": 1}, 1, 3),
+            (3, 3, {"maxUnavailable": 1}, 0, 3),
+            (4, 4, {"minAvailable": "50%"}, 2, 2),
+            (4, 4, {"maxUnavailable": "30%"}, 2, 2),
+            (0, 0, {"minAvailable": 0}, 0, 0),
+        ],
+    )
+    def test_how_many_pods_may_go(self, ready: int, of: int, spec: Object, allowed: int, desired: int) -> None:
+        status = self.play(ready, of, **spec)
+        assert (status["disruptionsAllowed"], status["desiredHealthy"], status["currentHealthy"]) == (allowed, desired, ready)
+
+    def test_a_granted_eviction_counts_until_the_pod_goes_or_time_passes(self) -> None:
+        self.play(4, 4, maxUnavailable=1)
+        granted = {"status": {"disruptedPods": {"p0": rfc3339(NOON)}}}
+        self.stage.change(kinds.DISRUPTION_BUDGET, "b", granted)
+        assert self.stage.get(kinds.DISRUPTION_BUDGET, "b")["status"]["disruptionsAllowed"] == 0
+        self.stage.wait(120)
+        assert self.stage.get(kinds.DISRUPTION_BUDGET, "b")["status"]["disruptionsAllowed"] == 1
+
+
+def quota(hard: Object, **spec: Any) -> Object:
+    meta = {"name": "q", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard, **spec}}
+
+
+def test_a_quota_tells_what_is_used_of_it() -> None:
+    hard = {"pods": "10", "requests.cpu": "20", "configmaps": "5", "count/jobs.batch.volcano.sh": "3", "requests.storage": "1Ti"}
+    done = plain_pod("done")
+    done["status"] = {"phase": "Succeeded"}
+    meta = {"name": "c", "namespace": "default"}
+    storage = {"resources": {"requests": {"storage": "10Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": storage}
+    stage = Stage(quota(hard), plain_pod("p"), done, config("c"), vcjob(), claim, controllers=[ResourceQuotas()])
+    used = stage.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"]
+    assert used == {"pods": "1", "requests.cpu": "1", "configmaps": "1", "count/jobs.batch.volcano.sh": "1", "requests.storage": "10Gi"}
+    stage.add(plain_pod("p2"))
+    assert stage.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"]["pods"] == "2"
+    stage.assert_settled()
+
+
+def test_a_quota_with_scopes_counts_only_the_pods_in_them() -> None:
+    bare = plain_pod("bare", priorityClassName="low", **{**pod_spec(), "containers": [{"name": "a"}]})
+    best_effort = Stage(quota({"pods": "10"}, scopes=["BestEffort"]), plain_pod("p"), bare, controllers=[ResourceQuotas()])
+    assert best_effort.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"] == {"pods": "1"}
+    low = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}
+    by_class = Stage(quota({"pods": "10"}, scopeSelector=low), plain_pod("p"), bare, controllers=[ResourceQuotas()])
+    assert by_class.get(kinds.RESOURCE_QUOTA, "q")["status"]["used"] == {"pods": "0"}
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Running"])
+def test_a_finished_job_is_deleted_when_its_time_is_up(phase: str) -> None:
+    job = vcjob(ttlSecondsAfterFinished=60)
+    job["status"] = {"state": {"phase": phase, "lastTransitionTime": rfc3339(NOON)}}
+    stage = Stage(job, controllers=[JobTtl(), Garbage()])
+    stage.wait(59)
+    assert stage.names(kinds.JOB) == ["train"]
+    stage.wait(1)
+    assert stage.names(kinds.JOB) == (["train"] if phase == "Running" else [])
+
+
+def test_a_kubernetes_job_counts_from_its_end() -> None:
+    meta = {"name": "j", "namespace": "default"}
+    status = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": rfc3339(NOON)}]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"ttlSecondsAfterFinished": 0}, "status": status}
+    assert Stage(job, controllers=[JobTtl(), Garbage()]).names(kinds.BATCH_JOB) == []

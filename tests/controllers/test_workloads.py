@@ -1,0 +1,333 @@
+"""ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs, with a kubelet played by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stage import Stage, pod_spec
+
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object, annotations_of, condition, labels_of, name_of, status_of, terminating
+from pumice.controllers.registry import kubernetes_controllers
+from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
+from pumice.controllers.workloads.pods import active, ready
+from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
+
+
+def template(image: str = "a", **more: Any) -> Object:
+    spec = {**pod_spec(), **more}
+    spec["containers"][0]["image"] = image
+    return {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+
+
+def workload(kind: str, name: str = "web", **spec: Any) -> Object:
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": 1}
+    fields = {"selector": {"matchLabels": {"app": "web"}}, "template": template(), **spec}
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": fields}
+
+
+def node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    ready_now = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels or {}}, "spec": spec, "status": ready_now}
+
+
+def play(*objects: Object) -> Stage:
+    return Stage(node("n1"), *objects, controllers=kubernetes_controllers())
+
+
+def alive(stage: Stage) -> list[Object]:
+    return [pod for pod in stage.world.all(kinds.POD) if active(pod)]
+
+
+def start(stage: Stage) -> None:
+    """Every pod that is not running yet runs and is ready."""
+    fresh = [name_of(pod) for pod in alive(stage) if not ready(pod)]
+    if fresh:
+        stage.bind(*fresh)
+        stage.pods("Running", *fresh)
+
+
+def test_a_replicaset_keeps_its_number_of_pods() -> None:
+    stage = play(workload("ReplicaSet", replicas=3))
+    assert len(alive(stage)) == 3
+    start(stage)
+    assert status_of(stage.get(kinds.REPLICA_SET, "web"))["availableReplicas"] == 3
+    stage.pods("Failed", name_of(alive(stage)[0]))
+    assert len(alive(stage)) == 3
+    start(stage)
+    stage.change(kinds.REPLICA_SET, "web", {"spec": {"replicas": 1}})
+    assert len(alive(stage)) == 1
+    stage.kubelet_ends()
+    assert status_of(stage.get(kinds.REPLICA_SET, "web"))["replicas"] == 1
+    stage.assert_settled()
+
+
+def test_pods_that_serve_nobody_are_ended_first() -> None:
+    stage = play(workload("ReplicaSet", replicas=3))
+    names = sorted(name_of(pod) for pod in alive(stage))
+    stage.bind(names[1])
+    stage.pods("Running", names[1])
+    stage.change(kinds.REPLICA_SET, "web", {"spec": {"replicas": 1}})
+    assert [name_of(pod) for pod in alive(stage)] == [names[1]]
+
+
+def test_a_pod_counts_as_available_once_it_was_ready_long_enough() -> None:
+    stage = play(workload("ReplicaSet", replicas=1, minReadySeconds=30))
+    start(stage)
+    since = {"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}]}}
+    stage.now = 1_800_000_010.0
+    stage.change(kinds.POD, name_of(alive(stage)[0]), since)
+    assert not status_of(stage.get(kinds.REPLICA_SET, "web")).get("availableReplicas")
+    stage.wait(30)
+    assert status_of(stage.get(kinds.REPLICA_SET, "web"))["availableReplicas"] == 1
+
+
+def test_a_deployment_rolls_out_a_new_template_and_forgets_none_of_its_pods() -> None:
+    stage = play(workload("Deployment", replicas=4))
+    start(stage)
+    least, most = 4, 0
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
+    for _ in range(12):
+        serving = sum(ready(pod) for pod in alive(stage))
+        least, most = min(least, serving), max(most, len(alive(stage)))
+        start(stage)
+        stage.kubelet_ends()
+    assert (least, most) == (3, 5)
+    assert {pod["spec"]["containers"][0]["image"] for pod in alive(stage)} == {"b"}
+    status = status_of(stage.get(kinds.DEPLOYMENT, "web"))
+    assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (4, 4, 4)
+    assert [entry["reason"] for entry in status["conditions"]] == ["MinimumReplicasAvailable", "NewReplicaSetAvailable"]
+    assert annotations_of(stage.get(kinds.DEPLOYMENT, "web"))["deployment.kubernetes.io/revision"] == "2"
+    assert status["observedGeneration"] == stage.get(kinds.DEPLOYMENT, "web")["metadata"]["generation"]
+    stage.assert_settled()
+
+
+def test_a_rollback_uses_the_old_replicaset_again() -> None:
+    stage = play(workload("Deployment", replicas=1))
+    start(stage)
+    first = stage.names(kinds.REPLICA_SET)
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
+    start(stage)
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("a")}})
+    start(stage)
+    assert len(stage.names(kinds.REPLICA_SET)) == 2
+    assert annotations_of(stage.get(kinds.REPLICA_SET, first[0]))["deployment.kubernetes.io/revision"] == "3"
+
+
+def test_old_replicasets_beyond_the_history_are_deleted() -> None:
+    stage = play(workload("Deployment", replicas=1, revisionHistoryLimit=1))
+    for image in "abcd":
+        stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template(image)}})
+        for _ in range(3):
+            start(stage)
+            stage.kubelet_ends()
+    assert len(stage.names(kinds.REPLICA_SET)) == 2
+
+
+def test_recreate_ends_the_old_pods_before_it_makes_new_ones() -> None:
+    stage = play(workload("Deployment", replicas=2, strategy={"type": "Recreate"}))
+    start(stage)
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
+    assert alive(stage) == []
+    stage.kubelet_ends()
+    assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["b", "b"]
+
+
+def test_a_rollout_that_does_not_come_on_says_so() -> None:
+    stage = play(workload("Deployment", replicas=1, progressDeadlineSeconds=60))
+    stage.wait(61)
+    progress = condition(stage.get(kinds.DEPLOYMENT, "web"), "Progressing")
+    assert progress is not None
+    assert (progress["status"], progress["reason"]) == ("False", "ProgressDeadlineExceeded")
+    start(stage)
+    progress = condition(stage.get(kinds.DEPLOYMENT, "web"), "Progressing")
+    assert progress is not None and progress["reason"] == "NewReplicaSetAvailable"
+
+
+def test_a_paused_deployment_scales_but_does_not_roll_out() -> None:
+    stage = play(workload("Deployment", replicas=2))
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"paused": True, "template": template("b"), "replicas": 5}})
+    assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["a"] * 5
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"paused": False}})
+    assert "b" in {pod["spec"]["containers"][0]["image"] for pod in alive(stage)}
+
+
+sizes = st.builds(lambda replicas, share: Size(replicas, min(replicas, share)), st.integers(0, 12), st.integers(0, 12))
+amounts = st.one_of(st.integers(0, 5), st.integers(0, 100).map(lambda percent: f"{percent}%"))
+
+
+@given(st.integers(0, 12), sizes, st.lists(sizes, max_size=4), amounts, amounts)
+def test_a_step_of_a_rollout_keeps_to_its_limits(replicas: int, new: Size, old: list[Size], surge: Any, unavailable: Any) -> None:
+    within = limits(replicas, {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}})
+    target, left = grown(new, old, within), shrunk(new, old, within)
+    serving = new.available + sum(size.available for size in old)
+    still = new.available + sum(min(size.available, kept) for size, kept in zip(old, left, strict=True))
+    assert all(0 <= kept <= size.replicas for size, kept in zip(old, left, strict=True))
+    assert still >= min(serving, within.min_available)
+    if target > new.replicas:
+        assert target + sum(size.replicas for size in old) <= replicas + within.max_surge
+    assert target <= max(replicas, 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), amounts, amounts, st.lists(st.booleans(), min_size=30, max_size=30))
+def test_a_rollout_never_has_too_few_pods_and_comes_to_an_end(replicas: int, surge: Any, unavailable: Any, luck: list[bool]) -> None:
+    rolling = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+    stage = play(workload("Deployment", replicas=replicas, strategy=rolling))
+    start(stage)
+    within = limits(replicas, rolling)
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
+    for lucky in [*luck, *[True] * 2 * replicas]:
+        assert sum(ready(pod) for pod in alive(stage)) >= within.min_available
+        assert len(alive(stage)) <= replicas + within.max_surge
+        if lucky:
+            start(stage)
+        stage.kubelet_ends()
+    assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["b"] * replicas
+
+
+def test_a_statefulset_starts_its_pods_in_order_and_ends_them_in_reverse() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    stage = play(workload("StatefulSet", replicas=2, serviceName="web", volumeClaimTemplates=[claim]))
+    assert stage.names(kinds.POD) == ["web-0"]
+    start(stage)
+    assert stage.names(kinds.POD) == ["web-0", "web-1"]
+    assert stage.names(kinds.CLAIM) == ["data-web-0", "data-web-1"]
+    assert stage.get(kinds.POD, "web-1")["spec"]["hostname"] == "web-1"
+    start(stage)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"replicas": 0}})
+    assert [terminating(pod) for pod in stage.world.all(kinds.POD)] == [False, True]
+    stage.kubelet_ends()
+    stage.kubelet_ends()
+    assert stage.names(kinds.POD) == []
+    assert stage.names(kinds.CLAIM) == ["data-web-0", "data-web-1"]
+    stage.assert_settled()
+
+
+def test_a_parallel_statefulset_starts_all_at_once() -> None:
+    assert len(play(workload("StatefulSet", replicas=3, podManagementPolicy="Parallel")).names(kinds.POD)) == 3
+
+
+def test_a_statefulset_updates_from_the_end_down_to_its_partition() -> None:
+    stage = play(workload("StatefulSet", replicas=3, updateStrategy={"rollingUpdate": {"partition": 1}}))
+    for _ in range(3):
+        start(stage)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": template("b")}})
+    order = []
+    for _ in range(4):
+        order += [name_of(pod) for pod in stage.world.all(kinds.POD) if terminating(pod)]
+        stage.kubelet_ends()
+        start(stage)
+    assert order == ["web-2", "web-1"]
+    images = [stage.get(kinds.POD, f"web-{ordinal}")["spec"]["containers"][0]["image"] for ordinal in range(3)]
+    assert images == ["a", "b", "b"]
+    stage.lose("web-0")
+    assert stage.get(kinds.POD, "web-0")["spec"]["containers"][0]["image"] == "a"
+    status = status_of(stage.get(kinds.STATEFUL_SET, "web"))
+    assert status["updatedReplicas"] == 2 and status["currentRevision"] != status["updateRevision"]
+    start(stage)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    stage.kubelet_ends()
+    start(stage)
+    status = status_of(stage.get(kinds.STATEFUL_SET, "web"))
+    assert status["currentRevision"] == status["updateRevision"]
+    stage.assert_settled()
+
+
+def test_a_daemonset_has_a_pod_on_every_node_that_fits() -> None:
+    tainted = node("n3", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    stage = play(node("n2", {"disk": "ssd"}), tainted, workload("DaemonSet"))
+    assert sorted(_tied_to(stage)) == ["n1", "n2"]
+    stage.add(node("n4"))
+    assert sorted(_tied_to(stage)) == ["n1", "n2", "n4"]
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template(nodeSelector={"disk": "ssd"})}})
+    assert _tied_to(stage) == ["n2"]
+    status = status_of(stage.get(kinds.DAEMON_SET, "web"))
+    assert (status["desiredNumberScheduled"], status["currentNumberScheduled"]) == (1, 1)
+
+
+def _tied_to(stage: Stage) -> list[str]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] for pod in alive(stage)]
+    return [each[0]["matchFields"][0]["values"][0] for each in terms]
+
+
+def test_a_daemonset_updates_one_node_at_a_time() -> None:
+    stage = play(node("n2"), workload("DaemonSet"))
+    for pod in alive(stage):
+        stage.change(kinds.POD, name_of(pod), {"spec": {"nodeName": _tied_to_one(pod)}})
+    stage.pods("Running")
+    stage.change(kinds.DAEMON_SET, "web", {"spec": {"template": template("b")}})
+    assert len(alive(stage)) == 1
+    stage.kubelet_ends()
+    for _ in range(2):
+        for pod in alive(stage):
+            stage.change(kinds.POD, name_of(pod), {"spec": {"nodeName": _tied_to_one(pod)}})
+        stage.pods("Running", *[name_of(pod) for pod in alive(stage)])
+        stage.kubelet_ends()
+    assert [pod["spec"]["containers"][0]["image"] for pod in alive(stage)] == ["b", "b"]
+
+
+def _tied_to_one(pod: Object) -> str:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return str(pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+def test_a_job_runs_a_few_pods_at_a_time_until_enough_succeeded() -> None:
+    stage = play(workload("Job", parallelism=2, completions=3))
+    assert len(alive(stage)) == 2
+    stage.pods("Succeeded")
+    assert len(alive(stage)) == 1
+    stage.pods("Succeeded")
+    job = stage.get(kinds.BATCH_JOB, "web")
+    assert job["status"]["succeeded"] == 3
+    assert (condition(job, "Complete") or {})["status"] == "True"
+    assert job["status"]["completionTime"]
+    stage.assert_settled()
+
+
+def test_an_indexed_job_gives_every_pod_an_index_and_tries_the_failed_one_again_later() -> None:
+    stage = play(workload("Job", parallelism=3, completions=3, completionMode="Indexed"))
+    by_index = {annotations_of(pod)["batch.kubernetes.io/job-completion-index"]: name_of(pod) for pod in alive(stage)}
+    assert sorted(by_index) == ["0", "1", "2"]
+    stage.pods("Succeeded", by_index["0"], by_index["2"])
+    ended = {"terminated": {"exitCode": 1, "finishedAt": "2027-01-15T08:00:00Z"}}
+    stage.now = 1_800_000_000.0
+    stage.change(kinds.POD, by_index["1"], {"status": {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]}})
+    assert alive(stage) == []
+    assert stage.get(kinds.BATCH_JOB, "web")["status"]["completedIndexes"] == "0,2"
+    stage.wait(10)
+    assert [labels_of(pod)["batch.kubernetes.io/job-completion-index"] for pod in alive(stage)] == ["1"]
+    stage.pods("Succeeded", *[name_of(pod) for pod in alive(stage)])
+    assert stage.get(kinds.BATCH_JOB, "web")["status"]["completedIndexes"] == "0-2"
+
+
+def test_a_job_gives_up_after_too_many_failures() -> None:
+    stage = play(workload("Job", backoffLimit=1))
+    for _ in range(2):
+        stage.pods("Failed", *[name_of(pod) for pod in alive(stage)])
+        stage.wait(600)
+    failed = condition(stage.get(kinds.BATCH_JOB, "web"), "Failed") or {}
+    assert failed["reason"] == "BackoffLimitExceeded"
+    assert len(stage.names(kinds.POD)) == 2
+
+
+def test_a_job_ends_at_its_deadline_and_a_suspended_one_has_no_pods() -> None:
+    stage = play(workload("Job", activeDeadlineSeconds=100))
+    stage.wait(100)
+    assert (condition(stage.get(kinds.BATCH_JOB, "web"), "Failed") or {})["reason"] == "DeadlineExceeded"
+    assert alive(stage) == []
+    stage = play(workload("Job", suspend=True))
+    assert alive(stage) == []
+    stage.change(kinds.BATCH_JOB, "web", {"spec": {"suspend": False}})
+    assert len(alive(stage)) == 1
+    assert (condition(stage.get(kinds.BATCH_JOB, "web"), "Suspended") or {})["reason"] == "JobResumed"
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_index_ranges_read_as_they_were_written(indexes: set[int]) -> None:
+    assert from_ranges(as_ranges(indexes)) == indexes
+    assert as_ranges({0, 1, 2, 5}) == "0-2,5"
