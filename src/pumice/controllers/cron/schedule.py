@@ -6,6 +6,7 @@ clocks skips does not happen; one that comes twice happens once, unless the sche
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -62,25 +63,27 @@ class Schedule(NamedTuple):
         if self.every_s:
             return float(int(moment + self.every_s))
         where = zone or ZoneInfo("UTC")
-        first = datetime.fromtimestamp(moment, where).replace(hour=0, minute=0, second=0, microsecond=0, fold=0, tzinfo=None)
+        local = datetime.fromtimestamp(moment, where)
+        first = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0, tzinfo=None)
         for number in range(SEARCHED_DAYS):
             day = first + timedelta(days=number)
-            if self.matches(day):
-                times = [found for found in self._times_of(day, where) if found > moment]
-                if times:
-                    return min(times)
+            if not self.matches(day):
+                continue
+            for hour in sorted(self.hours):
+                if number or hour >= local.hour:
+                    times = [found for found in self._times_of(day, hour, where) if found > moment]
+                    if times:
+                        return min(times)
         return None
 
-    def _times_of(self, day: datetime, zone: ZoneInfo) -> list[float]:
-        times = []
-        for hour in self.hours:
-            for minute in self.minutes:
-                for fold in (0, 1) if self.any_hour else (0,):
-                    local = day.replace(hour=hour, minute=minute, fold=fold, tzinfo=zone)
-                    moment = local.timestamp()
-                    if datetime.fromtimestamp(moment, zone).replace(tzinfo=None, fold=0) == local.replace(tzinfo=None, fold=0):
-                        times.append(moment)
-        return times
+    def _times_of(self, day: datetime, hour: int, zone: ZoneInfo) -> Iterator[float]:
+        """The times of one hour on the clock: none if clocks skip it, and maybe each twice if it comes again."""
+        for minute in self.minutes:
+            for fold in (0, 1) if self.any_hour else (0,):
+                local = day.replace(hour=hour, minute=minute, fold=fold, tzinfo=zone)
+                moment = local.timestamp()
+                if datetime.fromtimestamp(moment, zone).replace(tzinfo=None, fold=0) == local.replace(tzinfo=None, fold=0):
+                    yield moment
 
 
 def parse_schedule(text: str) -> Schedule:

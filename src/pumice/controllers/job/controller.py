@@ -96,9 +96,10 @@ def _kill_all(at: Setting, plan: Plan, status: Object) -> list[Write]:
     if gone or status["state"]["phase"] != spec.phase_of(at.job):
         status["version"] = spec.version_of(at.job) + 1
     writes = end(gone)
-    for name, plugin in at.plugins.items():
+    for plugin in at.plugins.values():
         writes.extend(plugin.remove(at.job, at.world))
-        status.get("controlledResources", {}).pop(f"plugin-{name}", None)
+    kept = {name: value for name, value in (status.get("controlledResources") or {}).items() if not name.startswith("plugin-")}
+    status["controlledResources"] = kept or None
     group = group_of(at.job, at.world)
     return [*writes, *([delete(group)] if group is not None and not terminating(group) else [])]
 

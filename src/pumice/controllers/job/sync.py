@@ -64,7 +64,7 @@ def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
         writes.extend(volume_writes(at.job, status, at.world))
     for name, plugin in at.plugins.items():
         writes.extend(plugin.keep(at.job, at.world))
-        status.setdefault("controlledResources", {})[f"plugin-{name}"] = name
+        status["controlledResources"] = {**(status.get("controlledResources") or {}), f"plugin-{name}": name}
     return [*writes, *group_writes(at.job, group_of(at.job, at.world), at.world)]
 
 

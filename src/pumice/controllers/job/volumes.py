@@ -35,7 +35,7 @@ def volume_writes(job: Object, status: Object, world: World) -> list[Write]:
     for name, volume in claims(job):
         if not volume.get("volumeClaim"):
             continue
-        status.setdefault("controlledResources", {})[f"volume-pvc-{name}"] = name
+        status["controlledResources"] = {**(status.get("controlledResources") or {}), f"volume-pvc-{name}": name}
         if world.get(kinds.CLAIM, namespace_of(job), name) is None:
             claim = kinds.new(kinds.CLAIM, namespace_of(job), name, spec=copied(volume["volumeClaim"]))
             claim["metadata"]["ownerReferences"] = [controlled_by(job)]

@@ -1,0 +1,153 @@
+"""Schedules read, times computed, jobs started by the clock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import Stage, fixed_key_pair, table, vcjob
+
+from pumice.api.times import instant
+from pumice.controllers import kinds
+from pumice.controllers.cron.controller import CronJobs
+from pumice.controllers.cron.schedule import ScheduleError, missed, parse_schedule
+from pumice.controllers.objects import Object, name_of
+from pumice.controllers.registry import volcano_controllers
+
+
+@pytest.mark.parametrize("row", table("cron_times.yaml"), ids=lambda row: f"{row['schedule']} after {row['after']}")
+def test_the_next_times_of_a_schedule(row: dict[str, Any]) -> None:
+    zone = ZoneInfo(row.get("zone", "UTC"))
+    schedule, at, found = parse_schedule(row["schedule"]), instant(row["after"]), []
+    for _ in row["times"]:
+        following = schedule.next_after(at, zone)
+        assert following is not None
+        at = following
+        found.append(datetime.fromtimestamp(at, zone).isoformat())
+    assert found == row["times"]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("", "five"),
+        ("* * * *", '"* * * *" has 4 fields'),
+        ("60 * * * *", '"60" is not a minute; write a number from 0 to 59'),
+        ("* * 0 * *", '"0" is not a day of the month'),
+        ("* * * foo *", '"foo" is not a month; write a number from 1 to 12, or a name'),
+        ("5-1 * * * *", '"5-1" is not a range of the minute'),
+        ("*/0 * * * *", '"0" is not a minute'),
+        ("@often", '"@often" is not a schedule'),
+        ("@every soon", '"soon" is not a duration'),
+        ("@every 1ms", "is too often"),
+    ],
+)
+def test_what_is_no_schedule_is_refused_with_advice(text: str, advice: str) -> None:
+    with pytest.raises(ScheduleError) as refusal:
+        parse_schedule(text)
+    assert advice in str(refusal.value)
+
+
+def test_a_day_that_never_comes_has_no_time() -> None:
+    assert parse_schedule("0 0 30 2 *").next_after(0.0) is None
+
+
+@given(st.integers(0, 59), st.integers(0, 23), st.floats(0, 4e9))
+def test_a_daily_time_is_met_within_two_days_at_the_right_clock_time(minute: int, hour: int, moment: float) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    found = parse_schedule(f"{minute} {hour} * * *").next_after(moment, zone)
+    assert found is not None and moment < found <= moment + 49 * 3600
+    local = datetime.fromtimestamp(found, zone)
+    assert (local.minute, local.hour, local.second) == (minute, hour, 0)
+
+
+def test_many_missed_times_leave_the_latest() -> None:
+    schedule = parse_schedule("*/5 * * * *")
+    now = instant("2027-06-01T12:03:00Z")
+    assert missed(schedule, None, now - 30 * 86400, now) == (instant("2027-06-01T12:00:00Z"), 101)
+    assert missed(schedule, None, now - 60, now) == (None, 0)
+
+
+START = instant("2027-06-01T12:00:30Z")
+
+
+def cron(**spec: Any) -> Object:
+    meta = {"name": "nightly", "namespace": "default", "uid": "uid-cron", "creationTimestamp": "2027-06-01T12:00:30Z"}
+    fields = {"schedule": "*/5 * * * *", "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": vcjob()["spec"]}, **spec}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": meta, "spec": fields}
+
+
+def play(**spec: Any) -> Stage:
+    return Stage(cron(**spec), controllers=[CronJobs()], now=START)
+
+
+def end(stage: Stage, job: str, phase: str = "Completed") -> None:
+    stage.change(kinds.JOB, job, {"status": {"state": {"phase": phase, "lastTransitionTime": "2027-06-01T12:06:00Z"}}})
+
+
+def test_a_job_is_started_at_each_time() -> None:
+    stage = play()
+    assert stage.names(kinds.JOB) == []
+    stage.wait(270)
+    assert len(stage.names(kinds.JOB)) == 1
+    job = next(iter(stage.world.all(kinds.JOB)))
+    assert job["metadata"]["labels"] == {"a": "b"}
+    assert name_of(job) == f"nightly-{int(START + 270) // 60}"
+    status = stage.get(kinds.CRON_JOB, "nightly")["status"]
+    assert status["lastScheduleTime"] == "2027-06-01T12:05:00Z"
+    assert [each["name"] for each in status["active"]] == [name_of(job)]
+    stage.assert_settled()
+    end(stage, name_of(job))
+    status = stage.get(kinds.CRON_JOB, "nightly")["status"]
+    assert status["lastSuccessfulTime"] == "2027-06-01T12:06:00Z" and "active" not in status
+
+
+def test_a_second_job_is_allowed_forbidden_or_takes_the_place_of_the_first() -> None:
+    counts = {}
+    for policy in ("Allow", "Forbid", "Replace"):
+        stage = play(concurrencyPolicy=policy)
+        stage.wait(300)
+        first = stage.names(kinds.JOB)
+        stage.wait(300)
+        counts[policy] = (len(stage.names(kinds.JOB)), first[0] in stage.names(kinds.JOB))
+    assert counts == {"Allow": (2, True), "Forbid": (1, True), "Replace": (1, False)}
+
+
+def test_a_suspended_schedule_starts_nothing_and_a_broken_one_neither() -> None:
+    for spec in ({"suspend": True}, {"schedule": "nonsense"}, {"timeZone": "Mars/Base"}):
+        stage = play(**spec)
+        stage.wait(600)
+        assert stage.names(kinds.JOB) == []
+
+
+def test_a_time_that_was_missed_by_too_much_is_let_go() -> None:
+    for deadline, started in ((60, 0), (600, 1)):
+        stage = play(startingDeadlineSeconds=deadline, suspend=True)
+        stage.now += 450
+        stage.change(kinds.CRON_JOB, "nightly", {"spec": {"suspend": False}})
+        assert len(stage.names(kinds.JOB)) == started
+
+
+def test_only_so_many_ended_jobs_are_kept() -> None:
+    stage = play(successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0)
+    for phase in ("Completed", "Completed", "Failed"):
+        stage.wait(300)
+        end(stage, stage.names(kinds.JOB)[-1], phase)
+    assert len(stage.names(kinds.JOB)) == 1
+
+
+def test_too_many_missed_times_are_told() -> None:
+    stage = play(schedule="* * * * *", suspend=True)
+    stage.now += 3 * 3600
+    stage.change(kinds.CRON_JOB, "nightly", {"spec": {"suspend": False}})
+    assert stage.world.emitted[0].reason == "TooManyMissedTimes"
+    assert len(stage.names(kinds.JOB)) == 1
+
+
+def test_all_of_volcanos_controllers_have_names_of_their_own() -> None:
+    names = [controller.name for controller in volcano_controllers(fixed_key_pair, topologies={"t": ["rack"]})]
+    assert len(set(names)) == len(names)

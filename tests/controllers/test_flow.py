@@ -1,0 +1,111 @@
+"""JobFlows start jobs from templates as their dependencies come true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stage import Stage, vcjob
+
+from pumice.controllers import kinds
+from pumice.controllers.flow.controller import JobFlows, JobTemplates
+from pumice.controllers.objects import Object, labels_of
+
+FLOW = "flow.volcano.sh/v1alpha1"
+
+
+def template(name: str) -> Object:
+    meta = {"name": name, "namespace": "default", "labels": {"team": "red"}}
+    return {"apiVersion": FLOW, "kind": "JobTemplate", "metadata": meta, "spec": vcjob()["spec"]}
+
+
+def flow(*steps: Object, **spec: Any) -> Object:
+    meta = {"name": "f", "namespace": "default", "uid": "uid-f"}
+    return {"apiVersion": FLOW, "kind": "JobFlow", "metadata": meta, "spec": {"flows": list(steps), **spec}}
+
+
+def step(name: str, *targets: str, **more: Any) -> Object:
+    depends = {"dependsOn": {"targets": list(targets), **more}} if targets else {}
+    return {"name": name, **depends}
+
+
+def play(*objects: Object, reachable: Any = lambda url: True) -> Stage:
+    return Stage(*objects, controllers=[JobFlows(reachable), JobTemplates()])
+
+
+def reach(stage: Stage, job: str, phase: str, **status: Any) -> None:
+    state = {"phase": phase, "lastTransitionTime": "2027-01-15T09:00:00Z"}
+    stage.change(kinds.JOB, job, {"status": {"state": state, **status}})
+
+
+def status(stage: Stage) -> Object:
+    found: Object = stage.get(kinds.JOB_FLOW, "f")["status"]
+    return found
+
+
+def test_a_step_waits_for_the_steps_before_it() -> None:
+    stage = play(template("a"), template("b"), template("c"), flow(step("a"), step("b"), step("c", "a", "b")))
+    assert stage.names(kinds.JOB) == ["f-a", "f-b"]
+    assert labels_of(stage.get(kinds.JOB, "f-a")) == {
+        "team": "red",
+        "volcano.sh/createdByJobFlow": "default.f",
+        "volcano.sh/createdByJobTemplate": "default.a",
+    }
+    assert stage.get(kinds.JOB_TEMPLATE, "a")["status"] == {"jobDependsOnList": ["f-a"]}
+    reach(stage, "f-a", "Running")
+    assert status(stage)["runningJobs"] == ["f-a"] and status(stage)["state"]["phase"] == "Running"
+    reach(stage, "f-a", "Completed")
+    assert stage.names(kinds.JOB) == ["f-a", "f-b"]
+    reach(stage, "f-b", "Completed")
+    assert stage.names(kinds.JOB) == ["f-a", "f-b", "f-c"]
+    reach(stage, "f-c", "Completed")
+    assert status(stage)["state"]["phase"] == "Succeed"
+    assert status(stage)["completedJobs"] == ["f-a", "f-b", "f-c"]
+    assert [each["state"] for each in status(stage)["jobStatusList"]] == ["Completed"] * 3
+    stage.assert_settled()
+
+
+def test_a_failed_step_fails_the_flow() -> None:
+    stage = play(template("a"), template("b"), flow(step("a"), step("b", "a")))
+    reach(stage, "f-a", "Failed")
+    assert status(stage)["state"]["phase"] == "Failed"
+    assert stage.names(kinds.JOB) == ["f-a"]
+
+
+def test_the_jobs_of_a_flow_that_succeeded_go_if_asked() -> None:
+    stage = play(template("a"), flow(step("a"), jobRetainPolicy="delete"))
+    reach(stage, "f-a", "Completed")
+    assert stage.names(kinds.JOB) == []
+    assert status(stage)["state"]["phase"] == "Succeed"
+    stage.assert_settled()
+
+
+def test_a_step_waits_for_its_template() -> None:
+    stage = play(flow(step("a")))
+    assert status(stage)["state"]["phase"] == "Pending"
+    stage.add(template("a"))
+    assert stage.names(kinds.JOB) == ["f-a"]
+
+
+def test_a_probe_lets_a_step_start_before_the_other_is_done() -> None:
+    probe = {"taskStatusList": [{"taskName": "w", "phase": "Running"}]}
+    stage = play(template("a"), template("b"), flow(step("a"), step("b", "a", probe=probe)))
+    assert stage.names(kinds.JOB) == ["f-a"]
+    reach(stage, "f-a", "Running", taskStatusCount={"w": {"phase": {"Running": 1}}})
+    assert stage.names(kinds.JOB) == ["f-a", "f-b"]
+
+
+def test_probes_of_the_network_are_asked_again_until_something_answers() -> None:
+    up: set[str] = set()
+    probe = {"httpGetList": [{"taskName": "w", "path": "/ok", "port": 80}], "tcpSocketList": [{"taskName": "w", "port": 22}]}
+    objects = (template("a"), template("b"), flow(step("a"), step("b", "a", probe=probe)))
+    stage = play(*objects, reachable=lambda url: url in up)
+    stage.wait(5)
+    assert stage.names(kinds.JOB) == ["f-a"]
+    up |= {"http://f-a-w-0.f-a.default:80/ok", "tcp://f-a-w-0.f-a.default:22"}
+    stage.wait(5)
+    assert stage.names(kinds.JOB) == ["f-a", "f-b"]
+
+
+def test_a_step_may_change_its_template() -> None:
+    stage = play(template("a"), flow({"name": "a", "patch": {"spec": {"queue": "gold"}}}))
+    assert stage.get(kinds.JOB, "f-a")["spec"]["queue"] == "gold"

@@ -1,0 +1,63 @@
+"""HyperNodes are found by labels and count their nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stage import Stage
+
+from pumice.controllers import kinds
+from pumice.controllers.hypernode import HyperNodeCounts, HyperNodeDiscovery
+from pumice.controllers.objects import Object, name_of
+
+TOPOLOGY = {"Main": ["zone", "rack"]}
+
+
+def node(name: str, **labels: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def hyper_node(name: str, *members: Object, tier: int = 1) -> Object:
+    spec = {"tier": tier, "members": list(members)}
+    return {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": name}, "spec": spec}
+
+
+def member(type_: str, **selector: Any) -> Object:
+    return {"type": type_, "selector": selector}
+
+
+def members(subject: Object) -> list[str]:
+    return [each["selector"]["exactMatch"]["name"] for each in subject["spec"]["members"]]
+
+
+def play(*objects: Object) -> Stage:
+    return Stage(*objects, controllers=[HyperNodeDiscovery(TOPOLOGY), HyperNodeCounts()])
+
+
+def test_domains_are_made_from_labels_and_follow_them() -> None:
+    nodes = [node("n1", zone="a", rack="r1"), node("n2", zone="a", rack="r1"), node("n3", zone="a", rack="r2"), node("n4", rack="r9")]
+    stage = play(*nodes)
+    tiers = {each["spec"]["tier"]: each for each in stage.world.all(kinds.HYPER_NODE)}
+    racks = [each for each in stage.world.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
+    assert sorted(map(members, racks)) == [["n1", "n2"], ["n3"]]
+    assert members(tiers[2]) == sorted(map(name_of, racks))
+    assert tiers[2]["status"]["nodeCount"] == 3
+    assert tiers[2]["spec"]["tierName"] == "zone"
+    assert name_of(tiers[2]).startswith("hypernode-main-tier2-")
+    stage.assert_settled()
+    stage.change(kinds.NODE, "n3", {"metadata": {"labels": {"rack": "r1"}}})
+    racks = [each for each in stage.world.all(kinds.HYPER_NODE) if each["spec"]["tier"] == 1]
+    assert list(map(members, racks)) == [["n1", "n2", "n3"]]
+    stage.delete(kinds.NODE, "n1")
+    assert stage.world.get(kinds.HYPER_NODE, "", name_of(racks[0]))["status"]["nodeCount"] == 2  # type: ignore[index]
+
+
+def test_hyper_nodes_of_a_user_are_left_alone_and_counted() -> None:
+    by_name = hyper_node(
+        "s1", member("Node", regexMatch={"pattern": "^n[12]$"}), member("Node", labelMatch={"matchLabels": {"rack": "r2"}})
+    )
+    wide = hyper_node("s2", member("HyperNode", exactMatch={"name": "s1"}), member("HyperNode", regexMatch={"pattern": "^s2$"}), tier=2)
+    stage = play(node("n1"), node("n2"), node("n3", rack="r2"), node("n4"), by_name, wide)
+    assert stage.names(kinds.HYPER_NODE) == ["s1", "s2"]
+    assert [each["status"]["nodeCount"] for each in stage.world.all(kinds.HYPER_NODE)] == [3, 3]
+    stage.assert_settled()

@@ -1,0 +1,141 @@
+"""What a job's plugins add to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from stage import Stage, queue, task, vcjob
+
+from pumice.controllers import kinds
+from pumice.controllers.job.plugins.plugin import flags
+from pumice.controllers.keys import rsa_key_pair
+from pumice.controllers.objects import Object
+
+
+def play(plugins: dict[str, list[str]], *tasks: Object) -> Stage:
+    stage = Stage(queue(), vcjob(tasks=tasks or [task("w", 2)], plugins=plugins))
+    stage.let_in()
+    return stage
+
+
+def env(stage: Stage, pod: str, container: int = 0) -> dict[str, Any]:
+    variables = stage.get(kinds.POD, pod)["spec"]["containers"][container].get("env", [])
+    return {each["name"]: each.get("value", each.get("valueFrom")) for each in variables}
+
+
+def test_env_tells_a_pod_its_index() -> None:
+    assert env(play({"env": []}), "train-w-1") == {"VK_TASK_INDEX": "1", "VC_TASK_INDEX": "1"}
+
+
+def test_svc_names_the_pods_and_lists_them() -> None:
+    stage = play({"svc": []}, task("w", 2), task("ps-main"))
+    data = stage.get(kinds.CONFIG_MAP, "train-svc")["data"]
+    assert data["w.host"] == "train-w-0.train\ntrain-w-1.train"
+    assert (data["VC_W_HOSTS"], data["VC_W_NUM"]) == ("train-w-0.train,train-w-1.train", "2")
+    assert data["VC_PS_MAIN_NUM"] == "1"
+    pod = stage.get(kinds.POD, "train-w-0")["spec"]
+    assert (pod["hostname"], pod["subdomain"]) == ("train-w-0", "train")
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "train-svc", "mountPath": "/etc/volcano"}]
+    assert env(stage, "train-w-0")["VC_W_NUM"] == {"configMapKeyRef": {"name": "train-svc", "key": "VC_W_NUM"}}
+    service = stage.get(kinds.SERVICE, "train")["spec"]
+    assert service["clusterIP"] == "None" and service["publishNotReadyAddresses"] is False
+    assert stage.names(kinds.NETWORK_POLICY) == ["train"]
+    assert stage.get(kinds.JOB, "train")["status"]["controlledResources"] == {"plugin-svc": "svc"}
+    stage.assert_settled()
+
+
+def test_svc_follows_the_size_of_the_job_and_goes_with_its_end() -> None:
+    stage = play({"svc": ["--publish-not-ready-addresses", "--disable-network-policy=true"]})
+    assert stage.get(kinds.SERVICE, "train")["spec"]["publishNotReadyAddresses"] is True
+    assert stage.names(kinds.NETWORK_POLICY) == []
+    stage.change(kinds.JOB, "train", {"spec": {"tasks": [task("w", 3)]}})
+    assert stage.get(kinds.CONFIG_MAP, "train-svc")["data"]["VC_W_NUM"] == "3"
+    stage.pods("Running")
+    stage.pods("Succeeded")
+    assert stage.names(kinds.SERVICE) == stage.names(kinds.CONFIG_MAP) == []
+    assert "controlledResources" not in stage.get(kinds.JOB, "train")["status"]
+
+
+def test_ssh_hands_out_one_key_pair() -> None:
+    stage = play({"ssh": []})
+    data = {name: base64.b64decode(text).decode() for name, text in stage.get(kinds.SECRET, "train-ssh")["data"].items()}
+    assert (data["id_rsa"], data["id_rsa.pub"], data["authorized_keys"]) == ("private", "public", "public")
+    assert "Host train-w-1\n  HostName train-w-1.train\n" in data["config"]
+    pod = stage.get(kinds.POD, "train-w-0")["spec"]
+    assert pod["volumes"][0]["secret"]["defaultMode"] == 0o600
+    assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/root/.ssh"
+    stage.assert_settled()
+    own = play({"ssh": ["--ssh-private-key=mine", "--ssh-public-key=yours", "--ssh-key-file-path=/home/me"]})
+    assert base64.b64decode(own.get(kinds.SECRET, "train-ssh")["data"]["id_rsa"]) == b"mine"
+    assert own.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/home/me"
+
+
+def test_a_new_key_pair_can_be_used_by_ssh() -> None:
+    pair = rsa_key_pair()
+    assert pair.private_pem.startswith("-----BEGIN RSA PRIVATE KEY-----") and pair.public_openssh.startswith("ssh-rsa ")
+
+
+def test_tensorflow_tells_every_pod_the_cluster() -> None:
+    stage = play({"tensorflow": ["--worker=w"]}, task("ps"), task("w", 2))
+    config = json.loads(env(stage, "train-w-1")["TF_CONFIG"])
+    assert config["cluster"] == {"ps": ["train-ps-0.train:2222"], "worker": ["train-w-0.train:2222", "train-w-1.train:2222"]}
+    assert config["task"] == {"type": "worker", "index": 1}
+    assert stage.names(kinds.SERVICE) == ["train"]
+    assert "TF_CONFIG" not in env(play({"tensorflow": []}, task("ps")), "train-ps-0")
+
+
+def test_pytorch_ranks_the_master_before_the_workers() -> None:
+    stage = play({"pytorch": ["--wait-master-enabled"]}, task("master"), task("worker", 2), task("other"))
+    assert {name: env(stage, "train-worker-1")[name] for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")} == {
+        "MASTER_ADDR": "train-master-0.train",
+        "MASTER_PORT": "23456",
+        "WORLD_SIZE": "3",
+        "RANK": "2",
+    }
+    assert env(stage, "train-master-0")["RANK"] == "0"
+    assert "RANK" not in env(stage, "train-other-0")
+    assert stage.get(kinds.POD, "train-worker-0")["spec"]["containers"][0]["ports"][0]["containerPort"] == 23456
+    assert stage.get(kinds.POD, "train-worker-0")["spec"]["initContainers"][0]["name"] == "wait-for-master"
+    assert "initContainers" not in stage.get(kinds.POD, "train-master-0")["spec"]
+
+
+def test_mpi_tells_the_master_its_workers() -> None:
+    stage = play({"mpi": ["--worker=w"]}, task("master"), task("w", 2))
+    assert env(stage, "train-master-0")["MPI_HOST"] == "train-w-0.train,train-w-1.train"
+    assert stage.names(kinds.SECRET) == ["train-ssh"]
+    assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["ports"][0]["containerPort"] == 22
+
+
+def test_ray_starts_a_head_and_its_workers() -> None:
+    head, worker = task("head"), task("worker")
+    for each in (head, worker):
+        each["template"]["spec"]["containers"][0]["name"] = each["name"]
+    stage = play({"ray": []}, head, worker)
+    command = stage.get(kinds.POD, "train-head-0")["spec"]["containers"][0]["command"][-1]
+    assert command.startswith("ray start --head --block") and "--port=6379" in command
+    join = stage.get(kinds.POD, "train-worker-0")["spec"]["containers"][0]["command"][-1]
+    assert join == "ray start --block --address=train-head-0.train:6379"
+    assert stage.names(kinds.SERVICE) == ["train", "train-head-svc"]
+    stage.pods("Running")
+    stage.pods("Succeeded")
+    assert stage.names(kinds.SERVICE) == []
+
+
+def test_hcclrank_counts_masters_first_and_believes_a_stated_rank() -> None:
+    stated = task("worker")
+    stated["template"]["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "7"}]
+    stage = play({"hcclrank": []}, task("master"), stated)
+    assert stage.get(kinds.POD, "train-worker-0")["metadata"]["annotations"]["hccl/rankIndex"] == "7"
+    assert stage.get(kinds.POD, "train-master-0")["metadata"]["annotations"]["hccl/rankIndex"] == "0"
+    plain = play({"hcclrank": []}, task("master"), task("worker", 2), task("other"))
+    assert plain.get(kinds.POD, "train-worker-1")["metadata"]["annotations"]["hccl/rankIndex"] == "2"
+    assert "hccl/rankIndex" not in plain.get(kinds.POD, "train-other-0")["metadata"]["annotations"]
+
+
+def test_arguments_are_read_like_flags() -> None:
+    defaults = {"a": "1", "b": "false", "c": ""}
+    assert flags(["--a=2", "-b", "--c", "x", "--unknown=3"], defaults) == {"a": "2", "b": "true", "c": "x"}
+    assert flags(["-b", "--a", "5"], defaults) == {"a": "5", "b": "true", "c": ""}
+    assert flags([], defaults) == defaults

@@ -1,0 +1,108 @@
+"""The work queue, and the world in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stage import NOON, plain_pod, queue
+
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change, Result, itself, result
+from pumice.controllers.dispatch import Dispatch
+from pumice.controllers.memory import Memory
+from pumice.controllers.objects import Key
+from pumice.controllers.settle import Unsettled, settle
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Delete, Patch, change, merge_patch, merged, patch
+
+
+class Counting:
+    """Looks at queues; writes something new each time if it is `restless`."""
+
+    name = "counting"
+
+    def __init__(self, restless: bool = False) -> None:
+        self.watches = {kinds.QUEUE: itself}
+        self.restless = restless
+        self.looks = 0
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        self.looks += 1
+        found = world.get(kinds.QUEUE, "", key.name)
+        return result([patch(found, {"spec": {"weight": self.looks}})] if found and self.restless else [])
+
+
+def test_a_key_that_waits_is_not_queued_twice() -> None:
+    controller, world = Counting(), Memory()
+    work = Dispatch([controller])
+    work.observe([Change(None, queue("a")), Change(queue("a"), queue("a")), Change(None, queue("b"))], world)
+    assert len(work) == 2
+    assert work.pop(0) == (controller, Key("", "a"))
+    work.observe([Change(None, queue("a"))], world)
+    assert [work.pop(0), work.pop(0), work.pop(0)] == [(controller, Key("", "b")), (controller, Key("", "a")), None]
+
+
+def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:
+    controller = Counting()
+    work = Dispatch([controller])
+    for when in (20.0, 10.0, 15.0):
+        work.add_later(when, controller, Key("", "a"))
+    assert work.next_time() == 10.0
+    assert work.pop(9.9) is None
+    assert work.pop(10.0) == (controller, Key("", "a"))
+    assert work.pop(30.0) is None
+    assert work.next_time() is None
+
+
+def test_controllers_that_never_rest_are_stopped() -> None:
+    with pytest.raises(Unsettled):
+        settle(Memory([queue()]), [Counting(restless=True)], NOON, limit=50)
+    assert settle(Memory([queue()]), [Counting()], NOON) == 0
+
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.sampled_from("abcd"), documents, max_size=4)
+
+
+def _without_nulls(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
+@given(objects, objects)
+def test_a_merge_patch_leads_from_one_object_to_the_other(old: dict[str, object], new: dict[str, object]) -> None:
+    reached = merged(old, merge_patch(old, new))
+    assert _without_nulls(reached) == _without_nulls(new)
+    assert merge_patch(reached, new) == {}
+
+
+def test_memory_keeps_what_controllers_rely_on() -> None:
+    world = Memory([queue("a")], NOON)
+    stored = world.get(kinds.QUEUE, "", "a")
+    assert stored is not None and stored["metadata"]["resourceVersion"] == "1"
+    assert world.apply(Create(queue("a"))) == []
+    assert world.apply(Patch(kinds.QUEUE, "", "a", {"spec": {"weight": 3}}, uid="another")) == []
+    for write in change(stored, {**stored, "spec": {**stored["spec"], "weight": 2}}):
+        world.apply(write)
+    changed = world.get(kinds.QUEUE, "", "a")
+    assert changed is not None and changed["metadata"]["generation"] == 2 and stored["spec"]["weight"] == 1
+    assert [each["metadata"]["name"] for each in world.by_field(kinds.QUEUE, "spec.parent", "root")] == ["a"]
+
+
+def test_a_pod_on_a_node_waits_for_its_kubelet_and_one_without_goes_at_once() -> None:
+    world = Memory([plain_pod("a"), plain_pod("b", nodeName="n")], NOON)
+    for name in "ab":
+        world.apply(Delete(kinds.POD, "default", name))
+    assert [pod["metadata"]["name"] for pod in world.all(kinds.POD)] == ["b"]
+    assert world.apply(Delete(kinds.POD, "default", "b")) == []
+    world.apply(Delete(kinds.POD, "default", "b", grace_s=0))
+    assert list(world.all(kinds.POD)) == []
