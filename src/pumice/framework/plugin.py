@@ -73,6 +73,7 @@ class Plugin:
 
     name: ClassVar[str] = ""
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:

@@ -36,7 +36,7 @@ class Choice:
     hierarchy: bool = False
 
     def enabled(self, hook: str) -> bool:
-        return HOOKS[hook] not in self.off
+        return HOOKS[hook] not in self.off and (self.hierarchy or hook not in self.plugin.hierarchy_only)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.volcano import Queue as QueueObject
-from pumice.model.resources import CPU, MEMORY, Dimensions, Vector
+from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Vector
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -42,6 +42,7 @@ class Queue:
         self.capability: Vector = capability  #: all it may hold; unbounded where it names nothing, and where cpu or memory is 0
         self.guarantee: Vector = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
         self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: as its owner wants it; for plugin capacity
+        self.deserves: Mask = ~np.isnan(dimensions.vector(spec.deserved if spec else None, missing=np.nan))  #: what `deserved` names
         self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
 
     @property
@@ -57,6 +58,7 @@ class Queue:
         self.inqueue, self.elastic = dimensions.fitted(self.inqueue), dimensions.fitted(self.elastic)
         self.guarantee, self.deserved = dimensions.fitted(self.guarantee), dimensions.fitted(self.deserved)
         self.capability = dimensions.fitted(self.capability, missing=np.inf)
+        self.deserves = np.pad(self.deserves, (0, dimensions.width - len(self.deserves)))
 
     def __lt__(self, other: Queue) -> bool:
         return self.name < other.name
