@@ -30,11 +30,13 @@ class Evaluation:
         self.cluster = cluster
         self.table = cluster.nodes
         self.rejected: Reason | None = None
+        self.rejected_by = ""  #: the filter that did
         self.filters: list[tuple[Filter, Any]] = []
         for rule in filters:
             state = rule.prepare(task)
             if isinstance(state, Rejected):
-                self.rejected = self.rejected or state.reason
+                if self.rejected is None:
+                    self.rejected, self.rejected_by = state.reason, rule.name
             elif state is not None:
                 self.filters.append((rule, state))
         self.scorers = [(rule, state) for rule in scorers if (state := rule.prepare(task)) is not None]

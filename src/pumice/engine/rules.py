@@ -24,10 +24,11 @@ class Reach(Enum):
 
 
 class Reason(NamedTuple):
-    """Why a node was refused. `final`: no eviction would help (UnschedulableAndUnresolvable)."""
+    """Why a node was refused. `final`: no eviction would help (UnschedulableAndUnresolvable). `narrows`: it is out before any filter is asked."""
 
     text: str
     final: bool = False
+    narrows: bool = False
 
 
 class Refused(NamedTuple):
@@ -60,6 +61,8 @@ class Rule:
 
 
 class Filter(Rule):
+    tells_all = False  #: all its reasons count for a node, not only the first
+
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         """The nodes that may not take the task. Of several filters the first one's word counts for a node."""
         raise NotImplementedError

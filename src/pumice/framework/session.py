@@ -271,10 +271,15 @@ class Session:
         return Statement(self)
 
     def allocated(self, task: Task) -> None:
+        """Tell the plugins. Tasks without a job are none of theirs."""
+        if task.job is None:
+            return
         for method in self._flat("on_allocate"):
             method(task)
 
     def deallocated(self, task: Task) -> None:
+        if task.job is None:
+            return
         for method in self._flat("on_deallocate"):
             method(task)
 

@@ -66,6 +66,12 @@ class Statement:
         self.cluster.move(task, status.RELEASING, task.node, evicted=True)
         self.session.deallocated(task)
 
+    def terminate(self, task: Task, action: str, beneficiary: str) -> None:
+        """Evict as kube-scheduler does: it leaves, but takes its room, and filters see it, until it is gone."""
+        self.operations.append(Operation(task, task.status, task.node, beneficiary, action))
+        self.cluster.move(task, status.RELEASING, task.node)
+        self.session.deallocated(task)
+
     def unpipeline(self, task: Task) -> None:
         """Take a pipelined task of this session back to Pending."""
         self.operations.append(Operation(task, task.status, task.node))

@@ -19,7 +19,7 @@ from pumice.plugins.kube.normalize import to_hundred
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
 ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", final=True)
 CONFLICT = Reason("pod affinity terms conflict", final=True)
-NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True)
+NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True, narrows=True)
 
 
 def term_matches(term: NodeTerm, table: Nodes) -> Mask:

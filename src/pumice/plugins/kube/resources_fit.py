@@ -26,6 +26,7 @@ class FitFilter(Filter):
     name = "NodeResourcesFit"
     reach = Reach.NODE
     foresees = True
+    tells_all = True
 
     def __init__(self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset()) -> None:
         self.ignored, self.ignored_groups = ignored, ignored_groups
