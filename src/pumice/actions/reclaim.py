@@ -68,7 +68,7 @@ class Reclaim(Action):
         self, session: Session, task: Task, row: int, statement: Statement, evaluation: Evaluation, prospects: Prospects
     ) -> bool:
         victims = session.reclaimable(task, prospects.victims(row))
-        if not victims or not could_fit(session, task, row, victims):
+        if not could_fit(session, task, row, victims):
             return False
 
         def enough() -> bool:
