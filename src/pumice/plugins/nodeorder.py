@@ -6,12 +6,14 @@ from msgspec import Struct, field
 
 from pumice.engine.rules import Scorer
 from pumice.framework.plugin import Plugin
+from pumice.model.resources import Mask
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityScorer
 from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
 from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
 from pumice.plugins.kube.spread_constraints import SpreadConstraints
+from pumice.plugins.kube.standing.terms import Terms
 from pumice.plugins.kube.taint_toleration import TaintScorer
 
 
@@ -38,9 +40,14 @@ class NodeOrder(Plugin):
             (args.balanced_resource, BalancedAllocation(("cpu", "memory", "nvidia.com/gpu"))),
             (args.node_affinity, NodeAffinityScorer()),
             (args.taint_toleration, TaintScorer()),
-            (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0)),
+            (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0, heard=self._heard())),
             (args.topology_spread, PodTopologySpreadScorer(SpreadConstraints(cluster))),
         ]
         for weight, rule in chosen:
             rule.weight = weight
         return [rule for weight, rule in chosen if weight]
+
+    def _heard(self) -> Mask | None:
+        """Nodes with pods that had terms when the session opened. Like Volcano, others' wishes are looked for only there."""
+        cluster = self.session.cluster
+        return Terms.of(cluster).holders.present(len(cluster.nodes)) if cluster.termed else None

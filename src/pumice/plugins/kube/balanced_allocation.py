@@ -24,9 +24,10 @@ class BalancedAllocation(Scorer):
     reach = Reach.NODE
     foresees = True
 
-    def __init__(self, resources: tuple[str, ...] = DEFAULT_RESOURCES, weight: float = 1) -> None:
+    def __init__(self, resources: tuple[str, ...] = DEFAULT_RESOURCES, weight: float = 1, *, compare: bool = True) -> None:
         self.resources = resources
         self.weight = weight
+        self.compare = compare
 
     def prepare(self, task: Task) -> Any:
         template = task.template
@@ -38,6 +39,8 @@ class BalancedAllocation(Scorer):
 
     def score(self, template: Any, nodes: View) -> Scores:
         with_pod = self._balance(template, nodes, template.request)
+        if not self.compare:
+            return with_pod
         without = self._balance(template, nodes, np.zeros_like(template.request))
         return 50.0 + np.trunc((50.0 + with_pod - without) / 2)
 

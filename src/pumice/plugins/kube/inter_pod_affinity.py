@@ -19,7 +19,7 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.standing.groups import Group, Groups
-from pumice.plugins.kube.standing.row_counts import RowCounts
+from pumice.plugins.kube.standing.row_counts import RowCounts, shown_per_node
 from pumice.plugins.kube.standing.terms import PodTerms, Role, Term, Terms
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
@@ -36,10 +36,11 @@ def _pod_key(cluster: Cluster, task: Task) -> Hashable:
     return Terms.of(cluster).pod_key(task) if cluster.termed else None
 
 
-def _near(counts: RowCounts, key: str, table: Nodes) -> Scores:
-    """For every row, how many of the counted stand in its domain."""
+def _near(counts: RowCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
+    """For every row, how many of the counted stand in its domain (on rows that are heard)."""
     codes, values = table.codes(key)
-    return counts.per_node(codes, len(values))
+    counted = codes if heard is None else np.where(heard, codes, np.int32(ABSENT))
+    return shown_per_node(counts.per_domain(counted, len(values)), codes)
 
 
 class InterPodAffinityFilter(Filter):
@@ -90,19 +91,19 @@ class InterPodAffinityFilter(Filter):
 class InterPodAffinityScorer(Scorer):
     """The weights of preferred terms, for each pod near that they mean: of the newcomer, and of those that stand there.
 
-    `hard_weight` is what a standing pod's required affinity counts. `ignore_existing`: preferences of standing pods do not count for
-    a newcomer that has none.
+    `hard_weight` is what a standing pod's required affinity counts. `ignore_existing`: what standing pods want does not count for a
+    newcomer without preferences; with `heard`, it counts for such a one only from pods on these rows.
     """
 
     name = "InterPodAffinity"
     reach = Reach.CLUSTER
     normalizes = True
 
-    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, weight: float = 2) -> None:
+    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, heard: Mask | None = None) -> None:
         self.cluster = cluster
+        self.heard = heard
         self.hard_weight = hard_weight
         self.ignore_existing = ignore_existing
-        self.weight = weight
 
     def key(self, task: Task) -> Hashable:
         return _pod_key(self.cluster, task)
@@ -122,12 +123,13 @@ class InterPodAffinityScorer(Scorer):
         total = np.zeros(len(table))
         for term, weight in asked.terms.preferred:
             total += _near(Groups.of(self.cluster).counts(Group((term.scope,))), term.key, table) * weight
+        heard = None if asked.terms.preferred else self.heard
         terms = Terms.of(self.cluster)
         for held, counts in terms.meeting(Role.PREFERS, asked.task):
-            total += _near(counts, held.term.key, table) * held.weight
+            total += _near(counts, held.term.key, table, heard) * held.weight
         if self.hard_weight:
             for held, counts in terms.meeting(Role.REQUIRES, asked.task):
-                total += _near(counts, held.term.key, table) * self.hard_weight
+                total += _near(counts, held.term.key, table, heard) * self.hard_weight
         return nodes.of(total)  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:

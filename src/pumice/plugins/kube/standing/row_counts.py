@@ -59,10 +59,6 @@ class RowCounts:
             sums[codes[row]] += count
         return sums[:domains]
 
-    def per_node(self, codes: Codes, domains: int) -> Scores:
-        """For every row the sum over its domain, 0 for one without."""
-        return shown_per_node(self.per_domain(codes, domains), codes)
-
 
 def shown_per_node(sums: Scores, codes: Codes) -> Scores:
     """For every row the value of its domain, 0 for one without."""

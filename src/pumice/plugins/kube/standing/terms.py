@@ -82,6 +82,7 @@ class Terms:
 
     def _build(self) -> None:
         self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
+        self.holders = RowCounts()  #: pods with any terms
         self._counts: dict[Held, RowCounts] = {}
         self._standing: dict[Role, Register[Held]] = {role: Register() for role in Role}
         self._possible: dict[Role, Register[Held]] = {role: Register() for role in Role}
@@ -135,6 +136,7 @@ class Terms:
     def change(self, row: int, task: Task, sign: int) -> None:
         if not task.template.has_pod_terms:
             return
+        self.holders.add(row, sign)
         for held in _held(self.of_pod(task)):
             counts = self._counts.get(held)
             if counts is None:
