@@ -13,7 +13,8 @@ from pumice.apiserver.kinds import Kind
 from pumice.apiserver.leaves import Path, from_fields, leaves, to_fields
 from pumice.apiserver.shapes import Object
 
-BEFORE = "before-first-apply"
+UNMANAGED = "unmanaged"
+CLIENT_SIDE = "kubectl-client-side-apply"
 
 
 class Manager(NamedTuple):

@@ -144,25 +144,17 @@ def _paths(kind: Kind, schema: str) -> Object:
         collection["get"] = operation("list", "list", queries=("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion"))
         single["get"] = operation("read", "get")
         single["put"] = operation("replace", "put", body, write)
-        single["patch"] = operation("patch", "patch", _patch_body(), (*write, "force"))
+        single["patch"] = operation("patch", "patch", _patch_body(kind), (*write, "force"))
         single["delete"] = operation("delete", "delete", queries=("dryRun", "gracePeriodSeconds", "propagationPolicy"))
     collection["post"] = operation("create", "post", body, write)
     return {root: collection} | ({root + "/{name}": single} if "get" in kind.verbs else {})
 
 
-def _patch_body() -> Object:
-    types = (
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-    )
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {media: {"schema": {"type": "array" if "json-patch" in media else "object"}} for media in types},
-        }
-    }
+def _patch_body(kind: Kind) -> Object:
+    """kubectl reads from it whether a kind takes strategic merges; custom ones do not."""
+    names = ("json-patch+json", "merge-patch+json", *(() if kind.custom else ("strategic-merge-patch+json",)), "apply-patch+yaml")
+    content = {f"application/{name}": {"schema": {"type": "array" if name == "json-patch+json" else "object"}} for name in names}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def _parameter(name: str) -> dict[str, Any]:

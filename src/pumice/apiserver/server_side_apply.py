@@ -11,11 +11,12 @@ from typing import Any
 
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.leaves import Leaves, Path, item_step, leaves, shown
-from pumice.apiserver.managed_fields import BEFORE, Manager, Ownership
+from pumice.apiserver.managed_fields import CLIENT_SIDE, UNMANAGED, Manager, Ownership
 from pumice.apiserver.shapes import Object, Shape
 from pumice.apiserver.status import ApiError
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
 
 
 def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = "") -> Object:
@@ -49,7 +50,11 @@ def _stated(kind: Kind, applied: Object, subresource: str) -> Object:
 def _ownership(kind: Kind, live: Object, now: float) -> Ownership:
     ownership = Ownership(live["metadata"].get("managedFields") or [])
     if not ownership.paths:
-        ownership.give(Manager(BEFORE, "Update"), set(leaves(kind.shape, live)), kind.api_version, now)
+        present = leaves(kind.shape, live).keys()
+        by_client = _applied_by_client(kind, live).keys() & present
+        by_client |= {_LAST_APPLIED_PATH} if by_client else set()
+        ownership.give(Manager(UNMANAGED, "Update"), present - by_client, kind.api_version, now)
+        ownership.give(Manager(CLIENT_SIDE, "Update"), by_client, kind.api_version, now)
     return ownership
 
 

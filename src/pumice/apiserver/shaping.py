@@ -41,6 +41,15 @@ def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
     found = Findings()
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
     body = settle(kind.schema, {key: value for key, value in obj.items() if key not in head}, "", found)
-    if found.causes:
-        raise kind.invalid(str(metadata.get("name") or ""), found.causes)
+    if found.wrong_types:
+        raise kind.invalid(str(metadata.get("name") or ""), found.wrong_types)
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
+
+
+def schema_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
+    """What the schema of a custom kind has against an object; asked after admission had its chance to mend it."""
+    if kind.schema is None:
+        return []
+    found = Findings()
+    settle(kind.schema, {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}, "", found)
+    return found.wrong_types + found.causes

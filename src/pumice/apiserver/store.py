@@ -27,7 +27,7 @@ from pumice.apiserver.metadata import check_head, clone, counts_generations, met
 from pumice.apiserver.own_rules import own_rules
 from pumice.apiserver.patching import Patch, patched
 from pumice.apiserver.shapes import Object
-from pumice.apiserver.shaping import shaped
+from pumice.apiserver.shaping import schema_causes, shaped
 from pumice.apiserver.watching import Filter, Key, Watch
 
 _DEFAULT = Options()
@@ -258,7 +258,7 @@ class Store:
     def _admitted(self, review: Review, options: Options) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
-        causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old)
+        causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old) + schema_causes(kind, obj)
         if causes:
             raise kind.invalid(review.name, causes)
         if obj is not review.obj:

@@ -34,6 +34,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.unknown: list[str] = []
+        self.wrong_types: list[tuple[str, str]] = []  #: with these nobody else should be bothered
         self.causes: list[tuple[str, str]] = []
 
     def refuse(self, path: str, message: str) -> None:
@@ -43,10 +44,11 @@ class Findings:
 def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
     """The value without unknown fields and with defaults."""
     if value is None and not schema.get("nullable"):
-        found.refuse(path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"')
+        found.wrong_types.append((path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
         return value
     if not _right_type(schema, value):
-        found.refuse(path, f'Invalid value: "{_go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{_go_type(value)}"')
+        text = f'Invalid value: "{_go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{_go_type(value)}"'
+        found.wrong_types.append((path, text))
         return value
     if isinstance(value, dict):
         value = _settle_object(schema, value, path, found)
