@@ -1,0 +1,79 @@
+"""How the roles of a job stand to one another, read from its PodGroup's annotations.
+
+Groups of roles are separated by `;`, roles in a group by `,`. A group of one role speaks of that role's own tasks, a larger one of
+every pair in it. A name that no task has, or that stands twice, makes the whole topology void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import permutations
+
+AFFINITY_KEY = "volcano.sh/task-topology-affinity"
+ANTI_AFFINITY_KEY = "volcano.sh/task-topology-anti-affinity"
+ORDER_KEY = "volcano.sh/task-topology-task-order"
+KEYS = (AFFINITY_KEY, ANTI_AFFINITY_KEY, ORDER_KEY)
+
+SELF_ANTI, INTER_AFFINITY, SELF_AFFINITY, INTER_ANTI = 4, 3, 2, 1  #: what a relation adds to its role's importance
+
+Neighbours = dict[str, set[str]]
+
+
+class Relations:
+    """See the module. A role that attracts or avoids its own tasks is its own neighbour."""
+
+    def __init__(self, affinity: Iterable[list[str]] = (), anti_affinity: Iterable[list[str]] = (), order: Iterable[str] = ()) -> None:
+        self.attracts = _neighbours(affinity)
+        self.avoids = _neighbours(anti_affinity)
+        order = list(order)
+        self._wish = {role: len(order) - position for position, role in enumerate(order)}
+
+    def knows(self, role: str) -> bool:
+        """Whether the role has any relation."""
+        return role in self.attracts or role in self.avoids
+
+    def rank(self, role: str) -> tuple[int, int]:
+        """Sorts the roles: those the user put first, then those with the stronger relations."""
+        return -self._wish.get(role, 0), -self._importance(role)
+
+    def _importance(self, role: str) -> int:
+        attracts, avoids = self.attracts.get(role, set()), self.avoids.get(role, set())
+        return max(
+            SELF_ANTI * (role in avoids),
+            INTER_AFFINITY * bool(attracts - {role}),
+            SELF_AFFINITY * (role in attracts),
+            INTER_ANTI * bool(avoids - {role}),
+        )
+
+    def pull(self, role: str, company: Mapping[str, int]) -> int:
+        """How much a task of the role is drawn to a company of so many tasks by role."""
+        return sum(number for mate, number in company.items() if mate in self.attracts.get(role, ())) + self.push(role, company)
+
+    def push(self, role: str, company: Mapping[str, int]) -> int:
+        """The part of it that repels: 0 or less."""
+        return -sum(number for mate, number in company.items() if mate in self.avoids.get(role, ()))
+
+
+def _neighbours(groups: Iterable[list[str]]) -> Neighbours:
+    found: Neighbours = {}
+    for group in groups:
+        for role, mate in permutations(group, 2) if len(group) > 1 else [(group[0], group[0])]:
+            found.setdefault(role, set()).add(mate)
+    return found
+
+
+def read_relations(annotations: Mapping[str, str], roles: Collection[str]) -> Relations | None:
+    """What the annotations say of a job whose tasks have these roles; None if they say nothing, or nothing valid."""
+    if not any(key in annotations for key in KEYS):
+        return None
+    affinity = _groups(annotations.get(AFFINITY_KEY))
+    anti_affinity = _groups(annotations.get(ANTI_AFFINITY_KEY))
+    order = annotations[ORDER_KEY].split(",") if ORDER_KEY in annotations else []
+    for group in (*affinity, *anti_affinity, order):
+        if len(set(group)) < len(group) or not set(group) <= set(roles):
+            return None
+    return Relations(affinity, anti_affinity, order)
+
+
+def _groups(text: str | None) -> list[list[str]]:
+    return [group.split(",") for group in text.split(";")] if text is not None else []
