@@ -7,7 +7,6 @@ Wrong input raises InputError: file, line, document, object, field, what was fou
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,9 +19,9 @@ from pumice.api import yaml
 from pumice.api.codec import convert, decoder
 from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError
+from pumice.api.explain import describe, explain, subject_of
 from pumice.api.kinds import CLUSTER_WIDE, KINDS, group_of
 from pumice.api.meta import Metadata, Wire
-from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import instant
 
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
@@ -37,6 +36,7 @@ class ConfigText:
     first_line: int = 1  #: of the text, in `where`
     document: dict[str, Any] | None = None  #: a KubeSchedulerConfiguration or Policy, already parsed
     source: yaml.Document | None = None
+    key: str = ""  #: of the ConfigMap it was found in
 
 
 @dataclass
@@ -90,6 +90,8 @@ def read_stream(data: bytes, where: str, objects: Objects) -> None:
         try:
             _read_json(data, where, objects)
             return
+        except RecursionError:
+            raise InputError(f"nested more than {yaml.MAX_DEPTH} levels deep", where=where) from None
         except msgspec.DecodeError:
             pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
     for document in yaml.documents(data, where):
@@ -133,7 +135,7 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
     except msgspec.ValidationError as error:
         value = msgspec.json.decode(raw)
         message, path = explain(error, value)
-        raise InputError(message, where=where, document=number, subject=_subject(kind, value), field=yaml.field_name(path)) from None
+        raise InputError(message, where=where, document=number, subject=subject_of(kind, value), field=yaml.field_name(path)) from None
     _take(kind, api_version, item, where, number, objects, lambda message, path: _plain_error(message, path, where, number, kind, item))
 
 
@@ -146,7 +148,7 @@ def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: 
 
 def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
     if not isinstance(value, dict):
-        raise document.error(f"found {_describe(value)} where an object with apiVersion and kind belongs", path)
+        raise document.error(f"found {describe(value)} where an object with apiVersion and kind belongs", path)
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(api_version, str):
         missing = "kind" if isinstance(api_version, str) else "apiVersion"
@@ -163,11 +165,11 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         return
-    subject = _subject(kind, value)
+    subject = subject_of(kind, value)
     try:
         item = convert(value, struct)
     except msgspec.ValidationError as error:
-        message, inner = explain(error, value)
+        message, inner = explain(error, value, lambda inner: document.text((*path, *inner)))
         raise document.error(message, (*path, *inner), subject) from None
     _take(
         kind,
@@ -200,7 +202,7 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
     if isinstance(item, ConfigMap):
         for key in CONFIG_MAP_KEYS:
             if key in (item.data or {}):
-                objects.configurations.append(ConfigText((item.data or {})[key], where))
+                objects.configurations.append(ConfigText((item.data or {})[key], where, key=key))
 
 
 def _is_instant(text: str) -> bool:
@@ -209,115 +211,3 @@ def _is_instant(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# ---- what a person is told
-
-
-_EXPECTED = re.compile(r"Expected `(?P<type>[^`]*)`, got `(?P<found>[^`]*)`")
-_INVALID = re.compile(r"Invalid enum value '(?P<value>[^']*)'")
-_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
-_WORDS = {
-    "str": "a string",
-    "int": "an integer",
-    "bool": "true or false",
-    "object": "a mapping",
-    "array": "a list",
-    "float": "a number",
-    "null": "nothing",
-}
-
-
-def explain(error: msgspec.ValidationError, value: Any) -> tuple[str, tuple[str | int, ...]]:
-    """A decoder's complaint as: what was found and what to write, and the path of the field."""
-    text, _, place = str(error).partition(" - at ")
-    path = _locate(place.strip("`"), value)
-    found = _at(value, path)
-    if match := _MISSING.match(text):
-        return f'field "{match["name"]}" is missing; write it', path
-    if "not a quantity" in text or "a quantity" in text:
-        return (
-            text if "not a quantity" in text else f'found {_describe(found)} where a quantity belongs; write for example "2" or "500m"'
-        ), path
-    if match := _INVALID.match(text):
-        return f'"{match["value"]}" is not one of its values{_choices(path)}', path
-    if match := _EXPECTED.match(text):
-        wanted = [_WORDS.get(word.strip(), word.strip()) for word in match["type"].split("|") if word.strip() != "null"]
-        advice = f'; write "{found}" in quotes' if "a string" in wanted and isinstance(found, int | float | bool) else ""
-        return f"found {_describe(found)} where {' or '.join(wanted)} belongs{advice}", path
-    return text, path
-
-
-_ALLOWED = {
-    "effect": "NoSchedule, PreferNoSchedule or NoExecute",
-    "whenUnsatisfiable": "DoNotSchedule or ScheduleAnyway",
-    "phase": "those that Kubernetes writes, such as Pending or Running",
-    "preemptionPolicy": "PreemptLowerPriority or Never",
-    "nodeAffinityPolicy": "Honor or Ignore",
-    "nodeTaintsPolicy": "Honor or Ignore",
-    "volumeBindingMode": "Immediate or WaitForFirstConsumer",
-    "state": "Open, Closed, Closing or Unknown",
-    "mode": "hard or soft",
-    "type": "Node or HyperNode",
-}
-
-
-def _choices(path: tuple[str | int, ...]) -> str:
-    allowed = _ALLOWED.get(str(path[-1]) if path else "")
-    return f"; write {allowed}" if allowed else ""
-
-
-def _locate(place: str, value: Any) -> tuple[str | int, ...]:
-    """`$.spec.containers[0].requests[...]` as a path; `[...]` becomes the first key whose value is to blame."""
-    path: list[str | int] = []
-    for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", place):
-        if name:
-            path.append(name)
-        elif index == "...":
-            inside = _at(value, tuple(path))
-            culprit = next((key for key, entry in inside.items() if not _plausible(entry)), None) if isinstance(inside, dict) else None
-            path.append(culprit if culprit is not None else "...")
-        else:
-            path.append(int(index))
-    return tuple(path)
-
-
-def _plausible(entry: Any) -> bool:
-    try:
-        quantity(entry)
-    except (QuantityError, TypeError):
-        return False
-    return isinstance(entry, str | int | float) and not isinstance(entry, bool)
-
-
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
-    for step in path:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _describe(value: Any) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return f"the boolean {str(value).lower()}"
-        case int() | float():
-            return f"the number {value}"
-        case str():
-            return f'"{value[:60]}"'
-        case list():
-            return "a list"
-        case _:
-            return "a mapping"
-
-
-def _subject(kind: str, value: Any) -> str:
-    meta = value.get("metadata") if isinstance(value, dict) else None
-    if not isinstance(meta, dict):
-        return kind
-    namespace = "" if kind in CLUSTER_WIDE else f"{meta.get('namespace') or 'default'}/"
-    return f"{kind} {namespace}{meta.get('name', '')}"

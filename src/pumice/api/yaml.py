@@ -21,6 +21,13 @@ MAX_DEPTH = 200
 class _Loader(yaml.CSafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys are strings in JSON: `on: 1` is read as "true"."""
+        mapping = super().construct_mapping(node, deep)
+        if all(type(key) is str for key in mapping):
+            return mapping
+        return {key if isinstance(key, str) else str(key).lower(): value for key, value in mapping.items()}
+
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool",
@@ -73,6 +80,14 @@ class Document:
 
     def line(self, path: tuple[str | int, ...] = ()) -> int:
         """The line (from 1) of the field at `path`, or of the nearest part of it that exists."""
+        return int(self._at(path).start_mark.line) + 1
+
+    def text(self, path: tuple[str | int, ...]) -> str | None:
+        """A scalar as it is written."""
+        node = self._at(path)
+        return str(node.value) if isinstance(node, yaml.ScalarNode) else None
+
+    def _at(self, path: tuple[str | int, ...]) -> yaml.Node:
         node = self._node
         for step in path:
             if isinstance(node, yaml.MappingNode):
@@ -84,7 +99,7 @@ class Document:
                 node = node.value[step]
             else:
                 break
-        return int(node.start_mark.line) + 1
+        return node
 
     def error(self, message: str, path: tuple[str | int, ...] = (), subject: str = "") -> InputError:
         return InputError(message, where=self.where, line=self.line(path), document=self.number, subject=subject, field=field_name(path))

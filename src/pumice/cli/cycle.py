@@ -21,13 +21,22 @@ from pumice.sim.cycles import run_cycles, together
 @click.option(
     "--cycles", type=click.IntRange(1), default=1, show_default=True, help="In between, bound pods run and evicted ones are gone."
 )
+@click.option("--seed", type=int, help="Break ties between equally good nodes another way. Default: the first in the input.")
 @click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True)
 def cycle(
-    files: tuple[str, ...], conf: str | None, plugins_dir: str | None, strict: bool, now: str | None, cycles: int, output: str
+    files: tuple[str, ...],
+    conf: str | None,
+    plugins_dir: str | None,
+    strict: bool,
+    shadow: bool | None,
+    now: str | None,
+    cycles: int,
+    seed: int | None,
+    output: str,
 ) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = moment_of(now)
-    cluster, policy = load(files, conf, plugins_dir, strict)
+    cluster, policy = load(files, conf, plugins_dir, strict, shadow, seed)
     show(together(run_cycles(cluster, policy, moment, cycles)), output)
 
 

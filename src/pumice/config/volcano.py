@@ -33,6 +33,20 @@ tiers:
   - name: nodeorder
 """
 
+#: kube-batch's built-in configuration
+KUBE_BATCH = """\
+actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
 TOP = ("actions", "tiers", "configurations", "metrics")
 OFF_BY_DEFAULT = ("enableHierarchy", "enabledClusterOrder")
 OTHER_PLACES = {"arguments", "name"}

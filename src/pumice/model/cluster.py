@@ -22,6 +22,7 @@ from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
 from pumice.model.resources import Dimensions, Vector
+from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
 from pumice.model.template import GROUP_ANNOTATION, Template
 
@@ -35,6 +36,7 @@ class Cluster:
         self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = frozenset()
     ) -> None:
         self.schedulers = frozenset(schedulers)
+        self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
         self.default_queue = default_queue
         self.dimensions = Dimensions(ignored)
         self.nodes = Nodes(self.dimensions)
@@ -140,7 +142,7 @@ class Cluster:
             self._detach(task)
             self.tasks[key] = task
             Task.__init__(task, pod, template, labels, annotations, task.number)
-        self._attach(task, fresh, pod.spec.node_name or "")
+        self._attach(task, fresh, pod.spec.node_name or "", self._group_of(pod))
 
     def _template(self, pod: Pod) -> Template:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
@@ -159,8 +161,18 @@ class Cluster:
         key = tuple(sorted(pairs.items())) if pairs else ()
         return self._pairs.setdefault(key, pairs or {})
 
-    def _attach(self, task: Task, fresh: int, node_name: str) -> None:
-        group = task.annotations.get(GROUP_ANNOTATION)
+    def _group_of(self, pod: Pod) -> str:
+        """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
+        named = (pod.metadata.annotations or {}).get(GROUP_ANNOTATION, "")
+        if named or not self.shadow_groups or pod.spec.scheduler_name not in self.schedulers:
+            return named
+        shadow = shadow_group(pod)
+        job = self.jobs.get(f"{shadow.metadata.namespace}/{shadow.metadata.name}")
+        if job is None or job.group is None:
+            self._put_group(shadow)
+        return shadow.metadata.name
+
+    def _attach(self, task: Task, fresh: int, node_name: str, group: str) -> None:
         if group and (task.template.scheduler_name in self.schedulers or node_name):
             job = self.job(f"{task.namespace}/{group}")
             task.job = job
@@ -228,6 +240,9 @@ class Cluster:
             job.queue = None
 
     def _drop_if_empty(self, job: Job) -> None:
+        if is_shadow(job.group) and not job.tasks:
+            self._unlink(job)
+            job.group = None
         if job.group is None and not job.tasks:
             self.jobs.pop(job.uid, None)
 

@@ -10,6 +10,7 @@ from pumice.framework.policy import Policy
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.shadow import is_shadow
 
 PERIOD_S = 1.0
 
@@ -38,10 +39,10 @@ def advance(cluster: Cluster, then: float) -> None:
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
     groups: dict[str, dict[str, Any]] = {}
     for job in cluster.jobs.values():
-        if job.group is not None:
+        if job.group is not None and not is_shadow(job.group):
             groups[job.uid] = {"phase": job.phase, "conditions": []}
     for group in decisions.groups:
-        if group.condition is not None:
+        if group.condition is not None and group.job.uid in groups:
             groups[group.job.uid]["conditions"] = [
                 {"type": group.condition.type, "status": "True", "reason": group.condition.reason, "message": group.condition.message}
             ]

@@ -1,0 +1,68 @@
+"""`pumice plugins`: what there is, read from the code itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+from msgspec import structs
+
+from pumice.actions.registry import ACTIONS
+from pumice.config.arguments import REST
+from pumice.framework.plugin import Plugin
+from pumice.plugins.registry import plugins as known
+from pumice.report.columns import columns
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--plugins-dir", help="A folder of Python files with plugins.")
+@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
+    """The plugins with their hooks and arguments; with NAME, one of them in full."""
+    found = {key: plugin for key, plugin in sorted(known(plugins_dir).items()) if name in (None, key)}
+    if not found:
+        raise click.BadParameter(f"there is no plugin {name!r}", param_hint="NAME")
+    described = {key: describe(plugin) for key, plugin in found.items()}
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(ACTIONS)})))
+    elif name:
+        _one(name, described[name])
+    else:
+        rows = [(key, about["summary"], ", ".join(about["hooks"])) for key, about in described.items()]
+        click.echo(columns(("PLUGIN", "WHAT IT DOES", "HOOKS"), rows))
+        click.echo(f"\nActions: {', '.join(sorted(ACTIONS))}")
+
+
+def describe(plugin: type[Plugin]) -> dict[str, Any]:
+    """Name, summary, hooks and arguments of a plugin class."""
+    text = (plugin.__doc__ or __import__(plugin.__module__, fromlist=["_"]).__doc__ or "").strip()
+    summary = text.split("\n\n")[0].replace("\n", " ").removeprefix(f"{plugin.name}: ")
+    arguments = [
+        {"name": field.encode_name, "type": _type(field.type), "default": _default(field)}
+        for field in structs.fields(plugin.Args)
+        if field.encode_name != REST
+    ]
+    arguments += [{"name": f"{prefix}<name>", "type": "", "default": None} for prefix in plugin.wildcard_args]
+    return {
+        "summary": summary,
+        "description": text,
+        "hooks": [hook for hook in plugin.hooks() if hook not in ("open", "close")],
+        "arguments": arguments,
+    }
+
+
+def _type(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def _default(field: structs.FieldInfo) -> Any:
+    return field.default if isinstance(field.default, bool | int | float | str) else None
+
+
+def _one(name: str, about: dict[str, Any]) -> None:
+    click.echo(f"{about['description']}\n\nHooks: {', '.join(about['hooks'])}")
+    if about["arguments"]:
+        rows = [(a["name"], a["type"], "" if a["default"] is None else repr(a["default"])) for a in about["arguments"]]
+        click.echo("\n" + columns(("ARGUMENT", "TYPE", "DEFAULT"), rows))
