@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from binaries import KUBERNETES
 from realcluster import RealCluster
 
 from pumice.api.meta import Metadata, Wire
@@ -19,7 +20,7 @@ from pumice.kube.lease import Candidate, Term
 from pumice.kube.pods import bind, evict, eviction_conditions
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import Pace, Reflector
-from pumice.kube.resource import EVENTS, LEASES, NODES, PODS, ObjectRef, Resource
+from pumice.kube.resource import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, ObjectRef, Resource
 from pumice.kube.retry import Backoff
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.kube.view import Added, Deleted, Modified
@@ -28,7 +29,6 @@ pytestmark = pytest.mark.cluster
 
 Play = Callable[..., None]
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 AT = "2026-01-01T00:00:00Z"
 
 
@@ -145,6 +145,13 @@ def test_events_are_created_and_counted(play: Play) -> None:
         items = [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
         assert [(item["count"], item["reason"], item["source"]) for item in items] == [(3, "FailedScheduling", {"component": "volcano"})]
         assert recorder.dropped == 0
+
+    play(story)
+
+
+def test_the_server_is_of_the_version_that_we_build(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        assert as_dict(await client.get_path("/version"))["gitVersion"] == f"v{KUBERNETES}"
 
     play(story)
 

@@ -113,6 +113,43 @@ def test_a_status_that_somebody_else_wrote_first_is_read_again() -> None:
     with_pod(story)
 
 
+def test_a_pod_that_changes_hands_between_status_and_deletion_is_left_alone() -> None:
+    async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
+        api.faults.append(Fault(409, "Conflict", method="DELETE"))
+        await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
+        assert KEY in api.objects
+
+    with_pod(story)
+
+
+def test_a_status_that_stands_as_wanted_is_not_written() -> None:
+    async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
+        assert not await amend_status(client, pod, lambda status: False)
+        assert [method for method, _, _ in api.requests] == ["GET"]
+
+    with_pod(story)
+
+
+def test_a_status_that_is_refused_is_not_tried_again() -> None:
+    async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
+        api.faults.append(Fault(403, "Forbidden", method="PUT"))
+        with pytest.raises(ApiError, match="403"):
+            await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
+        assert KEY in api.objects and len(api.requests) == 2
+
+    with_pod(story)
+
+
+def test_a_status_that_conflicts_for_ever_is_given_up() -> None:
+    async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
+        api.faults.extend([Fault(409, "Conflict", method="PUT")] * 9)
+        with pytest.raises(ApiError, match="409"):
+            await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
+        assert KEY in api.objects
+
+    with_pod(story)
+
+
 def test_conditions_change_only_with_their_words_and_keep_their_time_with_their_status() -> None:
     status: dict[str, Any] = {}
     told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room", "lastTransitionTime": AT}

@@ -158,6 +158,8 @@ def _our_words(method: str, target: str) -> Iterator[None]:
     what = f"{method} {target.partition('?')[0]}"
     try:
         yield
+    except InputError as error:  # a certificate that an exec plugin gave
+        raise NoCredentials(str(error)) from error
     except (NotConnected, aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
         raise NoAnswer(f"{what}: no connection: {error}", sent=False) from error
     except TimeoutError as error:
