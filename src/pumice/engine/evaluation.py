@@ -182,11 +182,24 @@ class Evaluation:
         raw = self._raw(number, rule, state)
         return bool(len(raw)) and bool((raw != raw[0]).any())
 
-    def look_ahead(self, view: View) -> tuple[Scores, Mask]:
+    def extras(self, candidates: Mask) -> list[float]:
+        """What each scorer that cannot tell the candidates apart adds to all of them. Needs `steady`."""
+        first = np.zeros(len(self.table), bool)
+        first[int(candidates.argmax())] = True
+        found = []
+        for number, (rule, state) in enumerate(self._other_scorers):
+            raw = self._raw_among(first, number, rule, state)
+            found.append(float((rule.normalize(raw) if rule.normalizes else raw)[0] * rule.weight))
+        return found
+
+    def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
         """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
         bad, _ = self._verdict(self._node_filters, view)
         now, later = self.room(view)
-        return self._node_score(view), now & later & ~bad
+        scores = self._node_score(view)
+        for extra in extras:
+            scores += extra
+        return scores, now & later & ~bad
 
     def refusals(self, rows: Rows | None = None) -> list[Refused]:
         """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""

@@ -27,7 +27,7 @@ def plan(evaluation: Evaluation, candidates: Mask, copies: int) -> Iterator[int]
     scores = evaluation.totals(candidates)[rows]
     order = np.argsort(-scores, kind="stable")[:copies]
     heap = list(zip((-scores[order]).tolist(), rows[order].tolist(), strict=True))
-    ahead = _Ahead(evaluation, rows[order])
+    ahead = _Ahead(evaluation, rows[order], evaluation.extras(candidates))
     for _ in range(copies):
         if not heap:
             return
@@ -41,8 +41,9 @@ def plan(evaluation: Evaluation, candidates: Mask, copies: int) -> Iterator[int]
 class _Ahead:
     """Scores of rows as they will be with copies on them; None once no further copy fits."""
 
-    def __init__(self, evaluation: Evaluation, rows: Rows) -> None:
+    def __init__(self, evaluation: Evaluation, rows: Rows, extras: list[float]) -> None:
         self._evaluation = evaluation
+        self._extras = extras
         self._scores: dict[int, list[float | None]] = {}
         self._used = dict.fromkeys(rows.tolist(), 0)
         self._look(rows, np.ones(len(rows)))
@@ -58,6 +59,6 @@ class _Ahead:
     def _look(self, rows: Rows, copies: Scores) -> None:
         evaluation = self._evaluation
         view = View(evaluation.table, rows, evaluation.template, copies)
-        scores, fine = evaluation.look_ahead(view)
+        scores, fine = evaluation.look_ahead(view, self._extras)
         for row, score, fits in zip(rows.tolist(), scores.tolist(), fine.tolist(), strict=True):
             self._scores.setdefault(row, []).append(score if fits else None)
