@@ -93,7 +93,7 @@ def _kill_all(at: Setting, plan: Plan, status: Object) -> list[Write]:
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
     draft.count(status, at.pods, frozenset(map(name_of, gone)))
     plan.enter(at.job, status)
-    if gone or status["state"]["phase"] != spec.phase_of(at.job):
+    if gone or not plan.retain or status["state"]["phase"] != spec.phase_of(at.job):
         status["version"] = spec.version_of(at.job) + 1
     writes = end(gone)
     for plugin in at.plugins.values():

@@ -18,7 +18,8 @@ from pumice.controllers.writes import Write, delete, patch
 
 def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> list[Object]:
     """The pods that a kill ends."""
-    if spec.retry_count(job) >= spec.max_retry(job) - 1:
+    begun = spec.retry_count(job) + (spec.phase_of(job) != state.RESTARTING)
+    if begun >= spec.max_retry(job):
         retain = state.SOFT
     return [pod for pod in pods if not terminating(pod) and (status_of(pod).get("phase") or "Pending") not in retain]
 

@@ -1,7 +1,8 @@
 """What happened to a job: the key of the job controller, made from changes of jobs, pods, PodGroups and Commands.
 
 Something that only calls for another look is the bare request; so a thousand pods that start are one piece of work. A
-request with an event is made only if one of the job's policies would act on it.
+request with an event is made only if one of the job's policies would act on it. A pod that is first seen failed counts as one
+that has just failed: it did so while nobody looked.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def from_group(change: Change, world: World) -> Iterable[Request]:
     before, after = (status_of(state).get("phase") or "" if state else None for state in change)
     if before != after:
         bare = Request(namespace_of(change.object), owner["name"])
-        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world)) if after == "Unknown" else bare
+        lost_members = before is not None and after == "Unknown"
+        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world)) if lost_members else bare
 
 
 def _version_of_job(request: Request, world: World) -> int:
