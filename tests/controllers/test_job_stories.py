@@ -252,3 +252,89 @@ def test_a_request_that_cannot_be_carried_out_ends_the_job() -> None:
     stage.settle()
     stage.kubelet_ends()
     assert phase(stage) == "Terminated"
+
+
+def restarted(stage: Stage, pod: str, count: int) -> None:
+    stage.change(kinds.POD, pod, {"status": {"phase": "Pending", "containerStatuses": [{"name": "main", "restartCount": count}]}})
+
+
+def test_a_task_whose_pods_restart_too_often_has_failed() -> None:
+    stage = play(vcjob(tasks=[task(replicas=2, maxRetry=3)], policies=[{"event": "TaskFailed", "action": "TerminateJob"}]))
+    stage.let_in()
+    restarted(stage, "train-w-0", 1)
+    restarted(stage, "train-w-1", 1)
+    assert phase(stage) == "Pending"
+    restarted(stage, "train-w-0", 2)
+    assert phase(stage) in ("Terminating", "Terminated")
+
+
+def test_a_task_that_may_restart_for_ever_never_fails_by_it() -> None:
+    stage = play(vcjob(tasks=[task(maxRetry=-1)], policies=[{"event": "TaskFailed", "action": "TerminateJob"}]))
+    stage.let_in()
+    restarted(stage, "train-w-0", 50)
+    assert phase(stage) == "Pending"
+
+
+def test_a_group_that_lost_members_is_an_event() -> None:
+    at_once = running(vcjob(tasks=[task(replicas=2)], policies=[{"event": "Unknown", "action": "RestartJob"}]))
+    at_once.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Unknown"}})
+    assert status(at_once)["retryCount"] == 1
+
+
+def test_a_delayed_action_is_called_off_when_its_cause_is_gone() -> None:
+    policy = {"event": "Unknown", "action": "RestartJob", "timeout": "60s"}
+    for recovers, restarts in ((True, None), (False, 1)):
+        stage = running(vcjob(tasks=[task(replicas=2)], policies=[policy]))
+        stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Unknown"}})
+        stage.wait(30)
+        if recovers:
+            stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Running"}})
+        stage.wait(30)
+        assert status(stage).get("retryCount") == restarts
+
+
+def test_an_evicted_pod_that_runs_again_in_time_restarts_nothing() -> None:
+    policy = {"event": "PodEvicted", "action": "RestartJob", "timeout": "60s"}
+    for comes_back, restarts in ((True, None), (False, 1)):
+        stage = running(vcjob(tasks=[task(replicas=2)], policies=[policy]))
+        stage.lose("train-w-0")
+        assert len(stage.names(kinds.POD)) == 2
+        if comes_back:
+            stage.bind("train-w-0")
+            stage.pods("Running", "train-w-0")
+        stage.wait(60)
+        assert status(stage).get("retryCount") == restarts
+
+
+def test_jobs_for_queues_of_other_clusters_are_marked_for_forwarding() -> None:
+    stage = Stage(queue(extendClusters=[{"name": "other"}]), vcjob())
+    assert annotations_of(stage.get(kinds.JOB, "train"))[key.JOB_FORWARDING] == "true"
+    stage.let_in()
+    assert labels_of(stage.get(kinds.POD, "train-w-0"))[key.JOB_FORWARDING] == "true"
+
+
+def test_a_group_that_is_deleted_by_somebody_is_made_again() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    stage.delete(kinds.POD_GROUP, "train-uid-train")
+    assert stage.names(kinds.POD_GROUP) == ["train-uid-train"]
+
+
+def test_numa_policy_and_budgets_reach_the_pods() -> None:
+    job = vcjob(tasks=[task(topologyPolicy="best-effort")])
+    job["metadata"] |= {"annotations": {key.JDB_MIN_AVAILABLE: "1"}, "labels": {key.PREEMPTABLE: "true"}}
+    stage = play(job)
+    stage.let_in()
+    pod = stage.get(kinds.POD, "train-w-0")
+    assert annotations_of(pod)[key.NUMA_POLICY] == "best-effort"
+    assert annotations_of(pod)[key.JDB_MIN_AVAILABLE] == "1"
+    assert labels_of(pod)[key.PREEMPTABLE] == "true"
+    group = stage.get(kinds.POD_GROUP, "train-uid-train")
+    assert annotations_of(group)[key.JDB_MIN_AVAILABLE] == "1" and labels_of(group)[key.PREEMPTABLE] == "true"
+
+
+def test_a_task_that_is_scaled_up_gets_its_pods_and_a_larger_group() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    stage.change(kinds.JOB, "train", {"spec": {"minAvailable": 3, "tasks": [task(replicas=3)]}})
+    assert stage.names(kinds.POD) == ["train-w-0", "train-w-1", "train-w-2"]
+    group = stage.get(kinds.POD_GROUP, "train-uid-train")["spec"]
+    assert (group["minMember"], group["minTaskMember"], group["minResources"]["cpu"]) == (3, {"w": 3}, "3")

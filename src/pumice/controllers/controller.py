@@ -2,7 +2,8 @@
 
 `watches` maps a kind (or EVERY kind) to a function from a change to keys. A key is any value that can be a dictionary key;
 most controllers use `Key`, the job controller one that also says what happened. `reconcile` is pure and repeatable: run again
-on the world that its writes have made, it writes nothing.
+on the world that its writes have made, it writes nothing. Whoever runs it looks at one key at a time and shows it its own earlier
+writes: a decision made on an older world could be made twice.
 """
 
 from __future__ import annotations

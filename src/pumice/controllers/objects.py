@@ -6,7 +6,6 @@ An object that a world hands out is shared: read it, never change it; `copied` g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 from pumice.api.times import instant
@@ -22,7 +21,10 @@ class Key(NamedTuple):
 
 
 def copied(value: Any) -> Any:
-    return deepcopy(value)
+    """A copy of a JSON value that shares nothing that can change."""
+    if isinstance(value, dict):
+        return {key: copied(inner) for key, inner in value.items()}
+    return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def name_of(subject: Object) -> str:
