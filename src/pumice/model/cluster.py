@@ -21,7 +21,7 @@ from pumice.model.changes import Change, Watcher
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
-from pumice.model.resources import Dimensions, Vector
+from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
 from pumice.model.template import GROUP_ANNOTATION, Template
@@ -33,7 +33,7 @@ class Cluster:
     """See the module. `schedulers` are the schedulerNames whose pods we place."""
 
     def __init__(
-        self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = frozenset()
+        self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = DEVICE_SHARES
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does

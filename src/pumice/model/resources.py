@@ -21,6 +21,8 @@ Rows: TypeAlias = NDArray[np.intp]
 CPU, MEMORY, PODS = 0, 1, 2
 EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
 WIDTH = 16
+DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
+#: what pods ask of a single card: no sum over a node means anything, and no node offers it
 
 
 def is_scalar(name: str) -> bool:
