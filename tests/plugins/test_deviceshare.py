@@ -1,0 +1,415 @@
+"""deviceshare: cards, shares of them, who fits where, what is written on the pod, and that undoing undoes it all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on
+
+from pumice.framework.session import Session
+from pumice.model import status
+from pumice.plugins.devices.cards import Card, Choice, Misfit
+from pumice.plugins.devices.gpushare import GpuRequest
+from pumice.plugins.devices.vgpu import Need, VgpuRequest
+
+INDEX = "volcano.sh/gpu-index"
+IDS = "volcano.sh/vgpu-ids-new"
+
+
+def rules(actions: str = "allocate", **arguments: Any) -> str:
+    return only("deviceshare", {f"deviceshare.{key}": value for key, value in arguments.items()}, actions)
+
+
+SHARING = rules(GPUSharingEnable=True, GPUNumberEnable=True)
+
+
+def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) -> Thing:
+    notes = {f"volcano.sh/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    return node(name, gpu_number=str(cards), gpu_memory=str(cards * each), annotations=notes)
+
+
+def picks(request: GpuRequest | VgpuRequest, *cards: Card) -> list[list[int]] | str:
+    """Positions of the chosen cards by container, or why there are none."""
+    choice = request.choose(cards)
+    if isinstance(choice, Misfit):
+        return str(choice)
+    return [[at for at, _, _ in container] for container in choice.picks]
+
+
+# -- gpushare
+
+
+@pytest.mark.parametrize(
+    ("memory", "number", "used", "chosen"),
+    [
+        (5, 0, (0, 0), [[0]]),
+        (5, 0, (4, 0), [[1]]),
+        (5, 0, (3, 0), [[0]]),  # the first that has it, not the emptiest
+        (5, 0, (4, 4), "node(s) had no GPU card with 5 volcano.sh/gpu-memory idle"),
+        (0, 2, (0, 0), [[0, 1]]),
+        (0, 1, (1, 0), [[1]]),
+        (0, 2, (1, 0), "node(s) had fewer than 2 unused GPU cards"),
+    ],
+)
+def test_memory_goes_to_the_first_card_that_has_it_and_whole_cards_must_be_unused(
+    memory: int, number: int, used: tuple[int, ...], chosen: Any
+) -> None:
+    cards = [Card(str(at), "", 0, 8, int(amount > 0), amount) for at, amount in enumerate(used)]
+    assert picks(GpuRequest(memory, number, frozenset()), *cards) == chosen
+
+
+def test_memory_of_two_cards_does_not_add_up() -> None:
+    pods = [pod(f"p-x-{i}", "g", gpu_memory="5120") for i in range(3)]
+    cluster = cluster_of(gpu_node("n"), group("g"), *pods)
+    decisions = cycle_on(cluster, SHARING)
+    assert {bind.task.name: bind.annotations[INDEX] for bind in decisions.binds} == {"p-x-0": "0", "p-x-1": "1"}
+    assert decisions.binds[0].annotations["volcano.sh/predicate-time"] == f"{int(NOON)}000000000"
+
+
+@pytest.mark.parametrize(
+    ("thing", "reason"),
+    [
+        (node("n"), "node not initialized with device gpushare"),
+        (node("n", gpu_number="0", gpu_memory="0"), "node not initialized with device gpushare"),
+        (gpu_node("n", gpu_unhealthy_ids="0, 1"), "node not initialized with device gpushare"),
+        (gpu_node("n", gpu_unhealthy_ids="0"), None),
+    ],
+)
+def test_a_node_without_healthy_cards_is_refused(thing: Thing, reason: str | None) -> None:
+    session = session_on(cluster_of(thing, group("g"), pod("p", "g", gpu_memory="1024")), SHARING)
+    assert refusals(session, "p").get("n") == reason
+
+
+def test_running_pods_hold_the_cards_that_their_annotations_name() -> None:
+    things = [
+        pod("part", "g", "n", gpu_memory="5120", annotations={INDEX: "0"}),
+        pod("whole", "g", "n", gpu_number="2", annotations={INDEX: "1,2"}),
+        pod("nothing", "g", "n", annotations={INDEX: "3"}),
+        pod("elsewhere", "g", "n", gpu_memory="8192", annotations={INDEX: "9"}),
+        pod("small", "g", gpu_memory="3072"),
+        pod("large", "g", gpu_memory="4096"),
+        pod("card", "g", gpu_number="1"),
+        pod("cards", "g", gpu_number="2"),
+    ]
+    session = session_on(cluster_of(gpu_node("n", cards=4), group("g"), *things), SHARING)
+    assert [name for name in ("small", "large", "card", "cards") if refusals(session, name)] == ["cards"]
+    for name, index in {"small": "0", "large": "3", "card": "3"}.items():
+        assert placed(session, name, "n")[INDEX] == index
+
+
+def placed(session: Session, name: str, where: str) -> dict[str, str]:
+    """What would be written on the pod if it were placed there; it is not."""
+    task = session.cluster.tasks[f"default/{name}"]
+    with session.statement() as statement:
+        statement.allocate(task, session.nodes.rows[where])
+        written = dict(session.annotations.get(task.uid, {}))
+    assert not session.annotations.get(task.uid)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("switches", "refused"),
+    [({}, []), ({"GPUSharingEnable": True}, ["part"]), ({"GPUNumberEnable": True}, ["card"])],
+)
+def test_only_what_is_switched_on_is_looked_at(switches: dict[str, bool], refused: list[str]) -> None:
+    things = [node("n"), group("g"), pod("part", "g", gpu_memory="1"), pod("card", "g", gpu_number="1"), pod("plain", "g")]
+    session = session_on(cluster_of(*things), rules(**switches))
+    assert [name for name in ("part", "card", "plain") if refusals(session, name)] == refused
+
+
+def test_what_a_rolled_back_statement_took_is_free_again() -> None:
+    session = session_on(
+        cluster_of(gpu_node("n", 1), group("g"), pod("a", "g", gpu_memory="5000"), pod("b", "g", gpu_memory="5000")), SHARING
+    )
+    first = session.cluster.tasks["default/a"]
+    with session.statement() as statement:
+        statement.allocate(first, 0)
+        assert refusals(session, "b") == {"n": "node(s) had no GPU card with 5000 volcano.sh/gpu-memory idle"}
+    assert refusals(session, "b") == {}
+    assert session.annotations.get(first.uid) == {}
+
+
+def test_the_cards_of_an_evicted_pod_can_be_promised_but_free_ones_are_given_first() -> None:
+    holder = pod("holder", "g", "n", gpu_memory="8192", annotations={INDEX: "0"})
+    other = pod("other", "g", "n", gpu_memory="3000", annotations={INDEX: "1"})
+    things = [
+        holder,
+        other,
+        pod("small", "g", gpu_memory="4096"),
+        pod("large", "g", gpu_memory="8000"),
+        pod("late", "g", gpu_memory="8000"),
+    ]
+    session = session_on(cluster_of(gpu_node("n"), group("g"), *things), SHARING)
+    tasks = {task.name: task for task in session.cluster.tasks.values()}
+    with session.statement() as statement:
+        statement.evict(tasks["holder"], "preempt")
+        assert refusals(session, "large") == {}
+        assert placed(session, "small", "n")[INDEX] == "1"
+        statement.pipeline(tasks["large"], 0)
+        assert session.annotations[tasks["large"].uid][INDEX] == "0"
+        assert "n" in refusals(session, "late")
+    assert "n" in refusals(session, "large")
+
+
+def test_a_pod_without_any_card_left_is_placed_without_annotations() -> None:
+    """Whoever places it past the filter gets no card invented."""
+    session = session_on(cluster_of(gpu_node("n", 1), node("bare"), group("g"), pod("p", "g", gpu_memory="9000")), SHARING)
+    assert placed(session, "p", "n") == {}
+    assert placed(session, "p", "bare") == {}
+
+
+def test_decided_cards_stay_taken_until_the_pod_shows_them() -> None:
+    cluster = cluster_of(gpu_node("n", 1), group("g"), pod("a", "g", gpu_memory="5000"))
+    assert binds(cycle_on(cluster, SHARING)) == {"a": "n"}
+    put(cluster, pod("b", "g", gpu_memory="5000"))
+    assert binds(cycle_on(cluster, SHARING)) == {}
+    assert cluster.memory["deviceshare"].keys() == {"default-a"}
+    put(cluster, pod("a", "g", "n", gpu_memory="5000", annotations={INDEX: "0", "volcano.sh/predicate-time": f"{int(NOON)}000000000"}))
+    assert binds(cycle_on(cluster, SHARING)) == {}
+    assert cluster.memory["deviceshare"] == {}
+    cluster.remove("Pod", "default/a")
+    assert binds(cycle_on(cluster, SHARING)) == {"b": "n"}
+
+
+def test_annotations_left_from_an_earlier_life_hold_nothing() -> None:
+    stale = pod("a", "g", gpu_memory="5000", annotations={INDEX: "0"})
+    decisions = cycle_on(cluster_of(gpu_node("n"), group("g"), stale), SHARING)
+    assert decisions.binds[0].annotations[INDEX] == "0"
+
+
+# -- vgpu
+
+A100, T4 = "NVIDIA-A100", "NVIDIA-T4"
+
+
+def card(
+    name: str = "u", model: str = A100, slots: int = 10, memory: int = 8000, used: tuple[int, int, int] = (0, 0, 0), *marks: str
+) -> Card:
+    """`used`: slots, memory, cores."""
+    return Card(name, model, slots, memory, *used, frozenset(marks))
+
+
+@pytest.mark.parametrize(
+    ("need", "of", "fits"),
+    [
+        (Need(1, 3000, 0, 0), card(), True),
+        (Need(1, 8001, 0, 0), card(), False),
+        (Need(1, 3000, 0, 0), card(used=(1, 5000, 0)), True),
+        (Need(1, 3001, 0, 0), card(used=(1, 5000, 0)), False),
+        (Need(1, 1, 0, 0), card(slots=2, used=(2, 2, 0)), False),
+        (Need(1, 0, 50, 0), card(used=(1, 4000, 0)), True),
+        (Need(1, 0, 50, 0), card(used=(1, 4001, 0)), False),
+        (Need(1, 0, 100, 0), card(used=(1, 1, 0)), False),
+        (Need(1, 1, 0, 40), card(used=(1, 1, 60)), True),
+        (Need(1, 1, 0, 41), card(used=(1, 1, 60)), False),
+        (Need(1, 1, 0, 100), card(), True),
+        (Need(1, 1, 0, 100), card(used=(1, 1, 0)), False),
+        (Need(1, 1, 0, 0), card(used=(1, 1, 100)), False),
+    ],
+)
+def test_a_card_fits_by_slots_memory_and_cores(need: Need, of: Card, fits: bool) -> None:
+    assert need.fits(of) is fits
+
+
+@pytest.mark.parametrize(
+    ("filters", "chosen"),
+    [
+        ({}, [0, 1, 2]),
+        ({"models": ("a100",)}, [0, 1]),
+        ({"models": ("a100", "t4")}, [0, 1, 2]),
+        ({"models": ("v100",)}, []),
+        ({"other_models": ("a100",)}, [2]),
+        ({"other_models": ("nvidia",)}, []),
+        ({"models": ("nvidia",), "other_models": ("t4",)}, [0, 1]),
+        ({"ids": ("u1", "u2")}, [1, 2]),
+        ({"ids": ("u",)}, []),  # UUIDs are exact
+        ({"other_ids": ("u1",)}, [0, 2]),
+        ({"ids": ("u0", "u1"), "other_ids": ("u1",)}, [0]),
+        ({"marks": frozenset(["rule 1"])}, [0, 2]),
+        ({"marks": frozenset(["rule 2"])}, [0, 1, 2]),
+    ],
+)
+def test_pods_choose_and_avoid_cards(filters: Thing, chosen: list[int]) -> None:
+    cards = [card("u0"), card("u1", A100, 10, 8000, (0, 0, 0), "rule 1"), card("u2", T4)]
+    for at in range(3):
+        alone = VgpuRequest((Need(1, 100, 0, 0),), "", **filters)
+        others = [c if position == at else c._replace(slots=0) for position, c in enumerate(cards)]
+        assert isinstance(alone.choose(tuple(others)), Choice) is (at in chosen)
+
+
+@pytest.mark.parametrize(
+    ("policy", "chosen", "score"),
+    [
+        ("", [[3]], 0.0),  # the last that fits
+        ("binpack", [[1]], 75.0),
+        ("spread", [[0]], 100.0),
+    ],
+)
+def test_the_policy_says_which_card_and_how_good_it_is(policy: str, chosen: list[list[int]], score: float) -> None:
+    cards = (card(), card(used=(1, 4000, 0)), card(used=(1, 7000, 0)), card(used=(2, 2000, 0)))
+    choice = VgpuRequest((Need(1, 2000, 0, 0),), policy).choose(cards)
+    assert isinstance(choice, Choice)
+    assert [[at for at, _, _ in container] for container in choice.picks] == chosen
+    assert choice.score == score
+
+
+def test_containers_are_served_in_turn_each_with_different_cards() -> None:
+    request = VgpuRequest((Need(2, 3000, 0, 50), Need(1, 0, 50, 50)), "binpack")
+    assert picks(request, card(), card(), card()) == [[0, 1], [0]]
+    assert picks(request, card(), card(memory=2000)) == "node(s) had fewer than 2 GPU card(s) with 3000 MiB and 50% of the cores left"
+    assert picks(VgpuRequest((Need(1, 0, 100, 0),), ""), card(memory=0, slots=0)).endswith("1 GPU card(s) with 100% of the memory left")
+    assert picks(VgpuRequest((Need(1, 0, 100, 0),), "binpack"), card(memory=0)) == [[0]]
+
+
+def test_cards_in_another_mode_are_left_alone() -> None:
+    assert picks(VgpuRequest((Need(1, 1, 0, 0),), "", "mig"), card()) == "node(s) had no GPU cards in mode mig"
+    assert not isinstance(VgpuRequest((Need(1, 1, 0, 0),), "", "hami-core").choose((card(),)), Misfit)
+
+
+VGPU = rules(VGPUEnable=True)
+
+
+def vgpu_node(name: str, *cards: str, handshake: str | None = "Reported 2026.01.01 11:59:00") -> Thing:
+    """Cards as `uuid,count,memory,type,health`; the handshake too is an annotation."""
+    notes = {"volcano.sh/node-vgpu-register": "".join(f"{entry}:" for entry in cards or (f"{name}-0,10,8000,{A100},true",))}
+    if handshake is not None:
+        notes["volcano.sh/node-vgpu-handshake"] = handshake
+    return node(name, vgpu_number="20", annotations=notes)
+
+
+@pytest.mark.parametrize(
+    ("cards", "handshake", "usable"),
+    [
+        ((), "Reported 2026.01.01 11:59:00", True),
+        ((), None, True),
+        ((), "Requesting_2026.01.01 11:59:00", True),
+        ((), "Requesting_2026.01.01 11:58:59", False),
+        ((), "Requesting_lately", False),
+        ((), "Deleted_2026.01.01 11:59:59", False),
+        (("u,10,8000,A100,false",), None, False),
+        (("u,10,8000,A100",), None, False),
+        (("u,ten,8000,A100,true",), None, False),
+        (("u,10,8000,A100,true,hami-core",), None, True),
+        (("u,10,8000,A100,true,mig",), None, False),
+    ],
+)
+def test_a_node_has_the_cards_that_it_registers_while_its_device_plugin_answers(
+    cards: tuple[str, ...], handshake: str | None, usable: bool
+) -> None:
+    session = session_on(cluster_of(vgpu_node("n", *cards, handshake=handshake), group("g"), pod("p", "g", vgpu_number="1")), VGPU)
+    assert refusals(session, "p") == ({} if usable else {"n": "node not initialized with device vgpu"})
+
+
+def container(requests: Thing | None = None, **limits: str) -> Thing:
+    named = {f"volcano.sh/vgpu-{key}": value for key, value in limits.items()}
+    return {
+        "name": "c",
+        "resources": {"limits": named, "requests": {f"volcano.sh/vgpu-{key}": value for key, value in (requests or {}).items()}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("containers", "ids"),
+    [
+        ([container(number="1")], "n-0,NVIDIA,8000,0:"),
+        ([container(memory="3000")], "n-0,NVIDIA,3000,0:"),
+        ([container(number="1", memory="3000", cores="30")], "n-0,NVIDIA,3000,30:"),
+        ([container(**{"number": "1", "memory-percentage": "25"})], "n-0,NVIDIA,2000,0:"),
+        ([container({"memory": "500"}, number="1")], "n-0,NVIDIA,500,0:"),
+        ([container(cores="10")], None),
+        ([container(memory="1"), {"name": "plain"}, container(memory="2", cores="5")], "n-0,NVIDIA,1,0:;n-0,NVIDIA,2,5:"),
+    ],
+)
+def test_what_a_pod_gets_is_written_with_its_binding(containers: list[Thing], ids: str | None) -> None:
+    cluster = cluster_of(
+        vgpu_node("n"), group("g"), pod("p", "g", containers=[*containers, {"name": "z", "resources": {"requests": {"cpu": "1"}}}])
+    )
+    (bind,) = cycle_on(cluster, VGPU).binds
+    moment = str(int(NOON))
+    full = {
+        "vgpu-node": "n",
+        "vgpu-time": moment,
+        "bind-phase": "allocating",
+        "bind-time": moment,
+        "vgpu-ids-new": ids,
+        "devices-to-allocate": ids,
+    }
+    assert bind.annotations == ({} if ids is None else {f"volcano.sh/{key}": value for key, value in full.items()})
+
+
+def test_memory_and_cores_of_cards_never_enter_resource_vectors() -> None:
+    cluster = cluster_of(
+        vgpu_node("n"), group("g"), pod("p", "g", vgpu_number="1", vgpu_memory="1", vgpu_cores="1", vgpu_memory_percentage="1")
+    )
+    assert [name for name in cluster.dimensions.names if "vgpu" in name] == ["volcano.sh/vgpu-number"]
+
+
+def test_running_pods_hold_what_their_annotations_say() -> None:
+    holder = pod("h", "g", "n", vgpu_number="1", annotations={IDS: "n-0,NVIDIA,6000,40:;gone,NVIDIA,1,1:n-0,NVIDIA,x,:"})
+    things = [pod("fits", "g", vgpu_memory="2000", vgpu_cores="60"), pod("more", "g", vgpu_memory="2001")]
+    session = session_on(cluster_of(vgpu_node("n"), group("g"), holder, *things), VGPU)
+    assert [name for name in ("fits", "more") if refusals(session, name)] == ["more"]
+
+
+@pytest.mark.parametrize(("policy", "node_of_choice", "score"), [("binpack", "used", 750.0), ("spread", "empty", 1000.0)])
+def test_nodes_are_rated_by_the_policy(policy: str, node_of_choice: str, score: float) -> None:
+    holder = pod("h", "g", "used", vgpu_memory="4000", annotations={IDS: "used-0,NVIDIA,4000,0:"})
+    cluster = cluster_of(node("none"), vgpu_node("empty"), vgpu_node("used"), group("g"), holder, pod("p", "g", vgpu_memory="2000"))
+    conf = rules(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=10)
+    totals = scores(session_on(cluster, conf), "p")
+    assert max(totals, key=lambda name: totals[name]) == node_of_choice
+    assert totals[node_of_choice] == score
+    assert binds(cycle_on(cluster, conf)) == {"p": node_of_choice}
+
+
+def test_a_pod_may_name_its_card() -> None:
+    cluster = cluster_of(
+        vgpu_node("a"), vgpu_node("b"), group("g"), pod("p", "g", vgpu_memory="1", annotations={"volcano.sh/vgpu-use-gpuuuid": "x, b-0"})
+    )
+    assert binds(cycle_on(cluster, VGPU)) == {"p": "b"}
+
+
+def test_pods_of_one_rule_never_share_a_card() -> None:
+    loud, quiet = {"noise": "loud", "x": "1"}, {"noise": "quiet"}
+    conf = rules(VGPUEnable=True, GPUSharingEnable=True, GPUExclusiveRules=[{"noise": "loud"}, {"noise": "quiet"}, {}])
+    holder = pod("h", "g", "n", labels=loud, vgpu_memory="1", annotations={IDS: "n-0,NVIDIA,1,0:"})
+    things = [pod("a", "g", labels=loud, vgpu_memory="1"), pod("b", "g", labels=quiet, vgpu_memory="1"), pod("c", "g", vgpu_memory="1")]
+    session = session_on(cluster_of(vgpu_node("n"), group("g"), holder, *things), conf)
+    assert [name for name in "abc" if refusals(session, name)] == ["a"]
+    loud_share = pod("s", "g", "m", labels=loud, gpu_memory="1", annotations={INDEX: "0"})
+    session = session_on(cluster_of(gpu_node("m", 1), group("g"), loud_share, pod("t", "g", labels=loud, gpu_memory="1")), conf)
+    assert refusals(session, "t")
+
+
+def test_pods_of_a_group_that_spreads_take_different_cards() -> None:
+    spread = {"volcano.sh/vgpu-podgroup-policy": "spread"}
+    pods = [pod(f"p-x-{i}", "g", vgpu_memory="1", annotations=spread) for i in range(3)]
+    stranger = pod("stranger", "other", vgpu_memory="1", annotations=spread)
+    two = vgpu_node("n", "u0,10,8000,A100,true", "u1,10,8000,A100,true")
+    decisions = cycle_on(cluster_of(two, group("g"), group("other"), *pods, stranger), VGPU)
+    assert {bind.task.name: bind.annotations[IDS][:2] for bind in decisions.binds} == {"p-x-0": "u1", "p-x-1": "u0", "stranger": "u1"}
+
+
+# -- one at a time
+
+LOCKING = rules(VGPUEnable=True, NodeLockEnable=True)
+
+
+def test_with_the_lock_a_node_hands_out_devices_to_one_pod_at_a_time() -> None:
+    pods = [pod(name, "g", vgpu_memory="1") for name in "ab"]
+    cluster = cluster_of(vgpu_node("n"), group("g"), *pods)
+    assert binds(cycle_on(cluster, LOCKING)) == {"a": "n"}
+    session = session_on(cluster, LOCKING)
+    assert refusals(session, "b") == {"n": "node(s) are handing out devices to another pod"}
+    running = cluster.tasks["default/a"]
+    cluster.move(running, status.RUNNING, running.node)
+    assert binds(cycle_on(cluster, LOCKING)) == {"b": "n"}
+
+
+@pytest.mark.parametrize(("lock", "free"), [("2026-01-01T11:59:00Z", False), ("2026-01-01T11:55:00Z", True), ("soon", True), (None, True)])
+def test_somebody_else_s_lock_is_respected_for_five_minutes(lock: str | None, free: bool) -> None:
+    thing = vgpu_node("n")
+    thing["metadata"]["annotations"] |= {"volcano.sh/mutex.lock": lock} if lock else {}
+    session = session_on(cluster_of(thing, group("g"), pod("p", "g", vgpu_memory="1")), LOCKING)
+    assert bool(refusals(session, "p")) is not free
