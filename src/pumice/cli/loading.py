@@ -13,7 +13,8 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.api.read import Objects, read_all
-from pumice.config.volcano import DEFAULT, KUBE_BATCH, read_policy
+from pumice.config.reading import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
+from pumice.config.volcano import DEFAULT, KUBE_BATCH
 from pumice.framework.policy import Policy
 from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
@@ -49,16 +50,21 @@ def is_kube_batch(objects: Objects) -> bool:
     return KUBE_BATCH_GROUP in objects.groups or any(pod.spec.scheduler_name == KUBE_BATCH_NAME for pod in objects.of("Pod"))
 
 
+def is_volcano(objects: Objects) -> bool:
+    """Whether anything here is made for Volcano; plain pods alone are for kube-scheduler."""
+    if any(group.endswith("volcano.sh") for group in objects.groups):
+        return True
+    pods = objects.of("Pod")
+    return not pods or any(pod.spec.scheduler_name == VOLCANO for pod in pods)
+
+
 def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None = None) -> Policy:
     """From --conf, else from the objects, else the built-in one. Warnings go to standard error."""
     kube_batch = is_kube_batch(objects)
-    text, where, line = KUBE_BATCH if kube_batch else DEFAULT, "built-in configuration", 1
-    if conf:
-        text, where = _text(conf), conf
-    elif objects.configurations:
-        found = objects.configurations[-1]
-        text, where, line = found.text, found.where, found.first_line
-    policy, warnings = read_policy(text, plugins(plugins_dir), where=where, first_line=line, strict=strict)
+    found = [config_text(_text(conf), conf)] if conf else objects.configurations
+    if not found:
+        found = [config_text(KUBE_BATCH if kube_batch else DEFAULT if is_volcano(objects) else KUBE_DEFAULT, "built-in configuration")]
+    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict)
     for warning in warnings:
         click.echo(warning, err=True)
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)
@@ -83,7 +89,8 @@ def load(
         Random(seed).shuffle(nodes)
         objects.items = nodes + [item for item in objects.items if item[0] != "Node"]
     policy = load_policy(objects, conf, plugins_dir, strict, shadow)
-    cluster = Cluster(("volcano", KUBE_BATCH_NAME) if is_kube_batch(objects) else ("volcano",))
+    names = schedulers_of(policy)
+    cluster = Cluster((*names, KUBE_BATCH_NAME) if is_kube_batch(objects) else names)
     cluster.shadow_groups = policy.shadow_groups
     for kind, item in complete(objects.items):
         cluster.put(kind, item)

@@ -10,11 +10,12 @@ from pumice.model.task import Task
 
 
 class Bind(NamedTuple):
-    """Put a pod on a node. `annotations` are to be written with it."""
+    """Put a pod on a node. `annotations` are to be written with it. `bound_by`: the extender that has bound it already."""
 
     task: Task
     node: str
     annotations: dict[str, str]
+    bound_by: str = ""
 
 
 class Evict(NamedTuple):

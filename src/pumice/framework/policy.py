@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from pumice.framework.plugin import HOOKS, NoArgs, Plugin
+from pumice.framework.profile import Profiles
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
@@ -47,7 +48,7 @@ class Policy:
     tiers: tuple[tuple[Choice, ...], ...]
     metrics: dict[str, str] = field(default_factory=dict)
     shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
-    profiles: Any = None  #: kube-scheduler's profiles, if that is what is configured
+    profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)

@@ -67,4 +67,3 @@ class Profiles:
     extenders: tuple[ExtenderSpec, ...] = ()
     initial_backoff_s: float = 1.0
     max_backoff_s: float = 10.0
-    seed: int | None = None  #: breaks ties among nodes of the highest score; None takes the first

@@ -18,22 +18,24 @@ PERIOD_S = 1.0
 def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: World = NOWHERE) -> list[dict[str, Any]]:
     """The outcome of each cycle, as `pumice cycle -o json` prints it."""
     outcomes = []
+    decisions = Decisions()
     for number in range(count):
-        if number:
-            advance(cluster, now + (number - 1) * PERIOD_S)
-        outcomes.append(outcome(cluster, cycle(cluster, policy, now + number * PERIOD_S, world)))
+        advance(cluster, decisions, now + (number - 1) * PERIOD_S)
+        decisions = cycle(cluster, policy, now + number * PERIOD_S, world)
+        outcomes.append(outcome(cluster, decisions))
     return outcomes
 
 
-def advance(cluster: Cluster, then: float) -> None:
-    """Carry out what the last cycle decided: bound pods run, evicted ones are gone."""
-    for task in list(cluster.tasks.values()):
+def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
+    """Carry out what a cycle decided: bound pods run, evicted ones are gone."""
+    for bind in decisions.binds:
+        task = bind.task
         if task.status == status.BINDING:
             cluster.move(task, status.RUNNING, task.node)
             task.placed_at = then
             task.started = then
-        elif task.status == status.RELEASING and not task.deleting:
-            cluster.remove("Pod", task.key)
+    for eviction in decisions.evictions:
+        cluster.remove("Pod", eviction.task.key)
 
 
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:

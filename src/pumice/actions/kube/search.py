@@ -1,0 +1,216 @@
+"""Looking for a node for one pod, by the rules of its profile.
+
+A pod's nominated node is tried first and alone. Otherwise every node is asked (or as many as the profile wants); where other pods
+are nominated the pod must fit both with and without them. Then extenders filter what is left, and the highest total score wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.actions.kube.extenders import AttemptFailed, Extender
+from pumice.actions.kube.nominations import Nominations
+from pumice.actions.kube.rotation import Rotation, enough
+from pumice.actions.kube.trial import Trial
+from pumice.actions.kube.words import Crowded, Words, ask, sees_columns_only, sentence
+from pumice.engine.evaluation import Evaluation
+from pumice.engine.rules import Reason
+from pumice.engine.view import Scores, View
+from pumice.framework.profile import Profile
+from pumice.framework.session import Session
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+
+
+class Misfit(NamedTuple):
+    """Why no node will do. `curable`: nodes whose reason evictions might remove."""
+
+    evaluation: Evaluation
+    counts: Counter[str]
+    curable: Mask
+    by_extender: Mask  #: of those, nodes that only an extender refused
+    rejected: Reason | None = None
+
+    @property
+    def text(self) -> str:
+        nodes = self.evaluation.table.count
+        return f"0/{nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(nodes, self.counts)
+
+
+class Search:
+    """See the module. One for each profile and session."""
+
+    def __init__(
+        self, session: Session, profile: Profile, nominations: Nominations, extenders: Sequence[Extender], rotation: Rotation
+    ) -> None:
+        self.session = session
+        self.profile = profile
+        self.nominations = nominations
+        self.extenders = extenders
+        self.rotation = rotation
+        self.table = session.nodes
+        self.filters = [rule for make in profile.filters for rule in make(session)]
+        self.scorers = [rule for make in profile.scorers for rule in make(session)]
+        prioritized = any(extender.spec.prioritize_verb for extender in extenders)
+        self._chooses = bool(self.scorers) or prioritized
+        self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
+        self._evaluations: dict[Hashable, Evaluation] = {}
+        self._told: tuple[Hashable, Misfit] | None = None
+
+    def evaluation(self, task: Task) -> Evaluation:
+        """The up-to-date answers of the profile's rules for a pod."""
+        key = (task.template, *[rule.key(task) for rule in self.filters], *[rule.key(task) for rule in self.scorers])
+        found = self._evaluations.get(key)
+        if found is None:
+            found = self._evaluations[key] = Evaluation(task, self.session.cluster, self.filters, self.scorers)
+        if found.rejected is None:
+            found.refresh()
+        return found
+
+    def find(self, task: Task) -> int | Misfit:
+        """A row, or why there is none. Raises AttemptFailed."""
+        if not self.table.count:
+            raise AttemptFailed("no nodes available to schedule pods")
+        evaluation = self.evaluation(task)
+        if evaluation.rejected is not None:
+            return self._rejected(evaluation, evaluation.rejected)
+        return self._find(task, evaluation)
+
+    def _find(self, task: Task, evaluation: Evaluation) -> int | Misfit:
+        fitting = self.fitting(task, evaluation)
+        nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        if nominated >= 0 and fitting[nominated]:
+            alone = np.zeros(len(fitting), bool)
+            alone[nominated] = True
+            if self._extended(task, alone)[0][nominated]:
+                return nominated
+        feasible, words = self._extended(task, self._sampled(evaluation, fitting))
+        rows = np.flatnonzero(feasible)
+        if not len(rows):
+            return self._misfit(task, evaluation, words)
+        return int(rows[0]) if len(rows) == 1 else self.choose(task, evaluation, feasible)
+
+    # -- feasible nodes
+
+    def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
+        """Rows that no filter refuses, neither with the pods nominated there nor without."""
+        fitting = evaluation.admitted
+        if self.session.undecided:
+            fitting = fitting & (evaluation.fits_future | ~evaluation.fits_idle)  # room promised to gangs is not to be taken
+        if self.nominations:
+            rows, words = self._with_nominated(task, evaluation, fitting)
+            if len(rows):
+                fitting = fitting.copy()
+                fitting[rows[words.refused]] = False
+        return fitting
+
+    def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask | None = None) -> tuple[np.ndarray, Words]:
+        """What the filters say where the nominated pods that count already stood."""
+        rows, held = self.nominations.against(task)
+        if among is not None:
+            held, rows = held[:, among[rows]], rows[among[rows]]
+        if sees_columns_only(evaluation):
+            return rows, ask(evaluation.filters, Crowded(self.table, rows, held), np.ones(len(rows), bool))
+        return rows, together([self._on_trial(task, evaluation, row) for row in rows.tolist()])
+
+    def _on_trial(self, task: Task, evaluation: Evaluation, row: int) -> Words:
+        with Trial(self.session.cluster) as trial:
+            for other in self.nominations.held_against(task, row):
+                trial.place(other, row)
+            return ask(evaluation.filters, View(self.table, np.array([row])), np.ones(1, bool))
+
+    def _sampled(self, evaluation: Evaluation, fitting: Mask) -> Mask:
+        """As many of the feasible nodes as the profile wants to look at."""
+        percentage = self.profile.percentage
+        if not self._first_will_do and not 0 < percentage < 100:
+            return fitting
+        among = self._not_narrowed(evaluation)
+        wanted = 1 if self._first_will_do else enough(percentage, int(among.sum()))
+        return self.rotation.pick(fitting, among, wanted)
+
+    def _not_narrowed(self, evaluation: Evaluation) -> Mask:
+        among = self.table.alive.copy()
+        for refused in evaluation.refusals():
+            if refused.reason.narrows:
+                among &= ~refused.where
+        return among
+
+    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, dict[int, tuple[str, bool]]]:
+        """What extenders leave of the nodes, and their words on the others."""
+        words: dict[int, tuple[str, bool]] = {}
+        for extender in self.extenders:
+            if extender.spec.filter_verb and extender.interested(task) and feasible.any():
+                feasible, more = extender.filter(task, feasible)
+                words |= more
+        return feasible, words
+
+    # -- the best of them
+
+    def choose(self, task: Task, evaluation: Evaluation, feasible: Mask) -> int:
+        """The row of the highest total, the first of equals."""
+        if not self._chooses:
+            return int(np.flatnonzero(feasible)[0])
+        totals = evaluation.totals(feasible)
+        for extender, scores in self.extra_scores(task, feasible):
+            totals += scores * extender.spec.weight
+        return int(totals.argmax())
+
+    def extra_scores(self, task: Task, feasible: Mask) -> list[tuple[Extender, Scores]]:
+        """What extenders give."""
+        asked = [e for e in self.extenders if e.spec.prioritize_verb and e.interested(task)]
+        return [(e, scores) for e in asked if (scores := e.prioritize(task, feasible)) is not None]
+
+    @property
+    def foreseeable(self) -> bool:
+        """Whether equal pods that follow one another may be planned ahead: all nodes are looked at, by rules alone."""
+        return bool(self.scorers) and not self.extenders and not 0 < self.profile.percentage < 100
+
+    # -- why not
+
+    def _rejected(self, evaluation: Evaluation, reason: Reason) -> Misfit:
+        table = self.table
+        curable = table.alive & (not reason.final)
+        return Misfit(evaluation, Counter({reason.text: table.count}), curable, np.zeros(len(table), bool), reason)
+
+    def _misfit(self, task: Task, evaluation: Evaluation, extended: dict[int, tuple[str, bool]]) -> Misfit:
+        """The words of all nodes. Equal pods in an unchanged cluster get the same."""
+        key = (id(evaluation), len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
+        if self._told is not None and self._told[0] == key and not extended:
+            return self._told[1]
+        table = self.table
+        final = ~table.alive
+        counts: Counter[str] = Counter()
+        among = table.alive.copy()
+        if self.nominations:
+            rows, crowded = self._with_nominated(task, evaluation)
+            counts += crowded.counts
+            final[rows] |= crowded.final
+            among[rows[crowded.refused]] = False
+        plain = ask(evaluation.filters, View(table), among)
+        counts += plain.counts
+        final |= plain.final
+        by_extender = np.zeros(len(table), bool)
+        for row, (text, is_final) in extended.items():
+            counts[text] += 1
+            by_extender[row] = True
+            final[row] = is_final
+        misfit = Misfit(evaluation, counts, ~final, by_extender)
+        if not extended:
+            self._told = (key, misfit)
+        return misfit
+
+
+def together(words: Sequence[Words]) -> Words:
+    """Words on single rows as words on all of them."""
+    size = len(words)
+    refused, final = np.zeros(size, bool), np.zeros(size, bool)
+    reasons: dict[str, Mask] = {}
+    for position, word in enumerate(words):
+        refused[position], final[position] = word.refused[0], word.final[0]
+        for text, where in word.reasons:
+            reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
+    return Words(refused, final, list(reasons.items()))

@@ -1,0 +1,91 @@
+"""What the filters say about each node, as kube-scheduler tells it: the first filter that refuses a node has the word for it.
+
+Counts of reasons make the message; whether the word is final decides if evictions could help.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.engine.evaluation import Evaluation
+from pumice.engine.rules import Filter, Reach
+from pumice.engine.view import View
+from pumice.model.nodes import Nodes, Table
+from pumice.model.resources import Mask, Rows
+
+Pairs = Sequence[tuple[Filter, Any]]
+
+
+class Crowded(View):
+    """Nodes with more on them than there is, in resources alone. `extra`: [r, row]."""
+
+    def __init__(self, table: Nodes, rows: Rows, extra: Table) -> None:
+        super().__init__(table, rows)
+        self._extra = extra
+
+    @property
+    def used(self) -> Table:  # type: ignore[override]
+        return self._pick(self.table.used) + self._extra
+
+
+class Words(NamedTuple):
+    """Over the rows of a view."""
+
+    refused: Mask
+    final: Mask
+    reasons: list[tuple[str, Mask]]  #: text, and the rows of which it is a reason
+
+    @property
+    def counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for text, where in self.reasons:
+            counts[text] += int(where.sum())
+        return counts
+
+    def of(self, position: int) -> str:
+        """All reasons of one row of the view."""
+        return ", ".join(dict.fromkeys(text for text, where in self.reasons if where[position]))
+
+
+def ask(filters: Pairs, view: View, among: Mask) -> Words:
+    """The filters' words about some rows of a view."""
+    answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
+    refused, final = view.nothing(), view.nothing()
+    reasons: list[tuple[str, Mask]] = []
+
+    def take(where: Mask, text: str, is_final: bool) -> None:
+        reasons.append((text, where))
+        refused[where] = True
+        if is_final:
+            final[where] = True
+
+    for _, refusals in answers:
+        for where, reason in refusals:
+            if reason.narrows and (hits := where & among & ~refused).any():
+                take(hits, reason.text, reason.final)
+    for rule, refusals in answers:
+        before = refused.copy()
+        for where, reason in refusals:
+            hits = where & among & ~(before if rule.tells_all else refused)
+            if hits.any():
+                take(hits, reason.text, reason.final)
+    return Words(refused, final, reasons)
+
+
+def sees_columns_only(evaluation: Evaluation) -> bool:
+    """Whether, besides what never changes, its filters look at a node's resources alone."""
+    return all(rule.reach is Reach.STATIC or rule.foresees for rule, _ in evaluation.filters)
+
+
+def everywhere(table: Nodes) -> Mask:
+    return np.ones(len(table), bool) & table.alive
+
+
+def sentence(nodes: int, counts: Counter[str]) -> str:
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
+    reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
+    return f"0/{nodes} nodes are available: {', '.join(reasons)}." if reasons else f"0/{nodes} nodes are available."

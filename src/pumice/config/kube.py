@@ -1,0 +1,236 @@
+"""KubeSchedulerConfiguration, read into a Policy whose one action is `schedule`.
+
+What kube-scheduler refuses is refused, with every fault and its field; what it accepts is accepted. Older versions and the Policy of
+old are converted first (`kube_old`), with a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from pumice.actions.schedule import Schedule
+from pumice.api.times import duration
+from pumice.api.yaml import Document
+from pumice.config.kube_args import ARGS, PREFIX_RULE, args_of, check_duration, qualified_name_fault
+from pumice.config.kube_document import POINTS, ConfigurationText, ExtenderText, LeaderElection, PluginSets, ProfileText
+from pumice.config.kube_old import converted
+from pumice.config.kube_plugins import PluginChoice
+from pumice.config.kube_rules import Configured, filter_maker, scorer_maker
+from pumice.config.problems import Path, Problems
+from pumice.config.strict import decode
+from pumice.framework.plugin import Plugin
+from pumice.framework.policy import Policy
+from pumice.framework.profile import ExtenderSpec, PreemptionArgs, Profile, Profiles
+
+KIND = "KubeSchedulerConfiguration"
+GROUP = "kubescheduler.config.k8s.io"
+DEFAULT_NAME = "default-scheduler"
+RENEWAL_FACTOR = 1.2  #: by so much the renew deadline must exceed the retry period
+
+
+def is_kube_configuration(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("kind") in (KIND, "Policy")
+
+
+def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+    """The policy, and notes on what was converted. Raises InputError with every fault."""
+    problems = Problems(document)
+    value, notes = converted(document)
+    text = decode(ConfigurationText, value, (), problems)
+    _check_top(text, problems)
+    profiles = _named(text.profiles or [ProfileText()])
+    _check_names(profiles, problems)
+    extenders = _extenders(text, problems)
+    ignored = _ignored_by_scheduler(text)
+    read = [_profile(profile, ("profiles", index), text, ignored, own, problems) for index, profile in enumerate(profiles)]
+    problems.check()
+    found = Profiles(
+        {profile.name: profile for profile in read},
+        tuple(sorted(extenders, key=lambda extender: extender.ignorable)),
+        float(text.pod_initial_backoff_seconds),
+        float(text.pod_max_backoff_seconds),
+    )
+    return Policy((Schedule(),), (), profiles=found), notes
+
+
+def _named(profiles: list[ProfileText]) -> list[ProfileText]:
+    """A single profile needs no name."""
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        return [structs.replace(profiles[0], scheduler_name=DEFAULT_NAME)]
+    return profiles
+
+
+# ---- the whole
+
+
+def _check_top(text: ConfigurationText, problems: Problems) -> None:
+    if text.parallelism <= 0:
+        problems.invalid(("parallelism",), text.parallelism, "should be an integer value greater than zero")
+    if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
+        problems.invalid(("percentageOfNodesToScore",), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
+    if text.pod_initial_backoff_seconds <= 0:
+        problems.invalid(("podInitialBackoffSeconds",), text.pod_initial_backoff_seconds, "must be greater than 0")
+    if text.pod_max_backoff_seconds < text.pod_initial_backoff_seconds:
+        problems.invalid(
+            ("podMaxBackoffSeconds",), text.pod_max_backoff_seconds, "must be greater than or equal to PodInitialBackoffSeconds"
+        )
+    if text.client_connection.burst < 0:
+        problems.invalid(("clientConnection", "burst"), text.client_connection.burst, "must be non-negative")
+    if text.leader_election.leader_elect:
+        _check_election(text.leader_election, ("leaderElection",), problems)
+
+
+def _check_election(election: LeaderElection, path: Path, problems: Problems) -> None:
+    spans: dict[str, float] = {}
+    for name, text in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        before = len(problems.errors)
+        check_duration(text, 1e-9, (*path, name), "must be greater than zero", problems)
+        if len(problems.errors) == before:
+            spans[name] = duration(text)
+    if len(spans) == 3:
+        if spans["leaseDuration"] <= spans["renewDeadline"]:
+            problems.invalid((*path, "leaseDuration"), election.renew_deadline, "LeaseDuration must be greater than RenewDeadline")
+        if spans["renewDeadline"] <= spans["retryPeriod"] * RENEWAL_FACTOR:
+            problems.invalid((*path, "renewDeadline"), election.retry_period, "RenewDeadline must be greater than RetryPeriod*JitterFactor")
+    if election.resource_lock != "leases":
+        problems.invalid((*path, "resourceLock"), election.resource_lock, 'resourceLock value must be "leases"')
+    for name, text in (("resourceNamespace", election.resource_namespace), ("resourceName", election.resource_name)):
+        if not text:
+            problems.invalid((*path, name), text, f"{name} is required")
+
+
+def _check_names(profiles: list[ProfileText], problems: Problems) -> None:
+    seen: set[str] = set()
+    first = (profiles[0].plugins or PluginSets()).queue_sort
+    for index, profile in enumerate(profiles):
+        path: Path = ("profiles", index, "schedulerName")
+        if not profile.scheduler_name:
+            problems.required(path, "write the schedulerName of the pods that are this profile's")
+        elif profile.scheduler_name in seen:
+            problems.duplicate(path, profile.scheduler_name)
+        seen.add(profile.scheduler_name or "")
+        if (profile.plugins or PluginSets()).queue_sort != first:
+            problems.add(("profiles", index, "plugins", "queueSort"), "Invalid value: must be the same for all profiles")
+
+
+# ---- one profile
+
+
+def _profile(
+    text: ProfileText, path: Path, whole: ConfigurationText, ignored: list[str], own: Mapping[str, type[Plugin]], problems: Problems
+) -> Profile:
+    name = text.scheduler_name or ""
+    if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
+        problems.invalid((*path, "percentageOfNodesToScore"), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
+    configured = _configured(text, path, problems)
+    if ignored:
+        configured["NodeResourcesFit"] = structs.replace(args_of(configured, "NodeResourcesFit"), ignored_resources=ignored)
+    sets = text.plugins or PluginSets()
+    choice = PluginChoice(sets, (*path, "plugins"), problems, own)
+    points = {point: choice.at(point, getattr(sets, _snake(point))) for point in POINTS}
+    if len(points["queueSort"]) != 1:
+        rule = f'only one queue sort plugin required for profile with scheduler name "{name}", but got {len(points["queueSort"])}'
+        problems.add((*path, "plugins", "queueSort"), rule)
+    if not points["bind"]:
+        problems.add((*path, "plugins", "bind"), f'at least one bind plugin is needed for profile with scheduler name "{name}"')
+    preemption = args_of(configured, "DefaultPreemption")
+    own_percentage = text.percentage_of_nodes_to_score
+    return Profile(
+        name,
+        tuple(maker for plugin in points["filter"] if (maker := filter_maker(plugin, configured, own)) is not None),
+        tuple(maker for plugin, weight in points["score"].items() if (maker := scorer_maker(plugin, weight, configured, own)) is not None),
+        tuple(points["postFilter"]),
+        PreemptionArgs(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute),
+        (whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
+    )
+
+
+def _snake(point: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
+
+
+def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured:
+    """The arguments given, by plugin. Those of plugins that nobody knows are let be, as kube-scheduler does."""
+    found: Configured = {}
+    for index, entry in enumerate(text.plugin_config or ()):
+        here = (*path, "pluginConfig", index)
+        if entry.name in found:
+            problems.add((*here, "name"), f'repeated config for plugin {entry.name}; write its arguments once')
+        kind = ARGS.get(entry.name)
+        if kind is None:
+            continue
+        args = decode(kind, entry.args or {}, (*here, "args"), problems)
+        if args.kind not in ("", f"{entry.name}Args"):
+            problems.invalid((*here, "args", "kind"), args.kind, f"args for plugin {entry.name} must be of kind {entry.name}Args")
+        args.check((*here, "args"), problems)
+        found[entry.name] = args
+    return found
+
+
+# ---- extenders
+
+
+def _extenders(text: ConfigurationText, problems: Problems) -> list[ExtenderSpec]:
+    found = []
+    binders = 0
+    names: set[str] = set()
+    for index, extender in enumerate(text.extenders or ()):
+        path: Path = ("extenders", index)
+        _check_extender(extender, path, names, problems)
+        binders += bool(extender.bind_verb)
+        found.append(_spec(extender))
+    if binders > 1:
+        problems.add(("extenders",), f'Invalid value: "found {binders} extenders implementing bind": only one extender can implement bind')
+    return found
+
+
+def _check_extender(extender: ExtenderText, path: Path, names: set[str], problems: Problems) -> None:
+    if not extender.url_prefix:
+        problems.required((*path, "urlPrefix"), "write the URL at which the extender answers")
+    if extender.prioritize_verb and extender.weight <= 0:
+        problems.invalid((*path, "weight"), extender.weight, "must have a positive weight applied to it")
+    for index, resource in enumerate(extender.managed_resources or ()):
+        here = (*path, "managedResources", index, "name")
+        if "/" not in resource.name or resource.name.split("/")[0].endswith("kubernetes.io"):
+            problems.invalid(here, resource.name, "must be an extended resource: a name with a domain of your own, such as example.com/gpu")
+        elif fault := qualified_name_fault(resource.name):
+            problems.invalid(here, resource.name, fault or PREFIX_RULE)
+        if resource.name in names:
+            problems.invalid(here, resource.name, "duplicate extender managed resource name")
+        names.add(resource.name)
+    check_duration(extender.http_timeout, 0.0, (*path, "httpTimeout"), "must not be negative", problems)
+
+
+def _spec(extender: ExtenderText) -> ExtenderSpec:
+    timeout_s = 0.0
+    if extender.http_timeout:
+        try:
+            timeout_s = duration(extender.http_timeout)
+        except ValueError:
+            timeout_s = 0.0
+    return ExtenderSpec(
+        url=extender.url_prefix.rstrip("/"),
+        filter_verb=extender.filter_verb,
+        prioritize_verb=extender.prioritize_verb,
+        preempt_verb=extender.preempt_verb,
+        bind_verb=extender.bind_verb,
+        weight=extender.weight,
+        timeout_s=timeout_s or 5.0,
+        names_only=extender.node_cache_capable,
+        managed=frozenset(resource.name for resource in extender.managed_resources or ()),
+        ignorable=extender.ignorable,
+        options={"https": extender.enable_https, "tls": structs.asdict(extender.tls_config) if extender.tls_config else {}},
+    )
+
+
+def _ignored_by_scheduler(text: ConfigurationText) -> list[str]:
+    return [resource.name for extender in text.extenders or () for resource in extender.managed_resources or () if resource.ignored_by_scheduler]
+
+

@@ -1,0 +1,60 @@
+"""Configurations of either scheduler, or of both, into one Policy.
+
+A `volcano-scheduler.conf` gives Volcano's actions, a KubeSchedulerConfiguration the one action `schedule`. Given both, plain pods are
+served by profiles and PodGroups by Volcano's actions, in one session over the same nodes: `schedule` runs where the conf names it,
+else first. A conf that names `schedule` without profiles beside it gets kube-scheduler's default profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pumice.actions.schedule import Schedule
+from pumice.api import yaml
+from pumice.api.read import ConfigText
+from pumice.config.kube import is_kube_configuration, read_kube
+from pumice.config.volcano import read_policy
+from pumice.framework.plugin import Plugin
+from pumice.framework.policy import Policy
+
+VOLCANO = "volcano"
+KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def config_text(text: str, where: str) -> ConfigText:
+    """A configuration of either kind, by what it says it is."""
+    for document in yaml.documents(text, where):
+        if is_kube_configuration(document.value):
+            return ConfigText("", where, 1, document.value, document)
+        break
+    return ConfigText(text, where)
+
+
+def read_configurations(
+    found: Sequence[ConfigText], known: Mapping[str, type[Plugin]], *, strict: bool = False
+) -> tuple[Policy, list[str]]:
+    """The policy of the last of each kind, and what a person should know. Raises InputError."""
+    kube = next((text for text in reversed(found) if text.source is not None), None)
+    volcano = next((text for text in reversed(found) if text.source is None), None)
+    if volcano is None:
+        assert kube is not None, "there is a configuration"
+        return _kube(kube, known)
+    policy, notes = read_policy(volcano.text, known, where=volcano.where, first_line=volcano.first_line, strict=strict)
+    if kube is None and not policy.has_action(Schedule.name):
+        return policy, notes
+    profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
+    actions = policy.actions if policy.has_action(Schedule.name) else (*profiles.actions, *policy.actions)
+    return replace(policy, actions=actions, profiles=profiles.profiles), notes + more
+
+
+def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+    assert text.source is not None
+    return read_kube(text.source, known)
+
+
+def schedulers_of(policy: Policy) -> tuple[str, ...]:
+    """The schedulerNames whose pods a policy places."""
+    names = tuple(policy.profiles.by_name) if policy.profiles is not None else ()
+    alone = policy.profiles is not None and all(action.name == Schedule.name for action in policy.actions)
+    return names if alone else tuple(dict.fromkeys((VOLCANO, *names)))
