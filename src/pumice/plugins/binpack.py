@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -11,6 +12,7 @@ from pumice.engine.rules import Reach, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.model.task import Task
+from pumice.model.template import Template
 
 MAX_SCORE = 100.0
 
@@ -33,7 +35,36 @@ class Binpack(Plugin):
             return []
         listed = [name.strip() for name in self.args.resources.split(",") if name.strip()]
         weights = {"cpu": self.args.cpu, "memory": self.args.memory} | {name: self.args.named.get(name, 1) for name in listed}
-        return [Fullness({name: weight if weight >= 0 else 1 for name, weight in weights.items()}, self.args.weight)]
+        weights = {name: weight if weight >= 0 else 1 for name, weight in weights.items()}
+        return [Fullness(weights, self.args.weight, self.session.cluster.dimensions.names)]
+
+
+class Part(NamedTuple):
+    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
+
+    column: int
+    amount: float
+    weight: float
+    least: bool = False
+
+
+def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[Part]:
+    """The parts of a request that count, by a function from column to weight and kind."""
+    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
+    return [Part(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
+
+
+def weighted_mean(parts: Sequence[Part], nodes: View) -> Scores:
+    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
+    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
+    for column, amount, weight, least in parts:
+        weights += weight
+        room = nodes.allocatable[column]
+        full = nodes.used[column] + amount
+        if weight:
+            overflow |= (full > room) & (room > 0)
+            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
+    return np.where(overflow, 0.0, total / weights) if weights else total
 
 
 class Fullness(Scorer):
@@ -43,26 +74,17 @@ class Fullness(Scorer):
     reach = Reach.NODE
     foresees = True
 
-    def __init__(self, weights: dict[str, int], weight: float) -> None:
+    def __init__(self, weights: dict[str, int], weight: float, names: Sequence[str]) -> None:
         self.weights = weights
         self.weight = weight * MAX_SCORE
+        self.names = names
 
     def prepare(self, task: Task) -> Any:
-        return task.template
+        return parts_of(task.template, self._weigh)
 
-    def score(self, template: Any, nodes: View) -> Scores:
-        total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0
-        names = nodes.table.dimensions.names
-        for column, amount in zip(template.columns, template.amounts, strict=True):
-            weight = self.weights.get(names[column])
-            if weight is None:
-                continue
-            weights += weight
-            room = nodes.allocatable[column]
-            full = nodes.used[column] + amount
-            if weight:
-                overflow |= (full > room) & (room > 0)
-                total += np.divide(full * weight, room, out=np.zeros(len(nodes)), where=room > 0)
-        if not weights:
-            return np.zeros(len(nodes))
-        return np.where(overflow, 0.0, total / weights)
+    def _weigh(self, column: int) -> tuple[float, bool] | None:
+        weight = self.weights.get(self.names[column])
+        return None if weight is None else (weight, False)
+
+    def score(self, parts: Any, nodes: View) -> Scores:
+        return weighted_mean(parts, nodes)
