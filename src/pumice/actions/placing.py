@@ -70,7 +70,7 @@ class Placing:
             refusal = Reason(stopped.message)
         if refusal is not None:
             return everywhere(evaluation, refusal)
-        row = self._planned(evaluation, within)
+        row = -1 if task.nominated else self._planned(evaluation, within)
         if row >= 0:
             statement.allocate(task, row)
             return None

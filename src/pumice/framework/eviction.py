@@ -33,7 +33,7 @@ def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> 
         else:
             by_queue.setdefault(queue.name, []).append(task)
     ordered = strays
-    for queue in _queues(session, preemptor, by_queue):
+    for queue in victim_queues(session, preemptor, by_queue):
         ordered += sorted(by_queue[queue.name], key=lambda task: _importance(session, task), reverse=True)
     return ordered
 
@@ -43,7 +43,8 @@ def _importance(session: Session, task: Task) -> Key:
     return (*session.job_plugin_key(task.job), *session.task_key(task))
 
 
-def _queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
+def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
+    """Queues by name, the one that loses tasks first in front."""
     queues = [session.cluster.queues[name] for name in names]
     own = preemptor.job.queue if preemptor.job is not None else None
     if len(queues) < 2 or own is None:

@@ -47,8 +47,13 @@ class SubJob:
         return sum(1 for task in self.tasks.values() if task.status == status.PENDING and task.best_effort)
 
     @property
+    def ready_margin(self) -> int:
+        """Tasks that hold a node, have succeeded or need none, above its minimum."""
+        return self.count(status.ALLOCATED_ALL | status.SUCCEEDED) + self._best_effort - self.min_member
+
+    @property
     def is_ready(self) -> bool:
-        return self.count(status.ALLOCATED_ALL | status.SUCCEEDED) + self._best_effort >= self.min_member
+        return self.ready_margin >= 0
 
     @property
     def is_pipelined(self) -> bool:
