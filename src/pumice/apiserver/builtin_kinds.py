@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.apiserver.columns import columns_of
-from pumice.apiserver.event_forms import from_core_event, to_core_event
+from pumice.apiserver.other_forms import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
 from pumice.apiserver.kinds import ALL_VERBS, Kind, Scale
 from pumice.apiserver.wire_types import object_shape
 
@@ -62,6 +62,7 @@ _ROWS: list[tuple[str, str, str, bool, str, dict[str, str]]] = [
     ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", False, "", {"status": "no"}),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", False, "", {"status": "no"}),
     ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, "hpa", {"in": "all"}),
+    ("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, "hpa", {"in": "all"}),
     ("networking.k8s.io/v1", "Ingress", "ingresses", True, "ing", {}),
     ("networking.k8s.io/v1", "IngressClass", "ingressclasses", False, "", {"status": "no"}),
     ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", True, "netpol", {"status": "no"}),
@@ -81,12 +82,18 @@ _ROWS: list[tuple[str, str, str, bool, str, dict[str, str]]] = [
     ("authentication.k8s.io/v1", "TokenReview", "tokenreviews", False, "", {"review": "yes"}),
 ]
 
+#: versions that look different from what is stored, and how
+_FORMS = {
+    "events.k8s.io/v1 Event": (to_core_event, from_core_event),
+    "autoscaling/v1 HorizontalPodAutoscaler": (to_autoscaler_v2, from_autoscaler_v2),
+}
+
 
 def builtin_kinds() -> Iterator[Kind]:
     for group_version, kind, plural, namespaced, short, options in _ROWS:
         group, _, version = group_version.rpartition("/")
         review = "review" in options
-        as_event = group == "events.k8s.io"
+        to_stored, from_stored = _FORMS.get(f"{group_version} {kind}", (None, None))
         yield Kind(
             group=group,
             version=version,
@@ -104,7 +111,7 @@ def builtin_kinds() -> Iterator[Kind]:
             columns=columns_of(f"{plural}.{group}" if group else plural),
             fields=tuple(options.get("fields", "").split()),
             storage=options.get("storage", ""),
-            to_stored=to_core_event if as_event else None,
-            from_stored=from_core_event if as_event else None,
+            to_stored=to_stored,
+            from_stored=from_stored,
             reviewed_only=review or kind == "Binding",
         )

@@ -119,7 +119,7 @@ def _quota(field: str) -> Cell:
 
 
 def _subject(event: Object, now: float) -> str:
-    involved = event.get("involvedObject") or {}
+    involved = event.get("involvedObject") or event.get("regarding") or {}
     return f"{involved.get('kind', '').lower()}/{involved.get('name', '')}"
 
 
@@ -174,7 +174,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Object", _subject),
         _text("Subobject", "involvedObject", "fieldPath", priority=1),
         Column("Source", lambda obj, now: (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "", priority=1),
-        Column("Message", lambda obj, now: (obj.get("message") or "").strip()),
+        Column("Message", lambda obj, now: (obj.get("message") or obj.get("note") or "").strip()),
         Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp") or obj["metadata"]["creationTimestamp"], now), priority=1),
         Column("Count", lambda obj, now: (obj.get("series") or {}).get("count") or obj.get("count") or 1, priority=1),
         Column("Name", lambda obj, now: obj["metadata"]["name"], priority=1),

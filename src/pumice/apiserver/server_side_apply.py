@@ -33,7 +33,7 @@ def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, f
         _refuse_conflicts(kind, live, merged, wanted, ownership, manager, force)
         gone = ownership.paths.get(manager, set()) - wanted.keys() - ownership.owned_by_others(manager)
         kept = wanted.keys() | ownership.owned_by_others(manager)
-        for path in sorted(gone, reverse=True):
+        for path in sorted(gone):
             if not any(other[: len(path)] == path for other in kept):
                 merged = _without(kind.shape, merged, path)
     ownership.give(manager, set(wanted), kind.api_version, now)

@@ -1,0 +1,89 @@
+"""The real kubectl against a server of its own, with a kubelet that lets pods go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
+
+TIMEOUT_S = 20
+
+
+class Kubectl:
+    """Runs kubectl with a kubeconfig and a home of its own."""
+
+    def __init__(self, folder: Path, running: Running) -> None:
+        self.running = running
+        self.folder = folder
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(kubeconfig_of(running, folder))}
+
+    def run(self, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+        command = ["kubectl", *arguments]
+        return subprocess.run(command, input=stdin, env=self._environment, capture_output=True, text=True, timeout=timeout_s, cwd=self.folder)
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl printed; it must have succeeded."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def refused(self, *arguments: str, stdin: str = "") -> str:
+        """What kubectl said when it failed, as it must."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode != 0, f"kubectl {' '.join(arguments)} succeeded:\n{done.stdout}"
+        return done.stderr
+
+    def popen(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(["kubectl", *arguments], env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
+
+
+@pytest.fixture(scope="module")
+def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed; these tests are about the real one")
+    with in_thread() as running:
+        yield Kubectl(tmp_path_factory.mktemp("kubectl"), running)
+
+
+@pytest.fixture
+def kubelet(kubectl: Kubectl) -> Iterator[None]:
+    """Ends pods whose time has come, as a kubelet would."""
+    ended = threading.Event()
+
+    def loop() -> None:
+        while not ended.wait(0.05):
+            kubectl.running.call(_let_go)
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def _let_go(store) -> None:  # type: ignore[no-untyped-def]
+    from pumice.apiserver import Wish
+
+    for pod in list(store.all("pods")):
+        if pod["metadata"].get("deletionTimestamp"):
+            store.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], Wish(grace_s=0))
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    def wait(condition: Callable[[], bool]) -> None:
+        pause = threading.Event()
+        for _ in range(200):
+            if condition():
+                return
+            pause.wait(0.05)
+        raise AssertionError("it did not happen within ten seconds")
+
+    return wait
