@@ -40,7 +40,7 @@ ROWS: list[tuple[str, str, Thing, Thing, dict[str, float]]] = [
         strategy(resources={"cpu": least(1), "nvidia.com/gpu": most(3)}, resourceStrategyFitWeight=1),
         GPU,
         {},
-        {"c": 25, "g": 152.5},
+        {"c": 12.5, "g": 76.25},
     ),
     ("a weight below one is one", strategy(resources={"cpu": least(0), "memory": least(-4)}), CPU, {}, {"c": 650, "g": 775}),
     ("only what is asked for counts", strategy(resources={"nvidia.com/gpu": most(3)}), CPU, {}, {"c": 0, "g": 0}),
