@@ -107,6 +107,23 @@ def test_a_job_is_stored_with_its_defaults() -> None:
     assert mutate(UPDATE, bare, cluster()) is bare
 
 
+def test_a_cron_job_is_stored_with_its_defaults() -> None:
+    meta = {"name": "c", "namespace": "default"}
+    bare = {"apiVersion": GROUPS["CronJob"], "kind": "CronJob", "metadata": meta, "spec": {"schedule": "@daily", "suspend": None}}
+    assert mutate(CREATE, bare, cluster())["spec"] == {
+        "schedule": "@daily",
+        "suspend": False,
+        "concurrencyPolicy": "Allow",
+        "successfulJobsHistoryLimit": 3,
+        "failedJobsHistoryLimit": 1,
+    }
+
+
+def test_kinds_without_rules_pass() -> None:
+    pod = plain_pod()
+    assert validate(UPDATE, pod, pod, cluster()) == validate(CREATE, {**pod, "kind": "Other"}, None, cluster()) == []
+
+
 def test_a_queue_is_stored_with_its_defaults() -> None:
     bare = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}}
     assert mutate(CREATE, bare, cluster())["spec"] == {"reclaimable": True, "weight": 1}

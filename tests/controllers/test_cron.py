@@ -148,6 +148,19 @@ def test_too_many_missed_times_are_told() -> None:
     assert len(stage.names(kinds.JOB)) == 1
 
 
+def test_kubernetes_own_cron_jobs_start_kubernetes_jobs() -> None:
+    own = cron(jobTemplate={"metadata": {"annotations": {"x": "y"}}, "spec": {"template": {"spec": {}}}})
+    stage = Stage({**own, "apiVersion": "batch/v1"}, controllers=[CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB)], now=START)
+    stage.wait(300)
+    name = stage.names(kinds.BATCH_JOB)[0]
+    notes = stage.get(kinds.BATCH_JOB, name)["metadata"]["annotations"]
+    assert notes == {"x": "y", "batch.kubernetes.io/cronjob-scheduled-timestamp": "2027-06-01T12:05:00Z"}
+    ended = {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": "2027-06-01T12:06:00Z"}
+    stage.change(kinds.BATCH_JOB, name, {"status": ended})
+    assert stage.get(kinds.BATCH_CRON_JOB, "nightly")["status"]["lastSuccessfulTime"] == "2027-06-01T12:06:00Z"
+    stage.assert_settled()
+
+
 def test_all_of_volcanos_controllers_have_names_of_their_own() -> None:
     names = [controller.name for controller in volcano_controllers(fixed_key_pair, topologies={"t": ["rack"]})]
     assert len(set(names)) == len(names)

@@ -141,6 +141,25 @@ def test_restart_task_leaves_the_other_tasks_alone() -> None:
     stage.assert_settled()
 
 
+def test_a_pod_that_fails_while_it_is_ended_on_purpose_is_no_event() -> None:
+    members = [task("w", replicas=2, policies=[{"event": "PodFailed", "action": "RestartTask"}])]
+    stage = running(vcjob(tasks=members))
+    stage.pods("Failed", "train-w-0")
+    stage.pods("Failed", "train-w-1", exit_code=143)
+    stage.kubelet_ends()
+    assert status(stage)["retryCount"] == 1
+
+
+def test_a_pod_that_is_preempted_is_one_event_when_it_is_gone() -> None:
+    policies = [{"event": "PodFailed", "action": "TerminateJob"}, {"event": "PodEvicted", "action": "RestartJob"}]
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=policies))
+    stage.delete(kinds.POD, "train-w-0")
+    stage.pods("Failed", "train-w-0", exit_code=143)
+    assert "retryCount" not in status(stage)
+    stage.kubelet_ends()
+    assert status(stage)["retryCount"] == 1
+
+
 def test_restart_partition_takes_the_partition_of_the_failed_pod() -> None:
     split = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
     member = task(replicas=4, minAvailable=2, partitionPolicy=split, policies=[{"event": "PodFailed", "action": "RestartPartition"}])

@@ -10,7 +10,7 @@ from stage import Stage, pod_spec
 
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of, condition, labels_of, name_of, status_of, terminating
-from pumice.controllers.registry import kubernetes_controllers
+from pumice.controllers.registry import collecting_controllers, kubernetes_controllers
 from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from pumice.controllers.workloads.pods import active, ready
 from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
@@ -35,7 +35,7 @@ def node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Object
 
 
 def play(*objects: Object) -> Stage:
-    return Stage(node("n1"), *objects, controllers=kubernetes_controllers())
+    return Stage(node("n1"), *objects, controllers=[*kubernetes_controllers(), *collecting_controllers()])
 
 
 def alive(stage: Stage) -> list[Object]:
@@ -125,6 +125,15 @@ def test_old_replicasets_beyond_the_history_are_deleted() -> None:
             start(stage)
             stage.kubelet_ends()
     assert len(stage.names(kinds.REPLICA_SET)) == 2
+
+
+def test_an_annotation_reaches_the_replicaset_and_a_deleted_deployment_leaves_nothing() -> None:
+    stage = play(workload("Deployment", replicas=1))
+    stage.change(kinds.DEPLOYMENT, "web", {"metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "2"}}})
+    newest = next(iter(stage.world.all(kinds.REPLICA_SET)))
+    assert annotations_of(newest)["scheduling.volcano.sh/group-min-member"] == "2"
+    stage.delete(kinds.DEPLOYMENT, "web")
+    assert stage.names(kinds.REPLICA_SET) == stage.names(kinds.POD) == []
 
 
 def test_recreate_ends_the_old_pods_before_it_makes_new_ones() -> None:

@@ -112,7 +112,8 @@ class Memory:
         meta = after["metadata"]
         if write.propagation in FINALIZERS and not terminating(before):
             meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZERS[write.propagation]]
-        if not meta.get("finalizers") and (write.grace_s == 0 or not _awaits_somebody(before)):
+        at_once = write.grace_s == 0 or _has_ended(before) or not _awaits_somebody(before)
+        if not meta.get("finalizers") and at_once:
             return self._remove(write.kind, key_of(before))
         if terminating(before):
             return []
@@ -139,5 +140,8 @@ def _awaits_somebody(subject: Object) -> bool:
     """Whether a pod has to be ended on its node, or a namespace to be emptied, before it can go; others are removed at once."""
     if kind_of(subject) == kinds.NAMESPACE:
         return bool((subject.get("spec") or {}).get("finalizers"))
-    bound = kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
-    return bound and (subject.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    return kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
+
+
+def _has_ended(subject: Object) -> bool:
+    return (subject.get("status") or {}).get("phase") in ("Succeeded", "Failed")

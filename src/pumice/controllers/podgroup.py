@@ -125,8 +125,14 @@ class PodGroups:
 
 
 def _scale_changed(change: Change, world: World) -> Iterable[Subject]:
-    if change.new is not None:
-        yield Subject(kind_of(change.new), *key_of(change.new))
+    """A workload that is new, or changed in what its group is made from: not by its pods coming and going."""
+    old, new = change
+    if new is not None and (old is None or _says(old) != _says(new)):
+        yield Subject(kind_of(new), *key_of(new))
+
+
+def _says(workload: Object) -> tuple[object, ...]:
+    return spec_of(workload), annotations_of(workload), status_of(workload).get("updateRevision")
 
 
 def group_name(pod: Object) -> str:

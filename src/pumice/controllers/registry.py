@@ -54,11 +54,14 @@ def volcano_controllers(
     ]
 
 
+def collecting_controllers() -> list[Controller]:
+    """What follows from deletions, where neither a controller manager nor the store itself sees to it."""
+    return [Garbage(), Namespaces()]
+
+
 def kubernetes_controllers() -> list[Controller]:
     """What a cluster needs beside Volcano, where Kubernetes' controller manager does not run."""
     return [
-        Garbage(),
-        Namespaces(),
         NodeLifecycle(),
         ReplicaSets(),
         ReplicaSets(kinds.REPLICATION_CONTROLLER),

@@ -91,11 +91,16 @@ def _in_scope(pod: Object, scope: Object) -> bool:
     return answers.get(name, False)
 
 
+def _charge(pod: Object) -> list[object]:
+    """What of a living pod's spec can change and is charged."""
+    return [spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds")]
+
+
 def _quotas_around(change: Change, world: World) -> Iterable[Key]:
     """The quotas of the namespace, if the change is one that counts."""
     old, new = change
     if old and new and kind_of(new) != kinds.POD:
         return ()
-    if old and new and status_of(old).get("phase") == status_of(new).get("phase") and spec_of(old) == spec_of(new):
+    if old and new and status_of(old).get("phase") == status_of(new).get("phase") and _charge(old) == _charge(new):
         return ()
     return [key_of(quota) for quota in world.all(kinds.RESOURCE_QUOTA, namespace_of(change.object))]

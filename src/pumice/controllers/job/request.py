@@ -15,7 +15,18 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.job import spec
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, annotations_of, controller_of, labels_of, name_of, namespace_of, spec_of, status_of, uid_of
+from pumice.controllers.objects import (
+    Object,
+    annotations_of,
+    controller_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
 from pumice.controllers.world import World
 
 ANY = "*"
@@ -103,6 +114,8 @@ def _pod_event(change: Change) -> tuple[str, int]:
     if change.new is None:
         meant = key.KILLED_ON_PURPOSE in annotations_of(change.object)
         return (OUT_OF_SYNC if meant else POD_EVICTED), 0
+    if terminating(change.new):
+        return OUT_OF_SYNC, 0  # how it ends says nothing: its removal is the event
     before = status_of(change.old).get("phase") if change.old else None
     after = status_of(change.new).get("phase") or "Pending"
     if after == "Failed" and before != "Failed":

@@ -124,6 +124,9 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
         revision = str(_revision(new))
     if _size(new).replicas != size:
         writes.append(_resize(new, size))
+    inherited = {name: value for name, value in _inherited(deployment).items() if annotations_of(new).get(name) != value}
+    if inherited:
+        writes.append(patch(new, {"metadata": {"annotations": inherited}}))
     if spec_of(new).get("minReadySeconds") != spec_of(deployment).get("minReadySeconds"):
         writes.append(patch(new, {"spec": {"minReadySeconds": spec_of(deployment).get("minReadySeconds")}}))
     return [*writes, *_note_revision(deployment, revision)]
