@@ -6,6 +6,7 @@ from stage import Stage, fixed_key_pair, queue, task, vcjob
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
+from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import Object, annotations_of, labels_of
@@ -267,6 +268,7 @@ def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -
 def test_a_request_that_cannot_be_carried_out_ends_the_job() -> None:
     jobs = Jobs(fixed_key_pair)
     stage = running(vcjob())
+    assert isinstance(jobs, GivesUp) and jobs.max_failures == 15
     stage.loop.queue.add(jobs, jobs.gave_up(Request("default", "train")))
     stage.settle()
     stage.kubelet_ends()

@@ -9,7 +9,7 @@ writes: a decision made on an older world could be made twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, controller_of, key_of, namespace_of
@@ -59,6 +59,18 @@ class Controller(Protocol):
     def watches(self) -> Mapping[str, KeysOf]: ...
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result: ...
+
+
+@runtime_checkable
+class GivesUp(Protocol):
+    """A controller that does something else with a key whose writes have failed too often in a row."""
+
+    @property
+    def max_failures(self) -> int: ...
+
+    def gave_up(self, key: Hashable) -> Hashable:
+        """The key to work on instead."""
+        ...
 
 
 def itself(change: Change, world: World) -> Iterable[Key]:

@@ -27,7 +27,7 @@ class Jobs:
     """Runs vcjobs. `key_pairs` makes the SSH keys that the ssh plugin hands out."""
 
     name = "job"
-    max_failures = 15  #: of one key in a row before `gave_up` is asked
+    max_failures = 15
 
     def __init__(self, key_pairs: KeyPairs) -> None:
         self.key_pairs = key_pairs
@@ -39,8 +39,9 @@ class Jobs:
             kinds.COMMAND: _from_command,
         }
 
-    def gave_up(self, key: Request) -> Request:
-        """What to do instead of a request that cannot be carried out."""
+    def gave_up(self, key: Hashable) -> Request:
+        """End the job instead of trying for ever."""
+        assert isinstance(key, Request)
         return Request(key.namespace, key.job, action=state.TERMINATE_JOB)
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
