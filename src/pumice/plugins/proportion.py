@@ -15,6 +15,7 @@ from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, PODS, Vector, fits
 from pumice.model.task import Task
+from pumice.plugins.queue_limits import lacking, refuse, within
 
 
 class Share:
@@ -79,12 +80,7 @@ class Proportion(Plugin):
         return self._within_deserved(queue, np.sum([task.template.request for task in tasks], axis=0))
 
     def _within_deserved(self, queue: Queue, request: Vector) -> bool:
-        if not queue.open:
-            return False
-        after = queue.held + request
-        asked = request > 0
-        asked[PODS] = False
-        return bool((after[asked] <= self._shares[queue.name].deserved[asked]).all())
+        return queue.open and within(request, queue.held, self._shares[queue.name].deserved)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         """Tasks of queues that hold more than they deserve in some dimension, until they no longer do."""
@@ -108,13 +104,8 @@ class Proportion(Plugin):
         share = self._shares[queue.name]
         if not job.has_min_resources:
             return Vote.PERMIT
-        claimed = queue.held + share.inqueue - share.elastic
-        short = [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > share.limit[c]]
-        if not short:
-            return Vote.PERMIT
-        names = ", ".join(self.session.cluster.dimensions.names[column] for column in short)
-        self.session.event(job, "Normal", "Unschedulable", f"queue resource quota insufficient: insufficient {names}")
-        return Vote.REJECT
+        short = lacking(job, queue.held + share.inqueue - share.elastic, share.limit)
+        return refuse(self.session, job, short) if short else Vote.PERMIT
 
     def job_enqueued(self, job: Job) -> None:
         if job.has_min_resources and job.queue is not None:

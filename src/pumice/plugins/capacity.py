@@ -1,0 +1,193 @@
+"""capacity: every queue says what it deserves; what others leave idle it may borrow up to its limit, until it is reclaimed.
+
+`spec.deserved` is a queue's own, `spec.guarantee` is kept free for it, `spec.capability` is its upper bound. With the switch
+enableHierarchy queues form a tree by `spec.parent`: limits of all ancestors bind, and shares are compared where two paths part.
+Shares of inner queues are live, and only the branch of a misplaced job waits (Volcano keeps the shares of the session's
+beginning, and stops the whole cluster).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.framework.eviction import victim_order
+from pumice.framework.plugin import Plugin
+from pumice.framework.session import Session
+from pumice.framework.verdict import Vote
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import EPSILON, Vector, fits
+from pumice.model.task import Task
+from pumice.plugins.queue_accounts import Account, flat, tree
+from pumice.plugins.queue_limits import asked_for, lacking, refuse, within
+
+
+class CapacityArgs(Struct):
+    reclaim_levels: int = field(name="ancestorReclaimLevel", default=0)
+
+
+class Capacity(Plugin):
+    name = "capacity"
+    Args = CapacityArgs
+    hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
+        self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
+
+    def _account(self, queue: Queue | None) -> Account | None:
+        """The account of a queue whose jobs may be placed."""
+        account = self._accounts.get(queue.name) if queue is not None else None
+        return account if account is not None and account.sound and account.is_leaf else None
+
+    # -- who is next
+
+    def queue_order(self, queue: Queue) -> tuple[float, ...]:
+        account = self._accounts.get(queue.name)
+        return (0.0,) if self.hierarchy or account is None else (-queue.priority, *account.rank)
+
+    def compare_queues(self, left: Queue, right: Queue) -> int:
+        """By priority; leaves first; then by rank of the branches that part."""
+        one, other = self._accounts[left.name], self._accounts[right.name]
+        if left.priority != right.priority:
+            return right.priority - left.priority
+        if one.is_leaf != other.is_leaf:
+            return -1 if one.is_leaf else 1
+        parting = one.meet(other) + 1
+        mine, theirs = one.at_depth(parting).rank, other.at_depth(parting).rank
+        return (mine > theirs) - (mine < theirs)
+
+    def victim_queue_order(self, left: Queue, right: Queue, preemptor_queue: Queue) -> int:
+        """The nearest relatives of the preemptor's queue give first."""
+        own = self._accounts[preemptor_queue.name]
+        return self._accounts[right.name].meet(own) - self._accounts[left.name].meet(own)
+
+    # -- who may have more
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        account = self._account(job.queue)
+        if account is None or not account.queue.open:
+            return Vote.REJECT
+        if not job.has_min_resources:
+            return Vote.PERMIT
+        for level in account.upward:
+            if short := lacking(job, level.held + level.inqueue - level.elastic, level.limit):
+                return refuse(self.session, job, short)
+        return Vote.PERMIT
+
+    def job_enqueued(self, job: Job) -> None:
+        account = self._account(job.queue)
+        if account is not None and job.has_min_resources:
+            promised = job.without_gated(job.min_resources)
+            for level in account.upward:
+                level.inqueue += promised
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        account = self._account(queue)
+        if account is None or not queue.open:
+            return False
+        return all(within(task.template.request, level.held, level.limit) for level in account.upward)
+
+    def on_allocate(self, task: Task) -> None:
+        self._book(task, 1.0)
+
+    def on_deallocate(self, task: Task) -> None:
+        self._book(task, -1.0)
+
+    def _book(self, task: Task, sign: float) -> None:
+        queue = task.job.queue if task.job else None
+        account = self._accounts.get(queue.name) if queue else None
+        for level in account.upward if account else ():
+            level.held += task.template.request * sign
+
+    # -- who may take from others, and from whom
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        """Within its limit, and in some dimension within what it deserves, or what its ancestors near enough deserve."""
+        account = self._account(queue)
+        request: Vector = np.sum([task.template.request for task in tasks], axis=0)
+        if account is None or not queue.open or not within(request, account.held, account.limit):
+            return False
+        asked = asked_for(request)
+        return any(
+            (level.held[asked] + request[asked] < level.deserved[asked] + EPSILON).any()
+            for level in (account, *account.above(self._levels))
+        )
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task] | Vote:
+        account = self._account(reclaimer.job.queue if reclaimer.job else None)
+        if account is None:
+            return Vote.REJECT
+        asked = asked_for(reclaimer.template.request)
+        books = Books(self._accounts)
+        victims = []
+        for task in victim_order(self.session, reclaimer, candidates):
+            owner = self._account(task.job.queue if task.job else None)
+            if owner is None or not (asked & asked_for(task.template.request)).any():
+                continue
+            if books.keeps_guarantee(owner, task) and self._may_lose(books, owner, task, account, reclaimer):
+                books.give(owner, task)
+                victims.append(task)
+        return victims
+
+    def _may_lose(self, books: Books, owner: Account, task: Task, taker: Account, reclaimer: Task) -> bool:
+        """Whether the owner, and its ancestors that are not the taker's, have the task beyond what they deserve."""
+        if books.undeserved(owner, task):
+            kin = set(owner.above(self._levels)) & set(taker.above(self._levels))
+            if kin and not (asked_for(reclaimer.template.request) & (taker.deserved >= EPSILON)).any():
+                return False
+        elif not books.above_deserved(owner, task):
+            return False
+        theirs = taker.above(self._levels)
+        for level, ancestor in enumerate(owner.above(self._levels)):
+            if level < len(theirs) and theirs[level] is ancestor:
+                continue
+            if not (books.undeserved(ancestor, task) or books.above_deserved(ancestor, task)):
+                return False
+        return True
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        """For a gang of the same queue everything; for one of another queue what its owner does not deserve."""
+        if context.kind != "gangreclaim":
+            return candidates
+        books = Books(self._accounts)
+        victims = []
+        for task in candidates:
+            owner = self._account(task.job.queue if task.job else None)
+            if owner is None or not books.keeps_guarantee(owner, task):
+                continue
+            if books.undeserved(owner, task) or books.above_deserved(owner, task):
+                books.give(owner, task)
+                victims.append(task)
+        return victims
+
+
+class Books:
+    """What queues would hold if the victims named so far were gone."""
+
+    def __init__(self, accounts: dict[str, Account]) -> None:
+        self._held: dict[str, Vector] = {}
+
+    def _of(self, account: Account) -> Vector:
+        return self._held.get(account.queue.name, account.held)
+
+    def give(self, account: Account, task: Task) -> None:
+        for level in account.upward:
+            self._held[level.queue.name] = self._of(level) - task.template.request
+
+    def keeps_guarantee(self, account: Account, task: Task) -> bool:
+        return fits(account.guarantee, self._of(account) - task.template.request)
+
+    def undeserved(self, account: Account, task: Task) -> bool:
+        """Whether the task uses nothing of what the queue deserves."""
+        return not (asked_for(task.template.request) & (account.deserved >= EPSILON)).any()
+
+    def above_deserved(self, account: Account, task: Task) -> bool:
+        """Whether the queue holds more than it deserves in something that the task uses."""
+        used = asked_for(task.template.request) & account.relevant
+        return bool((self._of(account)[used] > account.deserved[used]).any())

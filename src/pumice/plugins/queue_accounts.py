@@ -1,0 +1,156 @@
+"""The books of plugin capacity: what each queue holds, has promised, deserves and may hold at most, alone or in a tree.
+
+A tree hangs on the queue `root` by `spec.parent`; what a leaf holds counts for all above it. A queue is sound if its way to the
+root is whole and no inner queue on it has jobs of its own; unsound queues get nothing, the others are served as if those were
+not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from pumice.model.job import COMPLETED
+from pumice.model.queue import ROOT, Queue
+from pumice.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, dominant_share
+
+
+class Account:
+    """One queue's page. Vectors are its own and follow the session."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.parent: Account | None = None
+        self.children: list[Account] = []
+        self.sound = True
+        self.held = queue.held.copy()
+        self.inqueue = queue.inqueue.copy()
+        self.elastic = queue.elastic.copy()
+        self.guarantee = queue.guarantee
+        self.capability = queue.capability  #: its own bound, or the parent's where it has none
+        self.limit = queue.capability  #: all it may hold
+        self.deserved = np.maximum(queue.deserved, queue.guarantee)
+        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
+        self.depth = 0
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    @property
+    def is_root(self) -> bool:
+        return self.queue.name == ROOT
+
+    @property
+    def upward(self) -> Iterator[Account]:
+        """Itself and all above it, the root last."""
+        account: Account | None = self
+        while account is not None:
+            yield account
+            account = account.parent
+
+    def above(self, levels: int) -> list[Account]:
+        """So many of its ancestors, the parent first, without the root."""
+        return [account for account in self.upward if account is not self and not account.is_root][:levels]
+
+    @property
+    def deserves_anything(self) -> bool:
+        return bool((np.delete(self.deserved, PODS) >= EPSILON).any())
+
+    @property
+    def share(self) -> float:
+        """The greatest part of its deserved that it holds; 1 if it deserves nothing."""
+        return dominant_share(self.held, self.deserved) if self.deserves_anything else 1.0
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """By which it is served: the smaller share; of equal ones whoever deserves anything."""
+        return self.share, not self.deserves_anything
+
+    @property
+    def relevant(self) -> Mask:
+        """Dimensions in which it can hold more than it deserves: cpu and memory if it deserves any, others if named."""
+        relevant = self.deserves.copy()
+        relevant[: MEMORY + 1] = self.deserved[: MEMORY + 1] >= EPSILON
+        relevant[PODS] = False
+        return relevant
+
+    def meet(self, other: Account) -> int:
+        """The depth of the deepest queue that both are or stand below."""
+        return max((account.depth for account in self.upward if account in set(other.upward)), default=-1)
+
+    def at_depth(self, depth: int) -> Account:
+        return next((account for account in self.upward if account.depth == depth), self)
+
+
+def flat(queues: Iterable[Queue], total: Vector) -> dict[str, Account]:
+    """Accounts of the queues with jobs, each on its own in the whole cluster."""
+    known = list(queues)
+    free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
+    accounts = {queue.name: Account(queue) for queue in known if queue.jobs}
+    for account in accounts.values():
+        room = free + account.guarantee
+        account.limit = np.minimum(room, account.capability)
+        wanted = np.minimum(account.queue.deserved, np.where(room > 0, account.limit, np.inf))
+        account.deserved = np.maximum(wanted, account.guarantee)
+    return accounts
+
+
+def tree(queues: Iterable[Queue]) -> dict[str, Account]:
+    """Accounts of all queues, those of inner ones with the sums of their branches."""
+    accounts = {queue.name: Account(queue) for queue in queues}
+    for account in accounts.values():
+        if not account.is_root:
+            account.parent = accounts.get(account.queue.parent)
+            if account.parent is not None:
+                account.parent.children.append(account)
+    reached = list(_downward(accounts[ROOT])) if ROOT in accounts else []
+    for account in accounts.values():
+        account.sound = False
+    for account in reached:
+        _descend(account)
+    for account in reversed(reached):
+        _ascend(account)
+    for account in accounts.values():
+        if not account.sound:
+            account.parent = None
+    return accounts
+
+
+def _downward(root: Account) -> Iterator[Account]:
+    """All below and with it, parents before children."""
+    waiting = [root]
+    while waiting:
+        account = waiting.pop()
+        yield account
+        waiting += account.children
+
+
+def _descend(account: Account) -> None:
+    """Soundness, depth and bounds, from the parent's."""
+    parent = account.parent
+    account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
+    if parent is None:
+        return
+    account.depth = parent.depth + 1
+    siblings = sum((child.guarantee for child in parent.children), np.zeros_like(account.guarantee))
+    account.capability = np.where(np.isinf(account.capability), parent.capability, account.capability)
+    room = np.maximum(parent.limit - siblings, 0.0) + account.guarantee
+    account.limit = np.minimum(room, account.capability)
+
+
+def _ascend(account: Account) -> None:
+    """What it holds and promises counts above it."""
+    parent = account.parent
+    if account.is_root and account.children:
+        account.guarantee = np.sum([child.guarantee for child in account.children], axis=0)
+        account.deserved = np.sum([child.deserved for child in account.children], axis=0)
+    if parent is not None:
+        parent.held += account.held
+        parent.inqueue += account.inqueue
+        parent.elastic += account.elastic
+
+
+def _has_jobs(queue: Queue) -> bool:
+    return any(job.phase != COMPLETED for job in queue.jobs.values())
