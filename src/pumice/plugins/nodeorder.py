@@ -8,6 +8,7 @@ from pumice.engine.rules import Scorer
 from pumice.framework.plugin import Plugin
 from pumice.model.resources import Mask
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
+from pumice.plugins.kube.image_locality import ImageLocality
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityScorer
 from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
@@ -41,6 +42,7 @@ class NodeOrder(Plugin):
             (args.node_affinity, NodeAffinityScorer()),
             (args.taint_toleration, TaintScorer()),
             (args.pod_affinity, InterPodAffinityScorer(cluster, hard_weight=0, heard=self._heard())),
+            (args.image_locality, ImageLocality(cluster)),
             (args.topology_spread, PodTopologySpreadScorer(SpreadConstraints(cluster))),
         ]
         for weight, rule in chosen:

@@ -16,9 +16,12 @@ from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.plugins.kube.node_ports import NodePorts
 from pumice.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter
 from pumice.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.plugins.kube.taint_toleration import TaintFilter
+from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.plugins.kube.volume_zone import VolumeZone
 
 
 class PredicatesArgs(Struct):
@@ -50,7 +53,7 @@ class PodLimit(Filter):
         return task
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS] - nodes.evicted, self.reason)]
+        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS] - nodes.evicted[0], self.reason)]
 
 
 class Predicates(Plugin):
@@ -66,6 +69,10 @@ class Predicates(Plugin):
             (args.taint_toleration, TaintFilter()),
             (args.node_ports, NodePorts(cluster)),
             (args.pod_affinity, InterPodAffinityFilter(cluster)),
+            (args.volume_limits, NodeVolumeLimits(cluster)),
+            (args.volume_zone, VolumeZone(cluster)),
             (args.topology_spread, PodTopologySpreadFilter(SpreadConstraints(cluster))),
+            (args.volume_binding, BoundVolumes(cluster)),
+            (args.volume_binding, WaitingVolumes(cluster)),
         ]
         return [rule for wanted, rule in chosen if wanted]

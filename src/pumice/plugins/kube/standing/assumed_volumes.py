@@ -1,0 +1,138 @@
+"""Which volume each waiting claim of a placed pod is to get: decided when the pod gets its row, given back when it leaves it.
+
+The claim object says nothing of it until somebody has written it, so it is remembered here for as long as the pod stands and its
+claim is not bound. Several pods may use one claim: the first of them decides, the last of them gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.api.core import PersistentVolumeClaim
+from pumice.model.cluster import Cluster
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+from pumice.plugins.kube.claims import Use, claim_of, has_claims, uses, waits_for_pod
+from pumice.plugins.kube.standing.groups import standing
+from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, matching, reserved, signature, size_of
+
+KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+
+
+class Assumed(NamedTuple):
+    """What a claim will get."""
+
+    claim: str  #: "namespace/name"
+    volume: str  #: "" for one that is yet to be made
+    node: str
+
+
+class AssumedVolumes:
+    """See the module. Use `AssumedVolumes.of(cluster)`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._users: dict[str, dict[str, Task]] = {}  #: claim to the placed pods that wait for it, by uid
+        self.by_claim: dict[str, Assumed] = {}
+        self._read()
+        for task in standing(cluster):
+            self.change(task.node, task, 1)
+        cluster.watchers.append(self.change)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> AssumedVolumes:
+        found: AssumedVolumes | None = cluster.memory.get("assumed volumes")
+        if found is None:
+            found = cluster.memory["assumed volumes"] = cls(cluster)
+        elif found._versions != _versions(cluster):
+            found._read()
+        return found
+
+    def _read(self) -> None:
+        """Forget what is no longer waiting: it was written, or is gone."""
+        self._versions = _versions(self._cluster)
+        volumes = self._cluster.of("PersistentVolume")
+        self._names = list(volumes)
+        self._numbers = {name: number for number, name in enumerate(volumes)}
+        references = [(name, volume.spec.claim_ref) for name, volume in volumes.items() if volume.spec.claim_ref is not None]
+        self._reserved = {f"{ref.namespace or 'default'}/{ref.name}": name for name, ref in reversed(references)}
+        self._matchings: dict[Hashable, Matching] = {}
+        for key in [key for key, assumed in self.by_claim.items() if not self._still_waits(key, assumed)]:
+            del self.by_claim[key]
+            self._users.pop(key, None)
+        self.taken: Mask = np.zeros(len(volumes), bool)  #: by number, volumes that somebody will get
+        for assumed in self.by_claim.values():
+            self._mark(assumed, True)
+
+    def _still_waits(self, key: str, assumed: Assumed) -> bool:
+        claim = self._cluster.of("PersistentVolumeClaim").get(key)
+        return claim is not None and waits_for_pod(self._cluster, claim) and (not assumed.volume or assumed.volume in self._numbers)
+
+    # -- answers
+
+    def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
+        """The volumes that a claim could get, if nobody had taken any."""
+        name = self._reserved.get(key)
+        if name is not None:
+            return reserved(self._cluster, claim, self._numbers[name], self._cluster.of("PersistentVolume")[name])
+        kind = signature(claim)
+        if kind not in self._matchings:
+            self._matchings[kind] = matching(self._cluster, claim)
+        return self._matchings[kind]
+
+    def of_pod(self, task: Task) -> list[Assumed]:
+        """What is to be written before the pod can be bound."""
+        return [self.by_claim[use.key] for use in uses(task) if use.key in self.by_claim]
+
+    def unassumed(self, task: Task) -> list[tuple[Use, PersistentVolumeClaim]]:
+        """The pod's waiting claims that no placed pod has decided on, in the order in which they choose."""
+        waiting = {}
+        for use in uses(task):
+            claim = claim_of(self._cluster, use)
+            if claim is not None and use.key not in self.by_claim and waits_for_pod(self._cluster, claim):
+                waiting[use.key] = (use, claim)
+        return sorted(waiting.values(), key=lambda pair: size_of(pair[1]))
+
+    # -- upkeep
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if not has_claims(task.template):
+            return
+        if self._versions != _versions(self._cluster):
+            self._read()
+        if sign > 0:
+            self._decide(row, task)
+        for use in uses(task):
+            if use.key not in self.by_claim:
+                continue
+            users = self._users.setdefault(use.key, {})
+            if sign > 0:
+                users[task.uid] = task
+                continue
+            users.pop(task.uid, None)
+            if not users:
+                del self._users[use.key]
+                self._mark(self.by_claim.pop(use.key), False)
+
+    def _decide(self, row: int, task: Task) -> None:
+        earlier: list[Ids] = []
+        table = self._cluster.nodes
+        for use, claim in self.unassumed(task):
+            choice = self.matching(use.key, claim).choice(self.taken, earlier, len(table))
+            earlier.append(choice)
+            number = int(choice[row])
+            self.by_claim[use.key] = Assumed(use.key, self._names[number] if number != NONE else "", table.names[row])
+        for use in uses(task):
+            if use.key in self.by_claim:
+                self._mark(self.by_claim[use.key], True)
+
+    def _mark(self, assumed: Assumed, taken: bool) -> None:
+        if assumed.volume:
+            self.taken[self._numbers[assumed.volume]] = taken
+
+
+def _versions(cluster: Cluster) -> tuple[int, ...]:
+    return cluster.nodes.static_version, *(cluster.versions.get(kind, 0) for kind in KINDS)

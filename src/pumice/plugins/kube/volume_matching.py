@@ -1,0 +1,124 @@
+"""Which volumes a waiting claim could get, and on which rows; or where one could be made for it.
+
+A claim gets the smallest volume that suits it and that nobody has taken. Of a pod with several such claims the one that asks for the
+least chooses first. All rows choose at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
+from pumice.api.selectors import Requirement, matches
+from pumice.model.cluster import Cluster
+from pumice.model.nodes import Nodes
+from pumice.model.resources import Mask, Rows
+from pumice.plugins.kube.claims import class_name, class_of
+from pumice.plugins.kube.node_affinity import selector_matches
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+NONE = -1
+
+Ids = NDArray[np.intp]
+
+
+def reachable(volume: PersistentVolume, table: Nodes) -> Mask:
+    """Rows that a volume's node affinity admits."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return table.alive
+    return selector_matches(affinity.required, table)
+
+
+def size_of(claim: PersistentVolumeClaim) -> int:
+    requests = (claim.spec.resources.requests if claim.spec.resources else None) or {}
+    return requests["storage"].whole if "storage" in requests else 0
+
+
+def capacity_of(volume: PersistentVolume) -> int:
+    capacity = volume.spec.capacity or {}
+    return capacity["storage"].whole if "storage" in capacity else 0
+
+
+class Matching(NamedTuple):
+    """Pairs of a volume and a row that can reach it, from the smallest volume. Volumes are numbered as the cluster lists them."""
+
+    volumes: Ids
+    rows: Rows
+
+    def choice(self, taken: Mask, earlier: Sequence[Ids], rows: int) -> Ids:
+        """Per row the volume chosen, NONE for none; not one that is taken, or that an earlier claim chose on that row."""
+        free = ~taken[self.volumes]
+        for chosen in earlier:
+            free &= chosen[self.rows] != self.volumes
+        choice = np.full(rows, NONE)
+        reached, first = np.unique(self.rows[free], return_index=True)
+        choice[reached] = self.volumes[free][first]
+        return choice
+
+
+def signature(claim: PersistentVolumeClaim) -> Hashable:
+    """What of a claim decides which volumes suit it, unless one is reserved for it."""
+    selector = claim.spec.selector.requirements if claim.spec.selector else ()
+    return class_name(claim), size_of(claim), tuple(claim.spec.access_modes or ()), selector, claim.spec.volume_mode
+
+
+def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
+    """The volumes that suit."""
+    volumes = enumerate(cluster.of("PersistentVolume").values())
+    suitable = [(number, volume) for number, volume in volumes if _suits(claim, volume)]
+    return _pairs(sorted(suitable, key=lambda pair: capacity_of(pair[1])), cluster.nodes)
+
+
+def reserved(cluster: Cluster, claim: PersistentVolumeClaim, number: int, volume: PersistentVolume) -> Matching:
+    """A volume that refers to the claim is the only one that it can get."""
+    spec, meta = volume.spec, claim.metadata
+    its = spec.claim_ref is not None and (not spec.claim_ref.uid or spec.claim_ref.uid == meta.uid)
+    return _pairs([(number, volume)] if its and _large_enough(claim, volume) else [], cluster.nodes)
+
+
+def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:
+    rows = [np.flatnonzero(reachable(volume, table)) for _, volume in volumes]
+    numbers = np.repeat(np.array([number for number, _ in volumes], np.intp), [len(part) for part in rows])
+    return Matching(numbers, np.concatenate(rows) if rows else np.zeros(0, np.intp))
+
+
+def _suits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    spec = volume.spec
+    selector = claim.spec.selector.requirements if claim.spec.selector else ()
+    return (
+        spec.claim_ref is None
+        and volume.status.phase == "Available"
+        and _large_enough(claim, volume)
+        and (spec.storage_class_name or "") == class_name(claim)
+        and matches(selector, volume.metadata.labels or {})
+        and set(claim.spec.access_modes or ()) <= set(spec.access_modes or ())
+    )
+
+
+def _large_enough(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """And of the right mode, and not going."""
+    same_mode = (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
+    return same_mode and not volume.metadata.deletion_timestamp and capacity_of(volume) >= size_of(claim)
+
+
+def provisionable(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
+    """Rows where a volume could be made for the claim."""
+    storage = class_of(cluster, claim)
+    table = cluster.nodes
+    if storage is None or storage.provisioner in ("", NO_PROVISIONER):
+        return np.zeros(len(table), bool)
+    return _allowed(storage, table)
+
+
+def _allowed(storage: StorageClass, table: Nodes) -> Mask:
+    if not storage.allowed_topologies:
+        return table.alive
+    mask = np.zeros(len(table), bool)
+    for terms in storage.allowed_topologies:
+        mask |= table.matching(tuple(Requirement(t.key, "In", tuple(t.values)) for t in terms.match_label_expressions or ()))
+    return mask

@@ -1,0 +1,74 @@
+"""VolumeZone: a bound volume that names its zone or region is used only there; nodes without such labels take any."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.core import PersistentVolume, PersistentVolumeClaim
+from pumice.api.selectors import Requirement
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
+from pumice.engine.view import View
+from pumice.model.cluster import Cluster
+from pumice.model.nodes import ABSENT
+from pumice.model.task import Task
+from pumice.plugins.kube.claims import claim_of, class_name, class_of, missing, pod_key, uses, volume_of, waits_for_pod
+
+REFUSAL = Reason("node(s) had no available volume zone", final=True)
+CURRENT = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}  #: old keys to those that took their place
+ZONE_KEYS = (*CURRENT, *CURRENT.values())
+
+
+class VolumeZone(Filter):
+    name = "VolumeZone"
+    reach = Reach.STATIC
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return pod_key(task)
+
+    def prepare(self, task: Task) -> Any:
+        wanted: list[Requirement] = []
+        for use in uses(task):
+            claim = claim_of(self.cluster, use)
+            if claim is None:
+                return Rejected(missing(use))
+            if claim.spec.volume_name:
+                volume = volume_of(self.cluster, claim)
+                if volume is None:
+                    return Rejected(Reason(f'persistentvolume "{claim.spec.volume_name}" not found', final=True))
+                wanted += _zones(volume)
+            elif not waits_for_pod(self.cluster, claim):
+                return Rejected(Reason(self._why_unbound(claim), final=True))
+        return wanted or None
+
+    def _why_unbound(self, claim: PersistentVolumeClaim) -> str:
+        if not class_name(claim):
+            return "PersistentVolumeClaim had no pv name and storageClass name"
+        if class_of(self.cluster, claim) is None:
+            return f'storageclass.storage.k8s.io "{class_name(claim)}" not found'
+        return "PersistentVolume had no name"
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        labelled, elsewhere = np.zeros(len(table), bool), np.zeros(len(table), bool)
+        for key in ZONE_KEYS:
+            labelled |= table.codes(key)[0] != ABSENT
+        for requirement in wanted:
+            newer = requirement._replace(key=CURRENT.get(requirement.key, requirement.key))
+            own = table.codes(requirement.key)[0] != ABSENT
+            elsewhere |= ~np.where(own, table.satisfying(requirement), table.satisfying(newer))
+        return [Refused(nodes.of(labelled & elsewhere), REFUSAL)]  # type: ignore[arg-type]
+
+
+def _zones(volume: PersistentVolume) -> list[Requirement]:
+    """What the volume's labels ask of a node's. A value may be several, joined by "__"."""
+    labels = volume.metadata.labels or {}
+    return [Requirement(key, "In", tuple(labels[key].split("__"))) for key in ZONE_KEYS if key in labels]
