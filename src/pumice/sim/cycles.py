@@ -27,7 +27,7 @@ def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: 
 
 
 def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
-    """Carry out what a cycle decided: bound pods run, evicted ones are gone."""
+    """Carry out what a cycle decided: bound pods run, evicted ones are gone, the room made is promised to those it was made for."""
     for bind in decisions.binds:
         task = bind.task
         if task.status == status.BINDING:
@@ -36,6 +36,9 @@ def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
             task.started = then
     for eviction in decisions.evictions:
         cluster.remove("Pod", eviction.task.key)
+    for place in decisions.pipelined:
+        if place.evicted:
+            place.task.nominated = place.node
 
 
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
