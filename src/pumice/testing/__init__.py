@@ -6,7 +6,20 @@ made = cluster(node("a").cpu(4), node("b").cpu(8), podgroup("train", 2), *pod("t
 assert schedule(made, "enqueue, allocate", "gang", MyPlugin).binds == {"default/train-0": "b", "default/train-1": "b"}
 """
 
-from pumice.testing.builders import NodeBuilder, PodBuilder, node, pod, podgroup, priority_class, queue
+from pumice.testing.builders import NodeBuilder, PodBuilder, hypernode, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import Outcome, cluster, schedule, session
 
-__all__ = ["NodeBuilder", "Outcome", "PodBuilder", "cluster", "node", "pod", "podgroup", "priority_class", "queue", "schedule", "session"]
+__all__ = [
+    "NodeBuilder",
+    "Outcome",
+    "PodBuilder",
+    "cluster",
+    "hypernode",
+    "node",
+    "pod",
+    "podgroup",
+    "priority_class",
+    "queue",
+    "schedule",
+    "session",
+]

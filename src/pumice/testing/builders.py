@@ -11,7 +11,7 @@ from pumice.api.codec import convert
 from pumice.api.core import Node, PriorityClass
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
-from pumice.api.volcano import PodGroup, Queue
+from pumice.api.volcano import HyperNode, PodGroup, Queue
 
 Amount = str | int | float
 B = TypeVar("B", bound="_Builder")
@@ -146,8 +146,35 @@ class PodGroupBuilder(_Builder):
     def needs(self, **amounts: Amount) -> PodGroupBuilder:
         return self.having("spec", "minResources", value=amounts)
 
+    def topology(self, highest_tier: int | None = None, mode: str = "hard") -> PodGroupBuilder:
+        """How far it may spread."""
+        return self.having("spec", "networkTopology", value=_topology(mode, highest_tier))
+
+    def parts(self, label: str, size: int, least: int = 0, highest_tier: int | None = None) -> PodGroupBuilder:
+        """Sub-groups: pods with the same value of a label belong together."""
+        policy: dict[str, Any] = {"name": label, "matchLabelKeys": [label], "subGroupSize": size, "minSubGroups": least}
+        if highest_tier is not None:
+            policy["networkTopology"] = _topology("hard", highest_tier)
+        return self.having("spec", "subGroupPolicy", value=[*self.document["spec"].get("subGroupPolicy", ()), policy])
+
     def phase(self, name: str) -> PodGroupBuilder:
         return self.having("status", "phase", value=name)
+
+
+def _topology(mode: str, highest_tier: int | None) -> dict[str, Any]:
+    return {"mode": mode} | ({} if highest_tier is None else {"highestTierAllowed": highest_tier})
+
+
+class HyperNodeBuilder(_Builder):
+    kind, struct = "HyperNode", HyperNode
+
+    def holds(self, *names: str, kind: str = "Node") -> HyperNodeBuilder:
+        """Nodes (or other HyperNodes) by name."""
+        return self.member(*({"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names))
+
+    def member(self, *members: dict[str, Any]) -> HyperNodeBuilder:
+        """Members as they are written in the spec."""
+        return self.having("spec", "members", value=[*self.document["spec"].get("members", ()), *members])
 
 
 class QueueBuilder(_Builder):
@@ -186,6 +213,10 @@ def pod(name: str, namespace: str = "default") -> PodBuilder:
 
 def podgroup(name: str, minimum: int = 1, namespace: str = "default") -> PodGroupBuilder:
     return PodGroupBuilder({"metadata": {"name": name, "namespace": namespace}, "spec": {"minMember": minimum}})
+
+
+def hypernode(name: str, tier: int = 1, tier_name: str = "") -> HyperNodeBuilder:
+    return HyperNodeBuilder({"metadata": {"name": name}, "spec": {"tier": tier, "tierName": tier_name}})
 
 
 def queue(name: str) -> QueueBuilder:
