@@ -22,11 +22,11 @@ class Kubectl:
     def __init__(self, folder: Path, running: Running) -> None:
         self.running = running
         self.folder = folder
-        self._environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(kubeconfig_of(running, folder))}
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(kubeconfig_of(running, folder))}
 
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
-        command = ["kubectl", *arguments]
-        return subprocess.run(command, input=stdin, env=self._environment, capture_output=True, text=True, timeout=timeout_s, cwd=self.folder)
+        where = {"env": self.environment, "cwd": self.folder}
+        return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, text=True, timeout=timeout_s, **where)
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl printed; it must have succeeded."""
@@ -41,7 +41,8 @@ class Kubectl:
         return done.stderr
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(["kubectl", *arguments], env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
+        where = {"env": self.environment, "cwd": self.folder}
+        return subprocess.Popen(["kubectl", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **where)
 
 
 @pytest.fixture(scope="module")

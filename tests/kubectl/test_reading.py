@@ -54,7 +54,15 @@ def test_wide_output_shows_the_node(kubectl: Kubectl) -> None:
 
 @pytest.mark.parametrize(
     ("selector", "names"),
-    [("app=web", "a"), ("app!=web", "b"), ("app in (web,db)", "a b"), ("app notin (web)", "b"), ("app", "a b"), ("!app", ""), ("app==db", "b")],
+    [
+        ("app=web", "a"),
+        ("app!=web", "b"),
+        ("app in (web,db)", "a b"),
+        ("app notin (web)", "b"),
+        ("app", "a b"),
+        ("!app", ""),
+        ("app==db", "b"),
+    ],
 )
 def test_label_selectors_choose(kubectl: Kubectl, selector: str, names: str) -> None:
     assert kubectl("get", "pods", "-l", selector, "-o", "jsonpath={.items[*].metadata.name}") == names
@@ -62,7 +70,12 @@ def test_label_selectors_choose(kubectl: Kubectl, selector: str, names: str) -> 
 
 @pytest.mark.parametrize(
     ("selector", "names"),
-    [("metadata.name=a", "a"), ("spec.nodeName=n1", "a"), ("spec.nodeName!=n1", "b"), ("status.phase=Pending,spec.schedulerName=default-scheduler", "a b")],
+    [
+        ("metadata.name=a", "a"),
+        ("spec.nodeName=n1", "a"),
+        ("spec.nodeName!=n1", "b"),
+        ("status.phase=Pending,spec.schedulerName=default-scheduler", "a b"),
+    ],
 )
 def test_field_selectors_choose(kubectl: Kubectl, selector: str, names: str) -> None:
     assert kubectl("get", "pods", "--field-selector", selector, "-o", "jsonpath={.items[*].metadata.name}") == names

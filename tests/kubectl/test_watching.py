@@ -118,7 +118,11 @@ def test_rollout_status_follows_a_deployment(kubectl: Kubectl) -> None:
 def test_events_are_watched(kubectl: Kubectl) -> None:
     process = kubectl.popen("events", "--watch")
     try:
-        event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "message": "seen by all"}
+        event = {
+            "metadata": {"name": "e"},
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+            "message": "seen by all",
+        }
         kubectl.running.call(lambda store: store.create("events", event | {"type": "Normal", "reason": "R"}, "default"))
         lines_until(process, "seen by all")
     finally:

@@ -73,9 +73,9 @@ def test_run_and_expose_and_autoscale(kubectl: Kubectl) -> None:
 
 def test_a_second_create_says_that_it_exists(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "twice")
-    assert 'Error from server (AlreadyExists): configmaps "twice" already exists' in kubectl.refused("create", "configmap", "twice").replace(
-        "error: failed to create configmap:", "Error from server (AlreadyExists):"
-    )
+    assert 'Error from server (AlreadyExists): configmaps "twice" already exists' in kubectl.refused(
+        "create", "configmap", "twice"
+    ).replace("error: failed to create configmap:", "Error from server (AlreadyExists):")
 
 
 def test_unknown_fields_are_refused_with_their_path(kubectl: Kubectl) -> None:
@@ -93,7 +93,9 @@ def test_wrong_types_are_refused_as_the_server_does(kubectl: Kubectl) -> None:
 
 
 def test_schemas_of_custom_kinds_are_enforced(kubectl: Kubectl) -> None:
-    assert "spec.weight in body should be less than or equal to 65535" in kubectl.refused("apply", "-f", "-", stdin=QUEUE % ("heavy", 70000))
+    assert "spec.weight in body should be less than or equal to 65535" in kubectl.refused(
+        "apply", "-f", "-", stdin=QUEUE % ("heavy", 70000)
+    )
 
 
 def test_client_side_apply_of_built_in_kinds_merges_strategically(kubectl: Kubectl) -> None:
@@ -199,7 +201,7 @@ def test_label_annotate_taint_and_cordon(kubectl: Kubectl) -> None:
 
 def test_edit_replaces_what_the_editor_changed(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT.replace("name: web", "name: edited", 1))
-    kubectl._environment["KUBE_EDITOR"] = "sed -i s/two/edited-image/"
+    kubectl.environment["KUBE_EDITOR"] = "sed -i s/two/edited-image/"
     kubectl("edit", "deployment", "edited")
     assert read(kubectl, "deployment", "edited")["spec"]["template"]["spec"]["containers"][1]["image"] == "edited-image"
 

@@ -23,11 +23,13 @@ def _rule(verbs: list[str], groups: list[str] | None = None, resources: list[str
     return {"verbs": verbs, "apiGroups": groups or _ALL, "resources": resources or _ALL}
 
 
+_VOLCANO = ["batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"]
+_WORKLOADS = ["", "apps", "batch", "policy", "autoscaling", *_VOLCANO]
 _CLUSTER_ROLES = {
     "cluster-admin": [_rule(_ALL), {"verbs": _ALL, "nonResourceURLs": _ALL}],
     "admin": [_rule(_ALL)],
-    "edit": [_rule(_ALL, ["", "apps", "batch", "policy", "autoscaling", "batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"])],
-    "view": [_rule(_READ, ["", "apps", "batch", "policy", "autoscaling", "batch.volcano.sh", "scheduling.volcano.sh", "flow.volcano.sh", "metrics.k8s.io"])],
+    "edit": [_rule(_ALL, _WORKLOADS)],
+    "view": [_rule(_READ, [*_WORKLOADS, "metrics.k8s.io"])],
 }
 
 

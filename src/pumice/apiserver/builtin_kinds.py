@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.apiserver.columns import columns_of
-from pumice.apiserver.other_forms import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
 from pumice.apiserver.kinds import ALL_VERBS, Kind, Scale
+from pumice.apiserver.other_forms import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
 from pumice.apiserver.wire_types import object_shape
 
-_POD_FIELDS = "spec.nodeName spec.schedulerName spec.restartPolicy spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.nominatedNodeName"
+_POD_FIELDS = (
+    "spec.nodeName spec.schedulerName spec.restartPolicy spec.serviceAccountName spec.hostNetwork "
+    "status.phase status.podIP status.nominatedNodeName"
+)
 _EVENT_FIELDS = (
     "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion "
     "involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"

@@ -86,7 +86,8 @@ def _check_preconditions(kind: Kind, name: str, wish: Wish, old: Object) -> None
     metadata = old["metadata"]
     for label, wanted, found in (("UID", wish.uid, metadata["uid"]), ("ResourceVersion", wish.version, metadata["resourceVersion"])):
         if wanted and wanted != found:
-            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). The object might have been deleted and then recreated"
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})."
+            why += " The object might have been deleted and then recreated"
             raise status.conflict(kind.plural, kind.group, name, why)
 
 

@@ -61,7 +61,8 @@ def _spend(store: Store, budget: Object, pod: Object, options: Options) -> None:
         cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name} is still being processed by the server."}
         raise status.too_many_requests(_REFUSED, 10, [cause])
     if now.get("disruptionsAllowed", 0) <= 0:
-        text = f"The disruption budget {name} needs {now.get('desiredHealthy', 0)} healthy pods and has {now.get('currentHealthy', 0)} currently"
+        needed, healthy = now.get("desiredHealthy", 0), now.get("currentHealthy", 0)
+        text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
         raise status.too_many_requests(_REFUSED, 0, [{"reason": "DisruptionBudget", "message": text}])
     spent = now | {
         "disruptionsAllowed": now["disruptionsAllowed"] - 1,

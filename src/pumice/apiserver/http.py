@@ -228,8 +228,8 @@ class Connection(asyncio.Protocol):
     def _send_response(self, response: Response) -> None:
         extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers) if response.headers else ""
         closing = "" if self._keep_alive else "Connection: close\r\n"
-        head = f"{_STATUS_LINES[response.status]}Content-Type: {response.content_type}\r\n{extra}{closing}Content-Length: {len(response.body)}\r\n\r\n"
-        self._transport.write(head.encode("latin-1") + response.body)
+        fields = f"Content-Type: {response.content_type}\r\n{extra}{closing}Content-Length: {len(response.body)}\r\n\r\n"
+        self._transport.write((_STATUS_LINES[response.status] + fields).encode("latin-1") + response.body)
         if not self._keep_alive:
             self._transport.close()
 

@@ -21,7 +21,8 @@ from pumice.apiserver.watching import Event, Key
 
 GAP = 1000
 _SCHEMA = """
-create table if not exists objects (storage text, namespace text, name text, body blob, primary key (storage, namespace, name)) without rowid;
+create table if not exists objects
+  (storage text, namespace text, name text, body blob, primary key (storage, namespace, name)) without rowid;
 create table if not exists head (id integer primary key check (id = 1), version integer);
 """
 

@@ -68,9 +68,8 @@ def check_head(kind: Kind, obj: Object, namespace: str) -> None:
     """That the object is of the kind and namespace of its path. Raises ApiError 400."""
     given = obj.setdefault("apiVersion", kind.api_version), obj.setdefault("kind", kind.kind)
     if given != (kind.api_version, kind.kind):
-        raise bad_request(
-            f"the API version in the data ({given[0]}, Kind={given[1]}) does not match the expected API version ({kind.api_version}, Kind={kind.kind})"
-        )
+        expected = f"the expected API version ({kind.api_version}, Kind={kind.kind})"
+        raise bad_request(f"the API version in the data ({given[0]}, Kind={given[1]}) does not match {expected}")
     metadata = obj.setdefault("metadata", {})
     if metadata is None:
         metadata = obj["metadata"] = {}
@@ -93,7 +92,8 @@ def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str
         if name in (".", "..") or "/" in name or "%" in name:
             causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
     elif len(name) > 253 or not _SUBDOMAIN.match(name):
-        rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
+        rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+        rule += ", and must start and end with an alphanumeric character"
         causes.append(("metadata.name", f"Invalid value: \"{name}\": {rule} (e.g. 'example.com')"))
     for key, value in (metadata.get("labels") or {}).items():
         if not _qualified(key):

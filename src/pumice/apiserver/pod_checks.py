@@ -11,7 +11,11 @@ from pumice.apiserver.shapes import Object
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates", "nodeName")
+_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
+_CHANGEABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`"
+)
 Causes = list[tuple[str, str]]
 
 
@@ -56,12 +60,8 @@ def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
     if not name:
         found.append((f"{path}.name", "Required value"))
     elif not _LABEL.match(name):
-        found.append(
-            (
-                f"{path}.name",
-                f"Invalid value: \"{name}\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', at most 63",
-            )
-        )
+        rule = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', at most 63"
+        found.append((f"{path}.name", f'Invalid value: "{name}": {rule}'))
     elif name in names:
         found.append((f"{path}.name", f'Duplicate value: "{name}"'))
     names.add(name or "")
@@ -153,10 +153,7 @@ def _update_causes(spec: Object, old: Object) -> Causes:
             part.pop(field, None)
     found: Causes = []
     if left != right or not _gated_may_narrow(spec, old):
-        found.append(("spec", "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-                      "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))  # fmt: skip
-    if old.get("nodeName") != spec.get("nodeName") and old.get("nodeName"):
-        found.append(("spec.nodeName", "Forbidden: a pod cannot be moved to another node"))
+        found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))
     kept = spec.get("tolerations") or []
     if any(toleration not in kept for toleration in old.get("tolerations") or ()):
         found.append(("spec.tolerations", "Forbidden: existing toleration can not be modified except its tolerationSeconds"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pumice.apiserver.admission import User, World
@@ -74,9 +74,9 @@ def _permits(rule: Object, act: Act) -> bool:
 
 
 def _has(allowed_values: list[str] | None, wanted: str) -> bool:
-    return bool(allowed_values) and ("*" in allowed_values or wanted in allowed_values)
+    return allowed_values is not None and ("*" in allowed_values or wanted in allowed_values)
 
 
-def _has_resource(resources: list[str], act: Act) -> bool:
+def _has_resource(resources: Sequence[str], act: Act) -> bool:
     wanted = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
     return "*" in resources or wanted in resources or (bool(act.subresource) and f"*/{act.subresource}" in resources)

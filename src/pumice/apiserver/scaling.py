@@ -50,8 +50,8 @@ def rescale(store: Store, kind: Kind, old: Object, scale: Object, options: Optio
     obj = clone(old)
     *parents, last = kind.scale.spec_replicas
     place = obj
-    for key in parents:
-        place = place.setdefault(key, {})
+    for step in parents:
+        place = place.setdefault(step, {})
     place[last] = replicas
     metadata = old["metadata"]
     key = (metadata.get("namespace", ""), metadata["name"])

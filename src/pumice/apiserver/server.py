@@ -21,6 +21,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from pumice.apiserver import tls
@@ -93,9 +94,10 @@ class Server:
         """Raises OSError if the address is taken."""
         loop = asyncio.get_running_loop()
         context = None if self._plain else self._tls_context()
-        self._server = await loop.create_server(lambda: Connection(self._rest.respond, self._door), self.host, self.port, ssl=context, backlog=1024)
+        connection = partial(Connection, self._rest.respond, self._door)
+        self._server = await loop.create_server(connection, self.host, self.port, ssl=context, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
-        self.store.collector.wake = lambda: loop.call_soon(self._collect) and None
+        self.store.collector.wake = self._collect_soon
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
         self._sweep()
@@ -115,10 +117,13 @@ class Server:
             self._server.close()
         self._door.close()
 
+    def _collect_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._collect)
+
     def _collect(self) -> None:
         """A little at a time, so that requests are not held up."""
         if self.store.collector.step():
-            asyncio.get_running_loop().call_soon(self._collect)
+            self._collect_soon()
 
     def _sweep(self) -> None:
         self._door.sweep()

@@ -115,7 +115,9 @@ class Store:
         """A list, or a page of it as of `version`. Raises ApiError 410 if that version is forgotten."""
         kind = self.kind(resource)
         selected = self.ledger.select(kind.storage, Filter(namespace, labels, fields), version, after)
-        items, last, rest = [], None, None
+        items: list[Object] = []
+        last: Key | None = None
+        rest: Key | None = None
         remaining = 0
         for key, obj in selected:
             if limit and len(items) == limit:

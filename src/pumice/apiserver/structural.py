@@ -107,13 +107,12 @@ def check(schema: Object, value: Any, path: str, found: Findings) -> None:
 def _check_combinations(schema: Object, value: Any, path: str, found: Findings) -> None:
     for part in schema.get("allOf") or ():
         _check_inside(part, value, path, found)
-    for word, fits in (("anyOf", lambda count: count > 0), ("oneOf", lambda count: count == 1)):
-        parts = schema.get(word)
-        if parts and not fits(sum(_accepts(part, value) for part in parts)):
-            found.refuse(
-                path,
-                f'Invalid value: "": "{path}" must validate {"one and only one" if word == "oneOf" else "at least one"} schema ({word})',
-            )
+    count = sum(_accepts(part, value) for part in schema.get("anyOf") or ())
+    if schema.get("anyOf") and count == 0:
+        found.refuse(path, f'Invalid value: "": "{path}" must validate at least one schema (anyOf)')
+    count = sum(_accepts(part, value) for part in schema.get("oneOf") or ())
+    if schema.get("oneOf") and count != 1:
+        found.refuse(path, f'Invalid value: "": "{path}" must validate one and only one schema (oneOf)')
     if schema.get("not") and _accepts(schema["not"], value):
         found.refuse(path, f'Invalid value: "": "{path}" must not validate the schema (not)')
 
@@ -232,7 +231,7 @@ def shape_of_schema(schema: Object) -> Shape:
             )
             shape.required = tuple(schema.get("required") or ())
         case other:
-            shape = Shape({"integer": "int64", "boolean": "bool"}.get(other, other))
+            shape = Shape({"integer": "int64", "boolean": "bool"}.get(str(other), str(other)))
     shape.atomic = schema.get("x-kubernetes-map-type") == "atomic" or schema.get("x-kubernetes-list-type") == "atomic"
     return shape
 

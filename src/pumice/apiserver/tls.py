@@ -76,7 +76,8 @@ def _host(host: str) -> x509.GeneralName:
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
-    return builder.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + _VALID)
+    builder = builder.serial_number(x509.random_serial_number())
+    return builder.not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + _VALID)
 
 
 def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey) -> Pair:
