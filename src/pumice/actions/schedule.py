@@ -35,7 +35,9 @@ class Schedule(Action):
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles
         if profiles is not None:
-            Loop(session, profiles).run()
+            loop = Loop(session, profiles)
+            for task in loop.queue():
+                loop.attempt(task)
 
 
 def queue_key(task: Task) -> tuple[int, float, int]:
@@ -56,13 +58,11 @@ class Loop:
         self.searches = {
             name: Search(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
         }
+        self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
+        self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
-    def run(self) -> None:
-        for task in self._to_come():
-            self.attempt(task)
-
-    def _to_come(self) -> Iterator[Task]:
-        """The queue, and who of it is not tried; `rest` is what comes after the pod that is being tried."""
+    def queue(self) -> Iterator[Task]:
+        """The pods to try, in order. Those that are held back are told so."""
         pending = sorted(self.pending(), key=queue_key)
         for task in pending:
             row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated and not task.gated else -1
@@ -72,8 +72,7 @@ class Loop:
         for task in pending:
             if task.gated:
                 self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
-        self._rest = list(reversed(ready))
-        self._plan: tuple[Evaluation, Iterator[int], int] | None = None
+        self._rest = ready[::-1]
         while self._rest:
             yield self._rest.pop()
 

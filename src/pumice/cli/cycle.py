@@ -13,6 +13,7 @@ from pumice.api.times import instant
 from pumice.cli.loading import input_options, load
 from pumice.report.outcome import tables
 from pumice.sim.cycles import run_cycles, together
+from pumice.sim.extenders import HttpWorld
 
 
 @click.command()
@@ -37,7 +38,7 @@ def cycle(
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = moment_of(now)
     cluster, policy = load(files, conf, plugins_dir, strict, shadow, seed)
-    show(together(run_cycles(cluster, policy, moment, cycles)), output)
+    show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld())), output)
 
 
 def moment_of(now: str | None) -> float:

@@ -13,6 +13,7 @@ from pumice.api.errors import InputError
 #: command to the module that has it
 COMMANDS = {
     "cycle": "pumice.cli.cycle",
+    "score": "pumice.cli.score",
     "check": "pumice.cli.check",
     "plugins": "pumice.cli.plugins",
 }

@@ -8,17 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.config.kube_args import BalancedArgs, FitArgs, args_of
+from pumice.api.pod import SpreadConstraint
+from pumice.config.kube_args import BalancedArgs, DefaultConstraint, FitArgs, InterPodAffinityArgs, SpreadArgs, args_of
 from pumice.engine.rules import Filter, Scorer
 from pumice.framework.plugin import Plugin
 from pumice.framework.profile import FilterMaker, ScorerMaker
 from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.session import Session
+from pumice.model.cluster import Cluster
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
+from pumice.plugins.kube.image_locality import ImageLocality
+from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
+from pumice.plugins.kube.node_name import NodeName
+from pumice.plugins.kube.node_ports import NodePorts
 from pumice.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
+from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer
 from pumice.plugins.kube.resources_fit import FitFilter, LeastAllocated, MostAllocated, RequestedToCapacityRatio, ResourceScorer
+from pumice.plugins.kube.spread_constraints import SYSTEM_DEFAULTS, SpreadConstraints
 from pumice.plugins.kube.taint_toleration import TaintFilter, TaintScorer
+from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
+from pumice.plugins.kube.volume_zone import VolumeZone
 
 Configured = dict[str, Any]  #: plugin name to its arguments, as given
 
@@ -52,25 +64,62 @@ def _node_affinity_scorer(configured: Configured) -> Scorer:
     return NodeAffinityScorer((added.preferred if added else None) or ())
 
 
-FILTERS: dict[str, Callable[[Configured], Filter]] = {
-    "NodeUnschedulable": lambda _: NodeUnschedulable(),
-    "TaintToleration": lambda _: TaintFilter(),
-    "NodeAffinity": _node_affinity_filter,
-    "NodeResourcesFit": _fit_filter,
+def _constraints(configured: Configured, cluster: Cluster) -> SpreadConstraints:
+    args: SpreadArgs = args_of(configured, "PodTopologySpread")
+    if args.system:
+        return SpreadConstraints(cluster, SYSTEM_DEFAULTS, system=True)
+    return SpreadConstraints(cluster, [_constraint(c) for c in args.default_constraints or ()], system=False)
+
+
+def _constraint(text: DefaultConstraint) -> SpreadConstraint:
+    return SpreadConstraint(
+        max_skew=text.max_skew,
+        topology_key=text.topology_key,
+        when_unsatisfiable=text.when_unsatisfiable,  # type: ignore[arg-type]
+        min_domains=text.min_domains,
+        node_affinity_policy=text.node_affinity_policy,  # type: ignore[arg-type]
+        node_taints_policy=text.node_taints_policy,  # type: ignore[arg-type]
+        match_label_keys=text.match_label_keys,
+    )
+
+
+def _inter_pod_affinity_scorer(configured: Configured, cluster: Cluster) -> Scorer:
+    args: InterPodAffinityArgs = args_of(configured, "InterPodAffinity")
+    return InterPodAffinityScorer(
+        cluster, hard_weight=args.hard_pod_affinity_weight, ignore_existing=args.ignore_preferred_terms_of_existing_pods
+    )
+
+
+FILTERS: dict[str, Callable[[Configured, Cluster], list[Filter]]] = {
+    "NodeUnschedulable": lambda args, cluster: [NodeUnschedulable()],
+    "NodeName": lambda args, cluster: [NodeName()],
+    "TaintToleration": lambda args, cluster: [TaintFilter()],
+    "NodeAffinity": lambda args, cluster: [_node_affinity_filter(args)],
+    "NodePorts": lambda args, cluster: [NodePorts(cluster)],
+    "NodeResourcesFit": lambda args, cluster: [_fit_filter(args)],
+    "VolumeRestrictions": lambda args, cluster: [VolumeRestrictions(cluster)],
+    "NodeVolumeLimits": lambda args, cluster: [NodeVolumeLimits(cluster)],
+    "VolumeBinding": lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
+    "VolumeZone": lambda args, cluster: [VolumeZone(cluster)],
+    "PodTopologySpread": lambda args, cluster: [PodTopologySpreadFilter(_constraints(args, cluster))],
+    "InterPodAffinity": lambda args, cluster: [InterPodAffinityFilter(cluster)],
 }
 
-SCORERS: dict[str, Callable[[Configured], Scorer]] = {
-    "TaintToleration": lambda _: TaintScorer(),
-    "NodeAffinity": _node_affinity_scorer,
-    "NodeResourcesFit": _fit_scorer,
-    "NodeResourcesBalancedAllocation": _balanced,
+SCORERS: dict[str, Callable[[Configured, Cluster], Scorer]] = {
+    "TaintToleration": lambda args, cluster: TaintScorer(),
+    "NodeAffinity": lambda args, cluster: _node_affinity_scorer(args),
+    "NodeResourcesFit": lambda args, cluster: _fit_scorer(args),
+    "PodTopologySpread": lambda args, cluster: PodTopologySpreadScorer(_constraints(args, cluster)),
+    "InterPodAffinity": _inter_pod_affinity_scorer,
+    "NodeResourcesBalancedAllocation": lambda args, cluster: _balanced(args),
+    "ImageLocality": lambda args, cluster: ImageLocality(cluster),
 }
 
 
 def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
     """Makes the plugin's filters for a session; None if it filters nothing that we know of."""
     if name in FILTERS:
-        return lambda session: [FILTERS[name](configured)]
+        return lambda session: FILTERS[name](configured, session.cluster)
     if name in own:
         return lambda session: filters_of(_opened(own[name], session), lambda hook: True)
     return None
@@ -83,7 +132,7 @@ def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[st
         return scorers
 
     if name in SCORERS:
-        return lambda session: weighted([SCORERS[name](configured)])
+        return lambda session: weighted([SCORERS[name](configured, session.cluster)])
     if name in own:
         return lambda session: weighted(scorers_of(_opened(own[name], session), lambda hook: True))
     return None

@@ -26,13 +26,15 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 
 
+ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
+
+
 class Misfit(NamedTuple):
     """Why no node will do. `curable`: nodes whose reason evictions might remove."""
 
     evaluation: Evaluation
     counts: Counter[str]
     curable: Mask
-    by_extender: Mask  #: of those, nodes that only an extender refused
     rejected: Reason | None = None
 
     @property
@@ -81,20 +83,25 @@ class Search:
         return self._find(task, evaluation)
 
     def _find(self, task: Task, evaluation: Evaluation) -> int | Misfit:
-        fitting = self.fitting(task, evaluation)
-        nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
-        if nominated >= 0 and fitting[nominated]:
-            alone = np.zeros(len(fitting), bool)
-            alone[nominated] = True
-            if self._extended(task, alone)[0][nominated]:
-                return nominated
-        feasible, words = self._extended(task, self._sampled(evaluation, fitting))
+        feasible, words = self.feasible(task, evaluation)
         rows = np.flatnonzero(feasible)
         if not len(rows):
             return self._misfit(task, evaluation, words)
         return int(rows[0]) if len(rows) == 1 else self.choose(task, evaluation, feasible)
 
     # -- feasible nodes
+
+    def feasible(self, task: Task, evaluation: Evaluation) -> tuple[Mask, ExtenderWords]:
+        """Rows to choose among, and what extenders said on others. A nominated node that will do is the only one."""
+        fitting = self.fitting(task, evaluation)
+        nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        if nominated >= 0 and fitting[nominated]:
+            alone = np.zeros(len(fitting), bool)
+            alone[nominated] = True
+            alone, words = self._extended(task, alone)
+            if alone[nominated]:
+                return alone, words
+        return self._extended(task, self._sampled(evaluation, fitting))
 
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
         """Rows that no filter refuses, neither with the pods nominated there nor without."""
@@ -139,9 +146,9 @@ class Search:
                 among &= ~refused.where
         return among
 
-    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, dict[int, tuple[str, bool]]]:
+    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, ExtenderWords]:
         """What extenders leave of the nodes, and their words on the others."""
-        words: dict[int, tuple[str, bool]] = {}
+        words: ExtenderWords = {}
         for extender in self.extenders:
             if extender.spec.filter_verb and extender.interested(task) and feasible.any():
                 feasible, more = extender.filter(task, feasible)
@@ -174,34 +181,31 @@ class Search:
     def _rejected(self, evaluation: Evaluation, reason: Reason) -> Misfit:
         table = self.table
         curable = table.alive & (not reason.final)
-        return Misfit(evaluation, Counter({reason.text: table.count}), curable, np.zeros(len(table), bool), reason)
+        return Misfit(evaluation, Counter({reason.text: table.count}), curable, reason)
 
-    def _misfit(self, task: Task, evaluation: Evaluation, extended: dict[int, tuple[str, bool]]) -> Misfit:
+    def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> Misfit:
         """The words of all nodes. Equal pods in an unchanged cluster get the same."""
         key = (id(evaluation), len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
         if self._told is not None and self._told[0] == key and not extended:
             return self._told[1]
-        table = self.table
-        final = ~table.alive
-        counts: Counter[str] = Counter()
-        among = table.alive.copy()
-        if self.nominations:
-            rows, crowded = self._with_nominated(task, evaluation)
-            counts += crowded.counts
-            final[rows] |= crowded.final
-            among[rows[crowded.refused]] = False
-        plain = ask(evaluation.filters, View(table), among)
-        counts += plain.counts
-        final |= plain.final
-        by_extender = np.zeros(len(table), bool)
+        words = self.words(task, evaluation)
+        counts, final = words.counts, words.final | ~self.table.alive
         for row, (text, is_final) in extended.items():
             counts[text] += 1
-            by_extender[row] = True
             final[row] = is_final
-        misfit = Misfit(evaluation, counts, ~final, by_extender)
+        misfit = Misfit(evaluation, counts, ~final)
         if not extended:
             self._told = (key, misfit)
         return misfit
+
+    def words(self, task: Task, evaluation: Evaluation) -> Words:
+        """What the filters say about every node: with the pods nominated there if that fails, else without them."""
+        among = self.table.alive.copy()
+        rows, crowded = self._with_nominated(task, evaluation) if self.nominations else (np.zeros(0, np.intp), None)
+        if crowded is not None:
+            among[rows[crowded.refused]] = False
+        plain = ask(evaluation.filters, View(self.table), among)
+        return plain if crowded is None else plain.joined(crowded, rows)
 
 
 def together(words: Sequence[Words]) -> Words:

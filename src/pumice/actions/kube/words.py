@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,9 +28,9 @@ class Crowded(View):
         super().__init__(table, rows)
         self._extra = extra
 
-    @property
-    def used(self) -> Table:  # type: ignore[override]
-        return self._pick(self.table.used) + self._extra
+    @cached_property
+    def used(self) -> Table:
+        return self._show("used") + self._extra
 
 
 class Words(NamedTuple):
@@ -45,6 +46,17 @@ class Words(NamedTuple):
         for text, where in self.reasons:
             counts[text] += int(where.sum())
         return counts
+
+    def joined(self, others: Words, rows: Rows) -> Words:
+        """These, and others on some of the rows."""
+        refused, final, reasons = self.refused.copy(), self.final.copy(), list(self.reasons)
+        refused[rows] |= others.refused
+        final[rows] |= others.final
+        for text, where in others.reasons:
+            mask = np.zeros_like(refused)
+            mask[rows] = where
+            reasons.append((text, mask))
+        return Words(refused, final, reasons)
 
     def of(self, position: int) -> str:
         """All reasons of one row of the view."""

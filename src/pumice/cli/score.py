@@ -1,0 +1,57 @@
+"""`pumice score`: how every node looks to one pod, at that pod's turn in the cycle."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.cycle import moment_of
+from pumice.cli.loading import input_options, load
+from pumice.report.columns import columns
+from pumice.report.score import ScoreTable, score as score_of
+from pumice.sim.extenders import HttpWorld
+
+
+@click.command()
+@input_options
+@click.option("--pod", "pod", required=True, help="The pod, as namespace/name; without a namespace, default.")
+@click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
+@click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def score(
+    files: tuple[str, ...], conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None, pod: str, now: str | None, output: str
+) -> None:
+    """Each node's verdict and scores for a pod, at its turn in the cycle."""
+    moment = moment_of(now)
+    cluster, policy = load(files, conf, plugins_dir, strict, shadow)
+    key = pod if "/" in pod else f"default/{pod}"
+    task = cluster.tasks.get(key)
+    if task is None:
+        raise InputError(f"there is no pod {key}{did_you_mean(key, cluster.tasks)}", where="--pod")
+    table = score_of(cluster, policy, moment, task, HttpWorld())
+    if table.note:
+        click.echo(table.note, err=True)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(table.as_json()), indent=2))
+    elif output == "yaml":
+        click.echo(msgspec.yaml.encode(table.as_json()), nl=False)
+    else:
+        click.echo(as_text(table))
+
+
+def as_text(table: ScoreTable) -> str:
+    """Nodes by total; a score that normalizing changed is shown as `raw > score`."""
+    totals = table.scores["total"] if table.scores else {}
+    plugins = [name for name in table.scores if name != "total"]
+    head = ("NODE", "TOTAL", *(f"{name} x{table.weights[name]:g}" for name in plugins))
+    ordered = sorted(table.feasible, key=lambda node: -totals[node])
+    rows = [(node, f"{totals[node]:g}", *(_cell(table, name, node) for name in plugins)) for node in ordered]
+    parts = [columns(head, rows)] if rows else [f"no node will do for {table.pod}"]
+    if table.rejected:
+        parts.append(columns(("REJECTED", "WHY"), list(table.rejected.items())))
+    return "\n\n".join(parts)
+
+
+def _cell(table: ScoreTable, plugin: str, node: str) -> str:
+    raw, scored = table.raw[plugin][node], table.scores[plugin][node]
+    return f"{scored:g}" if raw == scored else f"{raw:g} > {scored:g}"

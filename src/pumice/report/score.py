@@ -1,0 +1,209 @@
+"""Why a pod would go where: per node each filter's word, each scorer's raw and normalized score, weight and total.
+
+The cycle is run up to the pod's turn, so that the table is what the scheduler sees at that moment, by whatever actions come to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pumice.actions.kube.extenders import AttemptFailed
+from pumice.actions.kube.words import Words, ask
+from pumice.actions.schedule import Loop, Schedule
+from pumice.engine.evaluation import Evaluation
+from pumice.engine.rules import Scorer
+from pumice.engine.view import Scores, View
+from pumice.framework.policy import Policy
+from pumice.framework.session import Session
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+
+
+@dataclass
+class ScoreTable:
+    pod: str
+    feasible: list[str] = field(default_factory=list)
+    rejected: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, dict[str, float]] = field(default_factory=dict)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    note: str = ""  #: what is odd about the table, for a person
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "feasible": self.feasible,
+            "rejected": self.rejected,
+            "raw": self.raw,
+            "scores": self.scores,
+            "weights": self.weights,
+        }
+
+
+class _Turn(Exception):
+    """The pod's turn has come."""
+
+
+class _WatchfulSession(Session):
+    """Stops when a task is about to be placed."""
+
+    def __init__(self, task: Task, cluster: Cluster, policy: Policy, now: float, world: World) -> None:
+        self._awaited: Task | None = task
+        super().__init__(cluster, policy, now, world)
+
+    def evaluation_of(self, task: Task) -> Evaluation:
+        if task is self._awaited:
+            self._awaited = None
+            raise _Turn
+        return super().evaluation_of(task)
+
+    def stop_waiting(self) -> None:
+        self._awaited = None
+
+
+def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
+    """The table at the task's turn; if it has none, at the end of the cycle. The cluster is as it was plus what was decided before."""
+    with _WatchfulSession(task, cluster, policy, now, world) as session:
+        loop = None
+        for action in policy.actions:
+            try:
+                if isinstance(action, Schedule) and policy.profiles is not None:
+                    loop = Loop(session, policy.profiles)
+                    for pod in loop.queue():
+                        if pod is task:
+                            return _by_profile(loop, task)
+                        loop.attempt(pod)
+                else:
+                    action.run(session)
+            except _Turn:
+                return _by_plugins(session, task)
+        session.stop_waiting()
+        return _without_turn(session, loop, task)
+
+
+def _without_turn(session: Session, loop: Loop | None, task: Task) -> ScoreTable:
+    """No action came to it: the table at the end of the cycle, with the reason as far as it is known."""
+    if loop is not None and task.template.scheduler_name in loop.searches:
+        table = _by_profile(loop, task)
+    else:
+        table = _by_plugins(session, task)
+    table.note = f"{task.key} had no turn in this cycle ({_why(session, task)}); this is how things stood at its end"
+    return table
+
+
+def _why(session: Session, task: Task) -> str:
+    if task.status != status.PENDING:
+        return f"it is {status.NAMES[task.status]}"
+    if task.gated:
+        return "scheduling gates hold it back"
+    if task.template.scheduler_name not in session.cluster.schedulers:
+        return f"its schedulerName is {task.template.scheduler_name}"
+    if task.job is None:
+        return "no PodGroup has it"
+    refusal = session.job_valid(task.job)
+    return refusal.message if refusal is not None else f"its PodGroup is {task.job.phase}"
+
+
+# ---- by kube-scheduler's profiles
+
+
+def _by_profile(loop: Loop, task: Task) -> ScoreTable:
+    search = loop.searches[task.template.scheduler_name]
+    names = search.table.names
+    evaluation = search.evaluation(task)
+    table = ScoreTable(task.key)
+    if evaluation.rejected is not None:
+        table.rejected = {names[row]: evaluation.rejected.text for row in search.table}
+        return table
+    try:
+        feasible, extended = search.feasible(task, evaluation)
+    except AttemptFailed as error:
+        table.note = str(error)
+        return table
+    words = search.words(task, evaluation)
+    _reject(table, evaluation, words)
+    table.rejected |= {names[row]: text for row, (text, _) in extended.items()}
+    _fill(table, evaluation, feasible)
+    for extender, scores in search.extra_scores(task, feasible):
+        _enter(table, extender.spec.name, scores[feasible], scores[feasible], extender.spec.weight)
+    return table
+
+
+# ---- by Volcano's plugins
+
+
+def _by_plugins(session: Session, task: Task) -> ScoreTable:
+    table = ScoreTable(task.key)
+    evaluation = session.evaluation(task)
+    names = session.nodes.names
+    if evaluation.rejected is not None:
+        table.rejected = {names[row]: evaluation.rejected.text for row in session.nodes}
+        return table
+    alive = session.nodes.alive
+    room = evaluation.fits_future
+    _reject(table, evaluation, ask(evaluation.filters, View(session.nodes), alive & room))
+    for row in np.flatnonzero(alive & ~room).tolist():
+        table.rejected[names[row]] = _shortage(evaluation, row, session.nodes.row_future_idle(row))
+    feasible = evaluation.admitted & room
+    idle = feasible & evaluation.fits_idle
+    _fill(table, evaluation, idle if idle.any() else feasible)
+    return table
+
+
+# ---- both
+
+
+def _reject(table: ScoreTable, evaluation: Evaluation, words: Words) -> None:
+    names = evaluation.table.names
+    for row in np.flatnonzero(words.refused).tolist():
+        text = words.of(row)
+        short = _shortage(evaluation, row, evaluation.table.row_idle(row)) if "Insufficient" in text else ""
+        table.rejected[names[row]] = short or text
+
+
+def _shortage(evaluation: Evaluation, row: int, room: Scores) -> str:
+    """`Insufficient cpu (needs 2, free 500m)`, for every resource that is short."""
+    template, dimensions = evaluation.template, evaluation.table.dimensions
+    parts = []
+    for column, amount in zip(template.columns.tolist(), template.amounts.tolist(), strict=True):
+        if amount > room[column]:
+            need, free = dimensions.format(column, amount), dimensions.format(column, max(room[column], 0.0))
+            parts.append(f"Insufficient {dimensions.names[column]} (needs {need}, free {free})")
+    return ", ".join(parts)
+
+
+def _fill(table: ScoreTable, evaluation: Evaluation, feasible: Mask) -> None:
+    rows = np.flatnonzero(feasible)
+    table.feasible = [evaluation.table.names[row] for row in rows.tolist()]
+    table.scores["total"] = dict.fromkeys(table.feasible, 0)
+    for rule, state in evaluation.scorers:
+        view = View(evaluation.table, rows) if rule.relative else View(evaluation.table)
+        raw = rule.score(state, view) if rule.relative else rule.score(state, view)[feasible]
+        _enter(table, _name(table, rule), raw, rule.normalize(raw) if rule.normalizes else raw, rule.weight)
+
+
+def _name(table: ScoreTable, rule: Scorer) -> str:
+    """Two scorers of one plugin are told apart by their class."""
+    return rule.name if rule.name not in table.scores else f"{rule.name}/{type(rule).__name__}"
+
+
+def _enter(table: ScoreTable, name: str, raw: Scores, scores: Scores, weight: float) -> None:
+    table.raw[name] = {node: _number(value) for node, value in zip(table.feasible, raw.tolist(), strict=True)}
+    table.scores[name] = {node: _number(value) for node, value in zip(table.feasible, scores.tolist(), strict=True)}
+    table.weights[name] = _number(weight)
+    total = table.scores["total"]
+    for node, value in zip(table.feasible, (scores * weight).tolist(), strict=True):
+        total[node] = _number(total[node] + value)
+
+
+def _number(value: float) -> float:
+    """Integers without a point; what is no number as 0."""
+    if value != value:
+        return 0
+    return int(value) if value == int(value) else value
