@@ -1,0 +1,306 @@
+"""numa-aware: what the kubelet's CPU and topology managers would do, told before the pod is sent there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on
+
+from pumice.api.volcano import CpuInfo
+from pumice.framework.session import Session
+from pumice.model import status
+from pumice.plugins.numa.hints import DONT_CARE, Hint, assign, cpu_hints, decide, merge
+from pumice.plugins.numa.topology import Topology, read_cpus
+
+#: two sockets, each a NUMA node with four cores of two threads: 0 and 8 share a core, 0-3 and 8-11 a socket
+MACHINE = Topology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
+LEFT, RIGHT, BOTH = 0b01, 0b10, 0b11
+
+
+def cpus(text: str) -> frozenset[int]:
+    return read_cpus(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("0-3,8", {0, 1, 2, 3, 8}), ("", set()), ("5", {5}), (" 1 , 3-4 ", {1, 3, 4}), ("a,1-,2-b,-3,7", {7}), ("4-2", set())],
+)
+def test_sets_of_cpus_are_read(text: str, numbers: set[int]) -> None:
+    assert read_cpus(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("free", "number", "taken"),
+    [
+        ("0-15", 0, ""),
+        ("0-15", 8, "0-3,8-11"),  # a whole socket
+        ("1-15", 8, "4-7,12-15"),  # the one that is whole
+        ("0-15", 16, "0-15"),
+        ("0-15", 10, "0-3,8-11,4,12"),  # a socket and a core
+        ("0-15", 2, "0,8"),  # a whole core
+        ("0-15", 3, "0,8,1"),  # and a thread near it
+        ("0-3,8-11,4,12", 2, "4,12"),  # the socket with fewer free cores
+        ("1,0,8,5", 1, "5"),  # the socket with fewer free CPUs
+        ("0,8,1,4,12,5", 1, "1"),  # the core with fewer
+        ("0,8,1,4,12,5", 3, "0,8,1"),  # near what was taken
+        ("0-3", 5, None),
+        ("0-3,99", 5, None),
+    ],
+)
+def test_cpus_are_taken_by_sockets_then_cores_then_singly(free: str, number: int, taken: str | None) -> None:
+    assert MACHINE.take(cpus(free), number) == (None if taken is None else cpus(taken))
+
+
+@pytest.mark.parametrize(
+    ("free", "request_", "hints"),
+    [
+        ("0-15", 2, [Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)]),
+        ("0-15", 8, [Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)]),
+        ("0-15", 9, [Hint(BOTH, True)]),
+        ("0-1,4-7", 3, [Hint(RIGHT, True), Hint(BOTH, False)]),
+        ("0-1,4-5", 3, [Hint(BOTH, False)]),  # one node would do on an empty machine
+        ("0-1", 3, []),
+        ("0-15", 17, []),
+    ],
+)
+def test_hints_name_the_numa_nodes_that_have_the_cpus(free: str, request_: int, hints: list[Hint]) -> None:
+    assert cpu_hints(MACHINE, cpus(free), request_) == {"cpu": hints}
+
+
+def test_a_container_without_whole_cpus_gives_no_hint() -> None:
+    assert cpu_hints(MACHINE, cpus("0-15"), 0) == {}
+
+
+L, R, B = Hint(LEFT, True), Hint(RIGHT, True), Hint(BOTH, False)
+
+
+@pytest.mark.parametrize(
+    ("providers", "best_effort", "restricted", "single"),
+    [
+        ([], (Hint(BOTH, True), True), True, True),
+        ([{}], (Hint(BOTH, True), True), True, True),
+        ([{"cpu": None}], (Hint(BOTH, True), True), True, True),
+        ([{"cpu": []}], (Hint(BOTH, False), True), False, False),
+        ([{"cpu": [L, R, B]}], (L, True), True, True),
+        ([{"cpu": [R, B]}], (R, True), True, True),
+        ([{"cpu": [Hint(BOTH, True)]}], (Hint(BOTH, True), True), True, False),
+        ([{"cpu": [Hint(LEFT, False), B]}], (Hint(LEFT, False), True), False, False),
+        ([{"cpu": [L, B]}, {"gpu": [R, B]}], (Hint(LEFT, False), True), False, False),
+        ([{"cpu": [L, B]}, {"gpu": [R]}], (Hint(RIGHT, False), True), False, False),
+        ([{"cpu": [L]}, {"gpu": [R]}], (Hint(BOTH, False), True), False, False),
+        ([{"cpu": [L, R, B], "gpu": [R, B]}], (R, True), True, True),
+        ([{"cpu": [L, R]}, {"gpu": None}], (L, True), True, True),
+    ],
+)
+def test_policies_weigh_the_merged_hints(
+    providers: list[dict[str, list[Hint] | None]], best_effort: tuple[Hint, bool], restricted: bool, single: bool
+) -> None:
+    assert decide("best-effort", BOTH, providers) == best_effort
+    assert decide("restricted", BOTH, providers) == (best_effort[0], restricted)
+    assert decide("single-numa-node", BOTH, providers).admitted is single
+    assert decide("none", BOTH, providers) == (DONT_CARE, True)
+
+
+def test_a_single_numa_node_that_is_all_there_is_counts_as_any() -> None:
+    assert decide("single-numa-node", LEFT, [{"cpu": [L]}]) == (DONT_CARE, True)
+    assert merge(0b111, [[Hint(0b110, True), Hint(0b101, True)]]) == Hint(0b101, True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "free", "requests", "given"),
+    [
+        ("single-numa-node", "0-15", (4,), "0,8,1,9"),
+        ("single-numa-node", "0,1,4-7", (3,), "4-6"),
+        ("single-numa-node", "0,1,4,5", (3,), None),
+        ("restricted", "0,1,4,5", (3,), None),
+        ("restricted", "0-15", (10,), "0-3,8-11,4,12"),
+        ("best-effort", "0,1,4,5", (3,), "0,1,4"),
+        ("best-effort", "0,1", (3,), ""),
+        ("single-numa-node", "0,1,4,5,6", (2, 3), "0,1,4-6"),
+        ("single-numa-node", "0,1,4,5", (2, 2, 1), None),
+        ("single-numa-node", "0,1", (0,), ""),
+        ("none", "0,4", (2,), "0,4"),
+    ],
+)
+def test_containers_get_cpus_one_after_the_other(policy: str, free: str, requests: tuple[int, ...], given: str | None) -> None:
+    assert assign(MACHINE, cpus(free), requests, policy) == (None if given is None else cpus(given))
+
+
+# -- the plugin
+
+SINGLE = "single-numa-node"
+
+
+def numa(
+    name: str,
+    free: str | None = "0-7",
+    policy: str = SINGLE,
+    manager: str = "static",
+    reserved: str = "0",
+    pods: list[Thing] | None = None,
+) -> Thing:
+    """A node's two NUMA nodes of four CPUs each: 0-3 and 4-7."""
+    spec: dict[str, Any] = {
+        "policies": {"CPUManagerPolicy": manager, "TopologyManagerPolicy": policy},
+        "resReserved": {"cpu": reserved},
+        "cpuDetail": {str(cpu): {"numa": cpu // 4, "socket": cpu // 4, "core": cpu} for cpu in range(8)},
+    }
+    spec |= {"numares": {"cpu": {"allocatable": free, "capacity": 8}}} if free is not None else {}
+    spec |= {"podAllocations": pods} if pods is not None else {}
+    return {"apiVersion": "nodeinfo.volcano.sh/v1alpha1", "kind": "Numatopology", "metadata": {"name": name}, "spec": spec}
+
+
+def shown(uid: str, allocated: str) -> Thing:
+    return {"name": "x", "namespace": "default", "uid": uid, "containerAllocations": [{"name": "m", "allocations": {"cpu": allocated}}]}
+
+
+def own(name: str, cpu: str = "3", policy: str = SINGLE, on: str = "", **more: Any) -> Thing:
+    """A Guaranteed pod."""
+    amounts = {"cpu": cpu, "memory": "1Gi"}
+    containers = [{"name": "m", "resources": {"requests": amounts, "limits": amounts}}]
+    return pod(name, "g", on, containers=containers, annotations={"volcano.sh/numa-topology-policy": policy} if policy else {}, **more)
+
+
+def opened(*things: Thing, weight: int = 1) -> Session:
+    return session_on(cluster_of(node("n"), group("g"), *things), only("numa-aware", {"weight": weight}))
+
+
+NO_POLICY = "node(s) have not the NUMA topology policy that the pod asks for"
+NO_CPUS = "node(s) have not the CPUs that the NUMA topology policy demands"
+
+
+@pytest.mark.parametrize(
+    ("topology", "policy", "reason"),
+    [
+        (None, SINGLE, NO_POLICY),
+        (numa("n"), SINGLE, None),
+        (numa("n"), "restricted", NO_POLICY),
+        (numa("n", policy="restricted"), "restricted", None),
+        (numa("n", manager="none"), SINGLE, NO_POLICY),
+        (numa("n", free=None), SINGLE, NO_POLICY),
+        (numa("n", free=""), SINGLE, NO_POLICY),
+        (numa("n", free="0,1,4,5"), SINGLE, NO_CPUS),
+        (numa("n", free="0,1,4,5", policy="best-effort"), "best-effort", None),
+        (numa("n", free="0-3", reserved="1"), SINGLE, None),  # 0 is reserved; 1 to 3 are left
+        (numa("n", free="0-3", reserved="1500m"), SINGLE, NO_CPUS),
+        (numa("n", free="0-3", reserved="some"), SINGLE, None),
+        # without a wish of its own a pod meets whatever policy the node has
+        (None, "", None),
+        (None, "none", None),
+        (numa("n", free="0,1,4,5"), "", NO_CPUS),
+        (numa("n", free=None), "none", NO_CPUS),
+        (numa("n", free="0,1", manager="none"), "", None),
+        (numa("n", free="0,1", policy="none"), "", None),
+    ],
+)
+def test_a_node_takes_a_pod_if_its_kubelet_will(topology: Thing | None, policy: str, reason: str | None) -> None:
+    session = opened(*([topology] if topology else []), own("p", policy=policy))
+    assert refusals(session, "p").get("n") == reason
+
+
+def test_pods_without_cpus_of_their_own_are_not_looked_at() -> None:
+    session = opened(
+        numa("n", free="0,1"), pod("p", "g", cpu="3", annotations={"volcano.sh/numa-topology-policy": SINGLE}), own("half", "2500m")
+    )
+    assert refusals(session, "p") == {}
+    assert refusals(session, "half") == {}
+    assert session.plugin("numa-aware").scorers()
+
+
+def test_few_numa_nodes_are_preferred_by_pods_that_ask_for_a_policy() -> None:
+    things = [
+        node("m"),
+        numa("n", "0,1,4,5", "best-effort"),
+        numa("m", "4-7", "best-effort"),
+        own("p", policy="best-effort"),
+        own("q", policy=""),
+    ]
+    session = opened(*things, weight=10)
+    assert scores(session, "p") == {"n": 0, "m": 500}
+    assert scores(session, "q") == {"n": 0, "m": 0}
+    assert opened(weight=0).plugin("numa-aware").scorers() == []
+
+
+def test_placing_takes_cpus_and_undoing_gives_them_back() -> None:
+    session = opened(numa("n"), own("a"), own("b", "4"), own("c", "4"))
+    first, second = (session.cluster.tasks[f"default/{name}"] for name in "ab")
+    with session.statement() as statement:
+        statement.allocate(first, 0)
+        assert refusals(session, "b") == {}
+        statement.pipeline(second, 0)
+        assert refusals(session, "c") == {"n": NO_CPUS}
+        decision = json.loads(session.annotations[second.uid]["volcano.sh/topology-decision"])
+        assert decision == {"numa": {"1": {"cpu": "4"}}}
+    assert refusals(session, "c") == {}
+    assert not any(session.annotations.values())
+
+
+def test_the_cpus_of_an_evicted_pod_can_be_promised() -> None:
+    held = numa("n", "6,7", pods=[shown("default-old", "0-3"), shown("gone", "4,5")])
+    session = opened(held, own("old", "4", on="n"), own("p", "4"), own("small", "2"))
+    old, small = (session.cluster.tasks[f"default/{name}"] for name in ("old", "small"))
+    assert refusals(session, "p") == {"n": NO_CPUS}
+    with session.statement() as statement:
+        statement.evict(old, "preempt")
+        assert refusals(session, "p") == {}
+        statement.allocate(small, 0)  # gets what is free now
+        assert session.plugin("numa-aware")._given == {small.uid: cpus("6,7")}
+    assert refusals(session, "p") == {"n": NO_CPUS}
+
+
+def test_a_pod_that_the_plugin_cannot_serve_is_placed_without_a_decision() -> None:
+    session = opened(node("bare"), numa("n", free="0,1"), own("p"), pod("plain", "g"))
+    for name, row in (("p", 0), ("p", 1), ("plain", 0)):
+        with session.statement() as statement:
+            statement.allocate(session.cluster.tasks[f"default/{name}"], row)
+            assert session.annotations == {}
+
+
+def remembered(*later: Thing, running: bool = False) -> set[str]:
+    """Pods whose CPUs are still kept for them, one cycle after a was placed on 0-2 and the later objects came."""
+    cluster = cluster_of(node("n"), group("g"), numa("n"), own("a"))
+    conf = only("numa-aware")
+    assert binds(cycle_on(cluster, conf)) == {"a": "n"}
+    task = cluster.tasks["default/a"]
+    if running:
+        cluster.move(task, status.RUNNING, task.node)
+    for thing in later:
+        put(cluster, thing)
+    cycle_on(cluster, conf)
+    return set(cluster.memory["numa-aware"]["decided"])
+
+
+@pytest.mark.parametrize(
+    ("later", "running", "kept"),
+    [
+        ([], False, True),
+        ([], True, True),
+        ([numa("n", "3-7")], False, True),  # too early to show it
+        ([numa("n", "3-7")], True, False),
+        ([numa("n", "3-7", pods=[])], True, True),
+        ([numa("n", "3-7", pods=[shown("default-a", "0-2")])], True, False),
+        ([own("a", phase="Failed")], False, False),
+    ],
+)
+def test_cpus_are_kept_until_the_node_s_object_shows_them(later: list[Thing], running: bool, kept: bool) -> None:
+    assert remembered(*later, running=running) == ({"default-a"} if kept else set())
+
+
+def test_two_cycles_do_not_give_the_same_cpus_twice() -> None:
+    cluster = cluster_of(node("n"), group("g"), numa("n"), own("a", "4"), own("b", "4"))
+    assert binds(cycle_on(cluster, only("numa-aware"))) == {"a": "n", "b": "n"}
+    put(cluster, own("c", "1"))
+    assert binds(cycle_on(cluster, only("numa-aware"))) == {}
+
+
+def test_what_is_known_of_a_machine_goes_with_its_object() -> None:
+    cluster = cluster_of(node("n"), group("g"), numa("n"), numa("m"), own("a", "4"))
+    cycle_on(cluster, only("numa-aware"))
+    assert cluster.memory["numa-aware"]["machines"].keys() == {"n"}
+    cluster.remove("Numatopology", "n")
+    cluster.remove("Numatopology", "m")
+    cycle_on(cluster, only("numa-aware"))
+    assert cluster.memory["numa-aware"]["machines"] == {}
+    assert cluster.memory["numa-aware"]["decided"] == {}
