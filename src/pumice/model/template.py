@@ -31,10 +31,12 @@ class Template:
         needed = np.flatnonzero(self.request)
         self.columns = needed  #: dimensions with a request
         self.amounts: Vector = self.request[needed]
+        self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: the same as pairs
         real = self.request.copy()
         real[PODS] = 0
         self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
+        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
@@ -160,8 +162,11 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
     return resized
 
 
-def scoring_request(spec: PodSpec) -> tuple[float, float]:
-    """CPU in milli and memory in bytes for scoring: a container that names none counts DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES."""
+def scoring_request(spec: PodSpec, *, pod_level: bool = True) -> tuple[float, float]:
+    """CPU in milli and memory in bytes for scoring: a container that names none counts DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES.
+
+    Requests of the pod as a whole replace those of its containers, though kube-scheduler overlooks them in a pod not placed yet.
+    """
     cpu = memory = before_cpu = before_memory = peak_cpu = peak_memory = 0.0
     for container in spec.containers or ():
         c, m = _scored(container)
@@ -174,7 +179,7 @@ def scoring_request(spec: PodSpec) -> tuple[float, float]:
             c = m = 0.0
         peak_cpu, peak_memory = max(peak_cpu, before_cpu + c), max(peak_memory, before_memory + m)
     cpu, memory = max(cpu, peak_cpu), max(memory, peak_memory)
-    level = (spec.resources.requests if spec.resources else None) or {}
+    level = (spec.resources.requests if spec.resources and pod_level else None) or {}
     cpu = float(level["cpu"].milli) if "cpu" in level else cpu
     memory = float(level["memory"].whole) if "memory" in level else memory
     overhead = spec.overhead or {}

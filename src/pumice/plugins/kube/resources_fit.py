@@ -1,6 +1,6 @@
 """NodeResourcesFit: does the request fit, and how well: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
 
-cpu and memory count in scores as `Template.scoring_cpu` and `scoring_memory`: a container that names none counts a little.
+cpu and memory count in scores as `Template.scoring_cpu`, `newcomer_cpu` and their like: a container that names none counts a little.
 A resource that the pod does not ask for (cpu and memory apart), or that a node does not have, is left out for it.
 """
 
@@ -38,7 +38,7 @@ class FitFilter(Filter):
         names = nodes.table.dimensions.names
         refusals = [Refused(nodes.used[PODS] + 1 > nodes.allocatable[PODS], Reason("Too many pods"))]
         for column, amount in zip(template.columns, template.amounts, strict=True):
-            if column == PODS or self._ignores(names[column]):
+            if column == PODS or self.ignores(names[column]):
                 continue
             has = nodes.allocatable[column]
             short = amount > has - nodes.used[column]
@@ -47,7 +47,7 @@ class FitFilter(Filter):
             refusals.append(Refused(short & ~never, Reason(f"Insufficient {names[column]}")))
         return refusals
 
-    def _ignores(self, name: str) -> bool:
+    def ignores(self, name: str) -> bool:
         group = name.partition("/")[0]
         extended = "/" in name and not group.endswith("kubernetes.io")
         return extended and (name in self.ignored or group in self.ignored_groups)
@@ -72,9 +72,9 @@ class ResourceScorer(Scorer):
         for name, weight in self.resources.items():
             column = nodes.column(name)
             if column == CPU:
-                yield weight, nodes.scoring[CPU] + template.scoring_cpu, nodes.allocatable[CPU]
+                yield weight, nodes.scoring[CPU] + template.newcomer_cpu, nodes.allocatable[CPU]
             elif column == MEMORY:
-                yield weight, nodes.scoring[MEMORY] + template.scoring_memory, nodes.allocatable[MEMORY]
+                yield weight, nodes.scoring[MEMORY] + template.newcomer_memory, nodes.allocatable[MEMORY]
             elif column is not None and template.request[column] > 0:
                 yield weight, nodes.used[column] + template.request[column], nodes.allocatable[column]
 
