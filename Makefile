@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check bench lock clean
+.PHONY: run test test-cluster check bench lock clean
 
 run: $(READY)
 	$(BIN)/pumice cycle -f examples/first.yaml
@@ -14,6 +14,9 @@ test: $(READY)
 
 check: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+test-cluster: $(READY)
+	$(BIN)/pytest -m cluster tests/cluster
 
 bench: $(READY)
 	$(BIN)/python -m bench

@@ -47,7 +47,8 @@ def gangs(nodes: int, count: int, size: int, *, requests: dict[str, str] | None 
 
 def singles_all_different(nodes: int, count: int) -> Cluster:
     parts = (
-        shapes.gang(f"job-{number:05d}", 1, {"cpu": f"{500 + number % 1500}m", "memory": f"{1024 + number}Mi"}, created=number) for number in range(count)
+        shapes.gang(f"job-{number:05d}", 1, {"cpu": f"{500 + number % 1500}m", "memory": f"{1024 + number}Mi"}, created=number)
+        for number in range(count)
     )
     return shapes.cluster(shapes.nodes(nodes, cpu="32", memory="128Gi"), shapes.queues(), shapes.many(parts))
 
@@ -55,7 +56,8 @@ def singles_all_different(nodes: int, count: int) -> Cluster:
 def running(nodes: int, jobs: int, size: int, *, requests: dict[str, str], **options: Any) -> shapes.Items:
     on = shapes.spread(nodes)
     return shapes.many(
-        shapes.gang(f"{options.get('queue', 'run')}-{number:06d}", size, requests, phase="Running", on=on, created=number, **options) for number in range(jobs)
+        shapes.gang(f"{options.get('queue', 'run')}-{number:06d}", size, requests, phase="Running", on=on, created=number, **options)
+        for number in range(jobs)
     )
 
 
@@ -145,9 +147,16 @@ def preempt() -> list[Row]:
                 shapes.gang(f"low-{n:05d}", 8, {"cpu": "1", "memory": "1Gi"}, minimum=1, priority="low", phase="Running", on=on, created=n)
                 for n in range(nodes)
             )
-            high = (shapes.gang(f"high-{n:05d}", 1, {"cpu": "2", "memory": "1Gi"}, priority="high", phase="Inqueue", created=n) for n in range(preemptors))
+            high = (
+                shapes.gang(f"high-{n:05d}", 1, {"cpu": "2", "memory": "1Gi"}, priority="high", phase="Inqueue", created=n)
+                for n in range(preemptors)
+            )
             return shapes.cluster(
-                shapes.classes(high=1000, low=10), shapes.nodes(nodes, cpu="8", memory="32Gi"), shapes.queues(), shapes.many(low), shapes.many(high)
+                shapes.classes(high=1000, low=10),
+                shapes.nodes(nodes, cpu="8", memory="32Gi"),
+                shapes.queues(),
+                shapes.many(low),
+                shapes.many(high),
             )
 
         return build
@@ -163,7 +172,9 @@ def run() -> list[Row]:
     return [
         session("session: 1,000 nodes, 10 gangs of 100", 0.15, 4.5, lambda: gangs(1000, 10, 100)),
         session("session: 5,000 nodes, 100 gangs of 100", 1, 77, lambda: gangs(5000, 100, 100)),
-        session("session: 5,000 nodes, 10,000 single-pod jobs, all different", 4, 91, lambda: singles_all_different(5000, 10_000), repeat=1),
+        session(
+            "session: 5,000 nodes, 10,000 single-pod jobs, all different", 4, 91, lambda: singles_all_different(5000, 10_000), repeat=1
+        ),
         *hopeless(),
         *reclaim(),
         *preempt(),

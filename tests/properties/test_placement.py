@@ -11,7 +11,7 @@ from pumice.engine.run import plan
 from pumice.framework.session import Session
 from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.plugins.binpack import Binpack
+from pumice.plugins.binpack import Fullness
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
 from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
 from pumice.plugins.predicates import PodLimit
@@ -21,7 +21,7 @@ SCORERS = {
     "least": [LeastAllocated()],
     "most": [MostAllocated()],
     "balanced and least": [BalancedAllocation(), LeastAllocated()],
-    "binpack": Binpack().scorers(),
+    "binpack": [Fullness({"cpu": 1, "memory": 2}, 1, ["cpu", "memory", "pods"])],
 }
 
 sizes = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(0, 5)), min_size=1, max_size=8)

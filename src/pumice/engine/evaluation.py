@@ -104,12 +104,13 @@ class Evaluation:
         """Where the request fits into what is idle, and into what will be."""
         template = self.template
         now, later = np.ones(len(view), bool), np.ones(len(view), bool)
-        for column, amount in zip(template.columns, template.amounts, strict=True):
-            idle = view.allocatable[column] - view.used[column]
-            limit = amount - EPSILON
+        moving = self.table.moving
+        for column, amount in template.needs:
+            idle, limit = view.idle[column], amount - EPSILON
             now &= idle > limit
-            later &= idle + view.releasing[column] - view.pipelined[column] > limit
-        return now, later
+            if moving:
+                later &= idle + view.releasing[column] - view.pipelined[column] > limit
+        return now, later if moving else now.copy()
 
     def _refresh_scores(self) -> None:
         """As refresh(), for what only choosing among candidates needs."""

@@ -16,13 +16,11 @@ Scores = NDArray[np.float64]
 
 
 class View:
-    """Columns of `table` for `rows` (None: all). With `copies` of a template standing on each row in thought."""
+    """Columns of `table` for `rows` (None: all)."""
 
-    def __init__(self, table: Nodes, rows: Rows | None = None, template: Template | None = None, copies: Scores | None = None) -> None:
+    def __init__(self, table: Nodes, rows: Rows | None = None) -> None:
         self.table = table
         self.rows = rows
-        self._template = template
-        self._copies = copies
 
     def __len__(self) -> int:
         return len(self.table) if self.rows is None else len(self.rows)
@@ -35,51 +33,46 @@ class View:
     def row_numbers(self) -> Rows:
         return np.arange(len(self.table)) if self.rows is None else self.rows
 
-    def _pick(self, table: Table) -> Table:
-        picked: Table = table if self.rows is None else table.take(self.rows, axis=1)
-        return picked
+    def _show(self, name: str) -> Table:
+        table: Table = getattr(self.table, name)
+        return table if self.rows is None else table.take(self.rows, axis=1)
 
     @cached_property
     def allocatable(self) -> Table:
         """[r, n]"""
-        return self._pick(self.table.allocatable)
+        return self._show("allocatable")
 
     @cached_property
     def used(self) -> Table:
         """[r, n], the copies in thought included."""
-        used = self._pick(self.table.used)
-        if self._template is not None and self._copies is not None:
-            used = used + self._template.request[:, None] * self._copies
-        return used
+        return self._show("used")
+
+    @cached_property
+    def idle(self) -> Table:
+        """[r, n] allocatable less used."""
+        return self._show("idle")
 
     @cached_property
     def scoring(self) -> Table:
         """[cpu and memory, n] used as kube's scores count it."""
-        scoring = self._pick(self.table.scoring)
-        if self._template is not None and self._copies is not None:
-            scoring = scoring + np.array([[self._template.scoring_cpu], [self._template.scoring_memory]]) * self._copies
-        return scoring
+        return self._show("scoring")
 
     @cached_property
     def releasing(self) -> Table:
-        return self._pick(self.table.releasing)
+        return self._show("releasing")
 
     @cached_property
     def pipelined(self) -> Table:
-        return self._pick(self.table.pipelined)
+        return self._show("pipelined")
 
-    @property
-    def evicted(self) -> Scores:
-        """[n] tasks that the present session evicted; they are in `used` but gone in the eyes of filters."""
-        return self._pick(self.table.evicted)[0]
-
-    @property
-    def idle(self) -> Table:
-        return self.allocatable - self.used
+    @cached_property
+    def evicted(self) -> Table:
+        """[1, n] tasks that the present session evicted; they are in `used` but gone in the eyes of filters."""
+        return self._show("evicted")
 
     @property
     def future_idle(self) -> Table:
-        return self.allocatable - self.used + self.releasing - self.pipelined
+        return self.idle + self.releasing - self.pipelined
 
     @property
     def names(self) -> list[str]:
@@ -100,3 +93,37 @@ class View:
 
     def nothing(self) -> Mask:
         return np.zeros(len(self), bool)
+
+
+class Foreseen(View):
+    """Rows of another view as they would be with more copies of a task on them. The same row may stand there several times."""
+
+    def __init__(self, base: View, positions: Rows, template: Template, copies: Scores) -> None:
+        super().__init__(base.table, base.row_numbers[positions])
+        self._base, self._positions = base, positions
+        self._template, self._copies = template, copies
+
+    def _show(self, name: str) -> Table:
+        shown: Table = getattr(self._base, name).take(self._positions, axis=1)
+        return shown
+
+    @cached_property
+    def used(self) -> Table:
+        return self._show("used") + self._template.request[:, None] * self._copies
+
+    @cached_property
+    def idle(self) -> Table:
+        return self._show("idle") - self._template.request[:, None] * self._copies
+
+    @cached_property
+    def scoring(self) -> Table:
+        more = np.array([[self._template.scoring_cpu], [self._template.scoring_memory]])
+        return self._show("scoring") + more * self._copies
+
+
+def snapshot(table: Nodes, rows: Rows) -> View:
+    """A view that stays as it is whatever happens to the table."""
+    view = View(table, rows)
+    for name in ("allocatable", "used", "idle", "scoring", "releasing", "pipelined", "evicted"):
+        getattr(view, name)
+    return view

@@ -33,6 +33,7 @@ class Nodes:
         self.rows: dict[str, int] = {}
         self.wire: list[Node] = []
         self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
+        self._moving = 0  #: tasks that are Releasing or Pipelined
         self._capacity = 0
         self._alive: Mask = np.zeros(0, bool)
         self._cordoned: Mask = np.zeros(0, bool)
@@ -56,6 +57,7 @@ class Nodes:
             return table
 
         self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
+        self._idle = grown("_idle", width)
         self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
         self._scoring, self._evicted = grown("_scoring", 2), grown("_evicted", 1)
         alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
@@ -69,6 +71,7 @@ class Nodes:
         n = len(self.names)
         self.allocatable: Table = self._allocatable[:, :n]  #: [r, n]
         self.used: Table = self._used[:, :n]  #: [r, n] requests of the tasks that hold a place, those on their way out included
+        self.idle: Table = self._idle[:, :n]  #: [r, n] allocatable less used
         self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
         self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `used` with a floor per container, as kube's scores count
@@ -88,20 +91,21 @@ class Nodes:
         return int(self.alive.sum())
 
     @property
-    def idle(self) -> Table:
-        return self.allocatable - self.used
+    def moving(self) -> bool:
+        """Whether anything is being released or promised anywhere, so that what will be idle is not what is."""
+        return bool(self._moving)
 
     @property
     def future_idle(self) -> Table:
         """Idle once everything that leaves has left and everything promised has come."""
-        return self.allocatable - self.used + self.releasing - self.pipelined
+        return self.idle + self.releasing - self.pipelined
 
     def row_idle(self, row: int) -> Vector:
-        vector: Vector = self.allocatable[:, row] - self.used[:, row]
+        vector: Vector = self.idle[:, row].copy()
         return vector
 
     def row_future_idle(self, row: int) -> Vector:
-        vector: Vector = self.allocatable[:, row] - self.used[:, row] + self.releasing[:, row] - self.pipelined[:, row]
+        vector: Vector = self.idle[:, row] + self.releasing[:, row] - self.pipelined[:, row]
         return vector
 
     def total(self) -> Vector:
@@ -136,6 +140,7 @@ class Nodes:
         if len(allocatable) > self.allocatable.shape[0]:
             self.widen()
         self.allocatable[:, row] = allocatable
+        self.idle[:, row] = allocatable - self.used[:, row]
         return row
 
     def remove(self, name: str) -> int | None:
@@ -144,6 +149,7 @@ class Nodes:
         if row is not None:
             self.alive[row] = False
             self.allocatable[:, row] = 0
+            self.idle[:, row] = -self.used[:, row]
             self.names[row] = ""
             self._forget_static()
         return row
@@ -167,18 +173,23 @@ class Nodes:
 
     def _count(self, task: Task, row: int, sign: float) -> None:
         template = task.template
-        columns = template.columns
-        amounts = template.amounts * sign
         if task.status == status.PIPELINED:
-            self.pipelined[columns, row] += amounts
+            self._moving += int(sign)
+            for column, amount in template.needs:
+                self.pipelined[column, row] += amount * sign
             return
-        self.used[columns, row] += amounts
-        if task.evicted:
-            self.evicted[0, row] += sign
+        used, idle = self.used, self.idle
+        for column, amount in template.needs:
+            used[column, row] += amount * sign
+            idle[column, row] -= amount * sign
         self.scoring[0, row] += template.scoring_cpu * sign
         self.scoring[1, row] += template.scoring_memory * sign
+        if task.evicted:
+            self.evicted[0, row] += sign
         if task.status == status.RELEASING:
-            self.releasing[columns, row] += amounts
+            self._moving += int(sign)
+            for column, amount in template.needs:
+                self.releasing[column, row] += amount * sign
 
     # -- labels and taints
 
@@ -251,6 +262,7 @@ class Nodes:
                 if task.status == status.RELEASING:
                     releasing += request
             assert (self.used[:, row] == used).all(), f"used of {self.names[row]}"
+            assert (self.idle[:, row] == self.allocatable[:, row] - used).all(), f"idle of {self.names[row]}"
             assert (self.releasing[:, row] == releasing).all(), f"releasing of {self.names[row]}"
             assert (self.pipelined[:, row] == pipelined).all(), f"pipelined of {self.names[row]}"
             assert (self.scoring[CPU, row], self.scoring[MEMORY, row]) == (cpu, memory), f"scoring of {self.names[row]}"
