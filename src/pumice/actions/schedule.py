@@ -80,9 +80,7 @@ class Loop:
         """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""
         cluster = self.session.cluster
         alone = not self.session.policy.has_action("allocate")
-        grouped = (
-            task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values()
-        )
+        grouped = (task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values())
         return [task for task in (*cluster.loose.values(), *grouped) if task.template.scheduler_name in self.profiles.by_name]
 
     # -- one pod
@@ -90,9 +88,8 @@ class Loop:
     def attempt(self, task: Task) -> None:
         search = self.searches[task.template.scheduler_name]
         try:
-            found = self._planned(search, task)
-            if found is None:
-                found = search.find(task)
+            planned = self._planned(search, task)
+            found = search.find(task) if planned is None else planned
             if isinstance(found, Misfit):
                 self._make_room(task, search, found)
             else:

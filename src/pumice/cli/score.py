@@ -9,7 +9,8 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of
 from pumice.cli.loading import input_options, load
 from pumice.report.columns import columns
-from pumice.report.score import ScoreTable, score as score_of
+from pumice.report.score import ScoreTable
+from pumice.report.score import score as score_of
 from pumice.sim.extenders import HttpWorld
 
 
@@ -19,7 +20,14 @@ from pumice.sim.extenders import HttpWorld
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def score(
-    files: tuple[str, ...], conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None, pod: str, now: str | None, output: str
+    files: tuple[str, ...],
+    conf: str | None,
+    plugins_dir: str | None,
+    strict: bool,
+    shadow: bool | None,
+    pod: str,
+    now: str | None,
+    output: str,
 ) -> None:
     """Each node's verdict and scores for a pod, at its turn in the cycle."""
     moment = moment_of(now)

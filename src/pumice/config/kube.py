@@ -14,8 +14,9 @@ from msgspec import structs
 from pumice.actions.schedule import Schedule
 from pumice.api.times import duration
 from pumice.api.yaml import Document
-from pumice.config.kube_args import ARGS, PREFIX_RULE, args_of, check_duration, qualified_name_fault
-from pumice.config.kube_document import POINTS, ConfigurationText, ExtenderText, LeaderElection, PluginSets, ProfileText
+from pumice.config.kube_args import ARGS, args_of, check_duration
+from pumice.config.kube_document import POINTS, ConfigurationText, LeaderElection, PluginSets, ProfileText
+from pumice.config.kube_extenders import ignored_by_scheduler, read_extenders
 from pumice.config.kube_old import converted
 from pumice.config.kube_plugins import PluginChoice
 from pumice.config.kube_rules import Configured, filter_maker, scorer_maker
@@ -23,7 +24,7 @@ from pumice.config.problems import Path, Problems
 from pumice.config.strict import decode
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
-from pumice.framework.profile import ExtenderSpec, PreemptionArgs, Profile, Profiles
+from pumice.framework.profile import PreemptionArgs, Profile, Profiles
 
 KIND = "KubeSchedulerConfiguration"
 GROUP = "kubescheduler.config.k8s.io"
@@ -43,8 +44,8 @@ def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Poli
     _check_top(text, problems)
     profiles = _named(text.profiles or [ProfileText()])
     _check_names(profiles, problems)
-    extenders = _extenders(text, problems)
-    ignored = _ignored_by_scheduler(text)
+    extenders = read_extenders(text, problems)
+    ignored = ignored_by_scheduler(text)
     read = [_profile(profile, ("profiles", index), text, ignored, own, problems) for index, profile in enumerate(profiles)]
     problems.check()
     found = Profiles(
@@ -141,11 +142,13 @@ def _profile(
     if not points["bind"]:
         problems.add((*path, "plugins", "bind"), f'at least one bind plugin is needed for profile with scheduler name "{name}"')
     preemption = args_of(configured, "DefaultPreemption")
+    filters = [filter_maker(plugin, configured, own) for plugin in points["filter"]]
+    scorers = [scorer_maker(plugin, weight, configured, own) for plugin, weight in points["score"].items()]
     own_percentage = text.percentage_of_nodes_to_score
     return Profile(
         name,
-        tuple(maker for plugin in points["filter"] if (maker := filter_maker(plugin, configured, own)) is not None),
-        tuple(maker for plugin, weight in points["score"].items() if (maker := scorer_maker(plugin, weight, configured, own)) is not None),
+        tuple(maker for maker in filters if maker is not None),
+        tuple(maker for maker in scorers if maker is not None),
         tuple(points["postFilter"]),
         PreemptionArgs(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute),
         (whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
@@ -162,7 +165,7 @@ def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured
     for index, entry in enumerate(text.plugin_config or ()):
         here = (*path, "pluginConfig", index)
         if entry.name in found:
-            problems.add((*here, "name"), f'repeated config for plugin {entry.name}; write its arguments once')
+            problems.add((*here, "name"), f"repeated config for plugin {entry.name}; write its arguments once")
         kind = ARGS.get(entry.name)
         if kind is None:
             continue
@@ -172,65 +175,3 @@ def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured
         args.check((*here, "args"), problems)
         found[entry.name] = args
     return found
-
-
-# ---- extenders
-
-
-def _extenders(text: ConfigurationText, problems: Problems) -> list[ExtenderSpec]:
-    found = []
-    binders = 0
-    names: set[str] = set()
-    for index, extender in enumerate(text.extenders or ()):
-        path: Path = ("extenders", index)
-        _check_extender(extender, path, names, problems)
-        binders += bool(extender.bind_verb)
-        found.append(_spec(extender))
-    if binders > 1:
-        problems.add(("extenders",), f'Invalid value: "found {binders} extenders implementing bind": only one extender can implement bind')
-    return found
-
-
-def _check_extender(extender: ExtenderText, path: Path, names: set[str], problems: Problems) -> None:
-    if not extender.url_prefix:
-        problems.required((*path, "urlPrefix"), "write the URL at which the extender answers")
-    if extender.prioritize_verb and extender.weight <= 0:
-        problems.invalid((*path, "weight"), extender.weight, "must have a positive weight applied to it")
-    for index, resource in enumerate(extender.managed_resources or ()):
-        here = (*path, "managedResources", index, "name")
-        if "/" not in resource.name or resource.name.split("/")[0].endswith("kubernetes.io"):
-            problems.invalid(here, resource.name, "must be an extended resource: a name with a domain of your own, such as example.com/gpu")
-        elif fault := qualified_name_fault(resource.name):
-            problems.invalid(here, resource.name, fault or PREFIX_RULE)
-        if resource.name in names:
-            problems.invalid(here, resource.name, "duplicate extender managed resource name")
-        names.add(resource.name)
-    check_duration(extender.http_timeout, 0.0, (*path, "httpTimeout"), "must not be negative", problems)
-
-
-def _spec(extender: ExtenderText) -> ExtenderSpec:
-    timeout_s = 0.0
-    if extender.http_timeout:
-        try:
-            timeout_s = duration(extender.http_timeout)
-        except ValueError:
-            timeout_s = 0.0
-    return ExtenderSpec(
-        url=extender.url_prefix.rstrip("/"),
-        filter_verb=extender.filter_verb,
-        prioritize_verb=extender.prioritize_verb,
-        preempt_verb=extender.preempt_verb,
-        bind_verb=extender.bind_verb,
-        weight=extender.weight,
-        timeout_s=timeout_s or 5.0,
-        names_only=extender.node_cache_capable,
-        managed=frozenset(resource.name for resource in extender.managed_resources or ()),
-        ignorable=extender.ignorable,
-        options={"https": extender.enable_https, "tls": structs.asdict(extender.tls_config) if extender.tls_config else {}},
-    )
-
-
-def _ignored_by_scheduler(text: ConfigurationText) -> list[str]:
-    return [resource.name for extender in text.extenders or () for resource in extender.managed_resources or () if resource.ignored_by_scheduler]
-
-

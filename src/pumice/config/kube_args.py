@@ -263,7 +263,8 @@ class VolumeBindingArgs(Args, frozen=True):
 
     def check(self, path: Path, problems: Problems) -> None:
         if self.bind_timeout_seconds < 0:
-            problems.invalid((*path, "bindTimeoutSeconds"), self.bind_timeout_seconds, "invalid BindTimeoutSeconds, should not be a negative value")
+            rule = "invalid BindTimeoutSeconds, should not be a negative value"
+            problems.invalid((*path, "bindTimeoutSeconds"), self.bind_timeout_seconds, rule)
         if self.shape is not None:
             problems.forbidden((*path, "shape"), "unexpected field `shape`, feature gate StorageCapacityScoring is off")
 

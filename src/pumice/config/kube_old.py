@@ -60,7 +60,9 @@ def converted(document: Document) -> tuple[dict[str, Any], list[str]]:
     if version == V1:
         return value, []
     if version not in OLD:
-        raise document.error(f'"{version}" is no version of KubeSchedulerConfiguration; write "{V1}"', ("apiVersion",), "KubeSchedulerConfiguration")
+        raise document.error(
+            f'"{version}" is no version of KubeSchedulerConfiguration; write "{V1}"', ("apiVersion",), "KubeSchedulerConfiguration"
+        )
     return _from_beta(document, OLD[version])
 
 
@@ -155,7 +157,9 @@ class _Policy:
             strategy = self._strategy(entry["name"], ratio)
             if "NodeResourcesFit" in self.config:
                 before = self.config["NodeResourcesFit"]["scoringStrategy"]["type"]
-                self.notes.append(_note(self.document, ("priorities",), f"{strategy['type']} takes the place of {before}: a profile has one strategy"))
+                self.notes.append(
+                    _note(self.document, ("priorities",), f"{strategy['type']} takes the place of {before}: a profile has one strategy")
+                )
             self.config["NodeResourcesFit"] = {"scoringStrategy": strategy}
         return {plugin: entry.get("weight") or 1}
 

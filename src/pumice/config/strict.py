@@ -10,7 +10,7 @@ from msgspec import structs
 
 from pumice.api.codec import convert
 from pumice.api.errors import did_you_mean
-from pumice.api.read import explain
+from pumice.api.explain import explain
 from pumice.config.problems import Path, Problems
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -47,7 +47,11 @@ class ScoreTable:
 
 
 class _Turn(Exception):
-    """The pod's turn has come."""
+    """The pod's turn has come, and this is how things look."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        super().__init__(table.pod)
+        self.table = table
 
 
 class _WatchfulSession(Session):
@@ -60,7 +64,7 @@ class _WatchfulSession(Session):
     def evaluation_of(self, task: Task) -> Evaluation:
         if task is self._awaited:
             self._awaited = None
-            raise _Turn
+            raise _Turn(_by_plugins(self, task))
         return super().evaluation_of(task)
 
     def stop_waiting(self) -> None:
@@ -69,7 +73,8 @@ class _WatchfulSession(Session):
 
 def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
     """The table at the task's turn; if it has none, at the end of the cycle. The cluster is as it was plus what was decided before."""
-    with _WatchfulSession(task, cluster, policy, now, world) as session:
+    session = _WatchfulSession(task, cluster, policy, now, world)
+    with session:
         loop = None
         for action in policy.actions:
             try:
@@ -81,8 +86,8 @@ def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World
                         loop.attempt(pod)
                 else:
                     action.run(session)
-            except _Turn:
-                return _by_plugins(session, task)
+            except _Turn as turn:
+                return turn.table
         session.stop_waiting()
         return _without_turn(session, loop, task)
 

@@ -29,12 +29,13 @@ class HttpWorld(Nowhere):
 
 
 class HttpExtender:
-    """See the module. `options`: `https`, and `tls` with the fields of tlsConfig."""
+    """See the module. `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer."""
 
     def __init__(self, url: str, timeout_s: float, options: dict[str, Any]) -> None:
         self._url = urlsplit(url)
         self._timeout_s = timeout_s
         self._tls = options.get("tls") or {}
+        self._max_bytes = options.get("max_bytes", MAX_BYTES)
         self._secure = bool(options.get("https")) or self._url.scheme == "https"
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any:
@@ -53,8 +54,8 @@ class HttpExtender:
             connection.close()
         if response.status != http.client.OK:
             raise ValueError(f"POST {path}: answered {response.status} {response.reason}")
-        if len(body) > MAX_BYTES:
-            raise ValueError(f"POST {path}: answered more than {MAX_BYTES} bytes")
+        if len(body) > self._max_bytes:
+            raise ValueError(f"POST {path}: answered more than {self._max_bytes} bytes")
         try:
             return json.loads(body)
         except ValueError:
@@ -68,7 +69,7 @@ class HttpExtender:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError
-            if len(body) > MAX_BYTES:
+            if len(body) > self._max_bytes:
                 break
             if connection.sock is not None:
                 connection.sock.settimeout(left_s)

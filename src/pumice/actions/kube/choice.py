@@ -34,7 +34,7 @@ class Costs(NamedTuple):
     started: Scores  #: earliest start among the victims of the highest priority
 
     def at(self, rows: Rows) -> Costs:
-        return Costs(*(part[rows] for part in self))
+        return Costs(self.violations[rows], self.highest[rows], self.total[rows], self.numbers[rows], self.started[rows])
 
 
 def costs(candidates: Sequence[Candidate], now: float) -> Costs:

@@ -42,8 +42,8 @@ class DryRun:
         rows = len(cluster.nodes)
         self._seen = np.full(rows, -1)
         self.has_lower, self.fits, self.clean = (np.zeros(rows, bool) for _ in range(3))
-        whole = [np.zeros(rows, np.int64) for _ in range(4)]
-        self.costs = Costs(*whole, np.zeros(rows))
+        violations, highest, total, numbers = np.zeros((4, rows), np.int64)
+        self.costs = Costs(violations, highest, total, numbers, np.zeros(rows))
 
     @property
     def success(self) -> Mask:
@@ -75,8 +75,8 @@ class DryRun:
         need = self._need[:, None]
         held = requests * lower[:, None, :]
         room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
-        has_lower = lower.any(axis=0)
-        fits = has_lower & (room >= need).all(axis=0)
+        has_lower: Mask = lower.any(axis=0)
+        fits: Mask = np.logical_and(has_lower, (room >= need).all(axis=0))
         against = np.zeros_like(lower)
         if self._budgets:
             against = self._budgets.mask([residents.tasks[row] for row in rows.tolist()], self._priority, depth)

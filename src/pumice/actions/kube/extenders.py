@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
-from pumice.api.meta import Metadata
-from pumice.api.pod import Pod, PodStatus
 from pumice.engine.view import Scores
 from pumice.framework.profile import ExtenderSpec
 from pumice.framework.session import Session
+from pumice.framework.wire import as_pod
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 
@@ -28,19 +26,6 @@ class AttemptFailed(Exception):
 
 
 Victims = dict[int, tuple[list[Task], int]]  #: by row: who would go, and how many of them against a budget
-
-
-def as_pod(task: Task) -> Pod:
-    """The pod as far as we read pods, for sending."""
-    meta = Metadata(
-        name=task.name,
-        namespace=task.namespace,
-        uid=task.uid,
-        labels=dict(task.labels) or None,
-        annotations=dict(task.annotations) or None,
-    )
-    spec = structs.replace(task.template.spec, node_name=task.node_name or None)
-    return Pod(meta, spec, PodStatus(nominated_node_name=task.nominated or None))
 
 
 class Extender:

@@ -137,7 +137,8 @@ class Preemption:
     def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
         found = Found()
         trials = Trials(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
-        clean, others = [], []
+        clean: list[Candidate] = []
+        others: list[Candidate] = []
         for row in potential.tolist():
             result = trials.on(row) if misfit.rejected is None else misfit.rejected.text
             if isinstance(result, str):

@@ -25,7 +25,6 @@ from pumice.framework.session import Session
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 
-
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
 
 

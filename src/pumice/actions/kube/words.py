@@ -32,6 +32,10 @@ class Crowded(View):
     def used(self) -> Table:
         return self._show("used") + self._extra
 
+    @property
+    def idle(self) -> Table:
+        return self.allocatable - self.used
+
 
 class Words(NamedTuple):
     """Over the rows of a view."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pumice.model.task import Task
 from pumice.plugins.kube.normalize import to_hundred
 
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
+LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
 ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", final=True)
 CONFLICT = Reason("pod affinity terms conflict", final=True)
 NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True, narrows=True)
@@ -34,6 +36,8 @@ def term_matches(term: NodeTerm, table: Nodes) -> Mask:
 
 
 def _well_formed(requirement: Requirement) -> bool:
+    if not all(LABEL_VALUE.fullmatch(value) for value in requirement.values):
+        return False  # such as "-2": a selector that cannot be read matches nothing
     match requirement.operator:
         case "In" | "NotIn":
             return bool(requirement.values)
