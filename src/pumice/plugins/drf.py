@@ -9,18 +9,22 @@ from __future__ import annotations
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.model.job import Job
+from pumice.model.queue import Queue
 from pumice.model.resources import Vector, dominant_share
 from pumice.model.task import Task
+from pumice.plugins.hdrf import Tree
 
 EQUAL = 1e-6  #: shares nearer than this are equal
 
 
 class Drf(Plugin):
     name = "drf"
+    hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})
 
     def open(self, session: Session) -> None:
         super().open(session)
         self._total = session.total
+        self._tree: Tree | None = None
 
     def job_order(self, job: Job) -> float:
         return dominant_share(job.held, self._total)
@@ -41,3 +45,46 @@ class Drf(Plugin):
             if share < rest or abs(share - rest) <= EQUAL:
                 victims.append(task)
         return victims
+
+    # -- with the switch enableHierarchy
+
+    @property
+    def tree(self) -> Tree:
+        """Grown when first asked for."""
+        if self._tree is None:
+            self._tree = Tree(self.session.queues, self._total)
+        return self._tree
+
+    def compare_queues(self, left: Queue, right: Queue) -> int:
+        return self.tree.compare(left, right)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        """Tasks whose queue would still come after the reclaimer's, were it served and those before them gone to others."""
+        job = reclaimer.job
+        assert job is not None and job.queue is not None
+        victims, tree = [], self.tree
+        tree.shift(job, reclaimer.template.request)
+        for task in candidates:
+            owner = task.job
+            if owner is None or owner.queue is None:
+                continue
+            tree.shift(owner, -task.template.request)
+            if tree.compare(job.queue, owner.queue) < 0:
+                victims.append(task)
+                tree.keep_taken(task.template.request)
+            else:
+                tree.shift(owner, task.template.request)
+        for task in victims:
+            assert task.job is not None
+            tree.keep_taken(-task.template.request)
+            tree.shift(task.job, task.template.request)
+        tree.shift(job, -reclaimer.template.request)
+        return victims
+
+    def on_allocate(self, task: Task) -> None:
+        if task.job is not None and self._tree is not None:
+            self._tree.shift(task.job, task.template.request)
+
+    def on_deallocate(self, task: Task) -> None:
+        if task.job is not None and self._tree is not None:
+            self._tree.shift(task.job, -task.template.request)
