@@ -78,4 +78,14 @@ def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]
     if last == status.PIPELINED:
         return UNSCHEDULABLE, f"Pod {task.key} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
     errors = session.fit_errors.get(task.uid)
-    return UNSCHEDULABLE, str(errors) if errors is not None else fit_error(session, job)
+    if errors is not None:
+        return UNSCHEDULABLE, str(errors)
+    headline = session.refused_by_queue.get(task.uid) or _not_admitted(session, job)
+    return UNSCHEDULABLE, f"{fit_error(session, job)}. {headline}" if headline else fit_error(session, job)
+
+
+def _not_admitted(session: Session, job: Job) -> str:
+    """Why the job was not let in, if it was not."""
+    if job.phase != PENDING:
+        return ""
+    return next((event.message for event in session.decisions.events if event.job is job), "")

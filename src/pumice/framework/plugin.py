@@ -37,6 +37,7 @@ HOOKS: dict[str, str] = {
     "overused": "enabledOverused",
     "allocatable": "enabledAllocatable",
     "preemptive": "enablePreemptive",
+    "queue_shortfall": "enabledAllocatable",
     # where
     "pre_predicate": "enablePredicate",
     "filters": "enablePredicate",

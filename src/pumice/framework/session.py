@@ -46,6 +46,7 @@ class Session:
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
+        self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, tuple[int, str]] = {}  #: by task uid: status and node of an allocation that was undone
@@ -192,7 +193,14 @@ class Session:
         return folds.anyone(self._flat("overused"), queue)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        return folds.all_agree(self._flat("allocatable"), queue, task)
+        if folds.all_agree(self._flat("allocatable"), queue, task):
+            return True
+        self.refused_by_queue[task.uid] = self.queue_shortfall(queue, task)
+        return False
+
+    def queue_shortfall(self, queue: Queue, task: Task) -> str:
+        """Why its queue may not take the task, with numbers; empty if no plugin can tell."""
+        return next((text for method in self._flat("queue_shortfall") if (text := method(queue, task))), "")
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         return folds.all_agree(self._flat("preemptive"), queue, tasks)

@@ -23,7 +23,7 @@ from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector, fits
 from pumice.model.task import Task
 from pumice.plugins.queue_accounts import Account, flat, tree
-from pumice.plugins.queue_limits import asked_for, lacking, refuse, within
+from pumice.plugins.queue_limits import asked_for, lacking, refuse, shortfall, within
 
 
 class CapacityArgs(Struct):
@@ -92,6 +92,16 @@ class Capacity(Plugin):
         if account is None or not queue.open:
             return False
         return all(within(task.template.request, level.held, level.limit) for level in account.upward)
+
+    def queue_shortfall(self, queue: Queue, task: Task) -> str:
+        account = self._account(queue)
+        if account is None or not queue.open:
+            return f"queue {queue.name} is {'not ready' if queue.open else queue.state or 'not open'}"
+        texts = (
+            shortfall(self.session, level.queue.name, task.template.request, level.held, level.limit, "it may hold")
+            for level in account.upward
+        )
+        return next((text for text in texts if text), "")
 
     def on_allocate(self, task: Task) -> None:
         self._book(task, 1.0)

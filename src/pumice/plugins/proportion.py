@@ -15,7 +15,7 @@ from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, PODS, Vector, fits
 from pumice.model.task import Task
-from pumice.plugins.queue_limits import lacking, refuse, within
+from pumice.plugins.queue_limits import lacking, refuse, shortfall, within
 
 
 class Share:
@@ -75,6 +75,11 @@ class Proportion(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         return self._within_deserved(queue, task.template.request)
+
+    def queue_shortfall(self, queue: Queue, task: Task) -> str:
+        if not queue.open:
+            return f"queue {queue.name} is {queue.state or 'not open'}"
+        return shortfall(self.session, queue.name, task.template.request, queue.held, self._shares[queue.name].deserved, "it deserves")
 
     def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
         return self._within_deserved(queue, np.sum([task.template.request for task in tasks], axis=0))

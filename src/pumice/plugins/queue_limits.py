@@ -26,6 +26,17 @@ def within(request: Vector, held: Vector, limit: Vector) -> bool:
     return bool((held[asked] + request[asked] <= limit[asked]).all())
 
 
+def shortfall(session: Session, name: str, request: Vector, held: Vector, limit: Vector, word: str) -> str:
+    """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none."""
+    asked = asked_for(request)
+    dimensions = session.cluster.dimensions
+    for column in (asked & (held + request > limit)).nonzero()[0].tolist():
+        amounts = (dimensions.format(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
+        has, may, more = amounts
+        return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
+    return ""
+
+
 def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
     """The dimensions in which a job's minimum does not fit."""
     return [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
