@@ -32,8 +32,7 @@ class BalancedAllocation(Scorer):
     def prepare(self, task: Task) -> Any:
         template = task.template
         names = {"cpu": CPU, "memory": MEMORY}
-        asks = [c for c in template.columns if template.amounts[list(template.columns).index(c)] > 0]
-        wanted = [names[n] for n in self.resources if n in names and names[n] in asks]
+        wanted = [n for n in self.resources if n in names and template.request[names[n]] > 0]
         extended = [n for n in self.resources if n not in names]
         return template if wanted or extended else None
 
@@ -51,19 +50,27 @@ class BalancedAllocation(Scorer):
             column = nodes.column(name)
             if column is None or (column > MEMORY and template.request[column] == 0):
                 continue
-            has = nodes.allocatable[column]
-            part = np.divide(nodes.used[column] + more[column], has, out=np.full(len(nodes), np.nan), where=has > 0)
-            fractions.append(np.minimum(part, 1.0))
+            fractions.append(_fraction(nodes.used[column] + more[column], nodes.allocatable[column]))
         if not fractions:
             return np.full(len(nodes), MAX_SCORE)
-        return np.trunc((1.0 - _deviation(np.array(fractions))) * MAX_SCORE)
+        return np.trunc((1.0 - _deviation(fractions)) * MAX_SCORE)
 
 
-def _deviation(fractions: Any) -> Scores:
+def _fraction(used: Scores, has: Scores) -> Scores:
+    """How much of a resource is used, at most 1; NaN on a node that has none."""
+    if has.all():
+        return np.minimum(used / has, 1.0)
+    part: Scores = np.divide(used, has, out=np.full(len(has), np.nan), where=has > 0)
+    return np.minimum(part, 1.0)
+
+
+def _deviation(parts: list[Scores]) -> Scores:
     """Per node, of the fractions that are there (not NaN): half the difference of two, the standard deviation of more."""
-    if len(fractions) == 2 and not np.isnan(fractions).any():
-        half: Scores = np.abs(fractions[0] - fractions[1]) / 2
-        return half
+    if len(parts) == 2:
+        half: Scores = np.abs(parts[0] - parts[1]) / 2
+        if not np.isnan(half).any():
+            return half
+    fractions = np.array(parts)
     there = ~np.isnan(fractions)
     count = there.sum(axis=0)
     values = np.where(there, fractions, 0.0)
