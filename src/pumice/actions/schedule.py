@@ -85,11 +85,12 @@ class Loop:
 
     # -- one pod
 
-    def attempt(self, task: Task) -> None:
+    def attempt(self, task: Task, *, planned: bool = True) -> None:
+        """Bind it, make room for it, or tell why not. `planned`: equal pods that follow may be planned together."""
         search = self.searches[task.template.scheduler_name]
         try:
-            planned = self._planned(search, task)
-            found = search.find(task) if planned is None else planned
+            row = self._planned(search, task) if planned else None
+            found = search.find(task) if row is None else row
             if isinstance(found, Misfit):
                 self._make_room(task, search, found)
             else:

@@ -76,7 +76,7 @@ class DryRun:
         held = requests * lower[:, None, :]
         room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
         has_lower: Mask = lower.any(axis=0)
-        fits: Mask = np.logical_and(has_lower, (room >= need).all(axis=0))
+        fits: Mask = has_lower & np.all(room >= need, axis=0)
         against = np.zeros_like(lower)
         if self._budgets:
             against = self._budgets.mask([residents.tasks[row] for row in rows.tolist()], self._priority, depth)
