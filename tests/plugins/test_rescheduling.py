@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scene import NOON, Thing, cluster_of, cycle_on, group, node, only, pod
-from test_usage import Measured
+from scene import NOON, Measured, Thing, cluster_of, cycle_on, group, node, only, pod
 
 from pumice.framework.world import World
 from pumice.model.cluster import Cluster

@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scene import NOON, Thing, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on
+from scene import NOON, Measured, Thing, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on
 
 from pumice.api.times import rfc3339
-from pumice.framework.world import Nowhere, Usage
 
 GI = 2.0**30
-
-
-class Measured(Nowhere):
-    """A world that knows cpu and memory percent of some nodes, as they were `age_s` ago."""
-
-    def __init__(self, age_s: float = 0, **nodes: tuple[float, float]) -> None:
-        self.nodes = nodes
-        self.at = NOON - age_s
-
-    def usage(self, node: str) -> Usage | None:
-        return Usage(*self.nodes[node], self.at) if node in self.nodes else None
 
 
 def rules(weight: int = 1, **arguments: Any) -> str:
