@@ -14,6 +14,8 @@ from typing import Any
 from pumice.api.quantity import QuantityError, quantity
 from pumice.apiserver.shapes import Shape
 
+Test = Callable[[Any], bool]
+
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 _GO_NAMES = {dict: "object", list: "array", str: "string", int: "number", float: "number", bool: "bool"}
 
@@ -32,7 +34,7 @@ def _is_quantity(value: Any) -> bool:
     return True
 
 
-_SCALAR_TESTS: dict[str, Callable[[Any], bool]] = {
+_SCALAR_TESTS: dict[str, Test] = {
     "string": lambda value: type(value) is str,
     "int32": lambda value: type(value) is int and -(2**31) <= value < 2**31,
     "int64": lambda value: type(value) is int and -(2**63) <= value < 2**63,
@@ -49,33 +51,78 @@ _SCALAR_TESTS: dict[str, Callable[[Any], bool]] = {
 
 def conforms(shape: Shape, value: Any) -> bool:
     """Whether the value is well-formed, without unknown fields and without nulls."""
-    kind = shape.kind
-    if kind == "string":
-        return type(value) is str
-    if kind == "struct":
-        return type(value) is dict and _struct_conforms(shape, value)
-    element = shape.element
-    if element is None:
-        return _SCALAR_TESTS[kind](value)
-    if kind == "list":
-        return type(value) is list and all(conforms(element, item) for item in value)
-    return type(value) is dict and all(type(key) is str and conforms(element, item) for key, item in value.items())
+    return _test_of(shape)(value)
 
 
-def _struct_conforms(shape: Shape, value: dict[str, Any]) -> bool:
-    fields = shape.fields
-    for key, item in value.items():
-        field = fields.get(key)
-        if field is None:
-            if shape.preserve:
+def _test_of(shape: Shape) -> Test:
+    """The shape's test, made once."""
+    if shape.test is None:
+        match shape.kind:
+            case "struct":
+                _make_struct_test(shape)
+            case "list" | "map":
+                assert shape.element is not None
+                shape.test = (_list_test if shape.kind == "list" else _map_test)(_test_of(shape.element))
+            case scalar:
+                shape.test = _SCALAR_TESTS[scalar]
+    assert shape.test is not None
+    return shape.test
+
+
+def _make_struct_test(shape: Shape) -> None:
+    """Fields of one plain type are compared in place, others have tests of their own. A struct may hold itself, so the test is there first."""
+    plain: dict[str, type] = {}
+    tests: dict[str, Test] = {}
+    preserve = shape.preserve
+
+    def test(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for key, item in value.items():
+            wanted = plain.get(key)
+            if wanted is not None:
+                if type(item) is not wanted:
+                    return False
                 continue
-            return False
-        if field.kind == "string":
-            if type(item) is not str:
+            inner = tests.get(key)
+            if inner is None:
+                if preserve:
+                    continue
                 return False
-        elif not conforms(field, item):
+            if not inner(item):
+                return False
+        return True
+
+    shape.test = test
+    for name, field in shape.fields.items():
+        if field.kind in ("string", "bytes", "bool"):
+            plain[name] = bool if field.kind == "bool" else str
+        else:
+            tests[name] = _test_of(field)
+
+
+def _list_test(inner: Test) -> Test:
+    def test(value: Any) -> bool:
+        if type(value) is not list:
             return False
-    return True
+        for item in value:  # noqa: SIM110 - a loop is twice as fast as all() over a generator
+            if not inner(item):
+                return False
+        return True
+
+    return test
+
+
+def _map_test(inner: Test) -> Test:
+    def test(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for item in value.values():  # noqa: SIM110
+            if not inner(item):
+                return False
+        return True
+
+    return test
 
 
 def conformed(shape: Shape, value: Any, kind_name: str = "") -> tuple[Any, list[str]]:

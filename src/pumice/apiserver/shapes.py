@@ -9,7 +9,7 @@ A list or map shape belongs to one field, since how it merges depends on the fie
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Object = dict[str, Any]  #: a Kubernetes object, or a part of one, as JSON has it
@@ -34,6 +34,7 @@ class Shape:
         "preserve",
         "required",
         "retain_keys",
+        "test",
     )
 
     def __init__(self, kind: str, *, name: str = "", element: Shape | None = None, fields: dict[str, Shape] | None = None) -> None:
@@ -49,6 +50,7 @@ class Shape:
         self.retain_keys = False
         self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
         self.is_set = False  #: of a list: items are their own keys for server-side apply
+        self.test: Callable[[Any], bool] | None = None  #: made by `conform` on first use
         self.atomic = False  #: server-side apply treats it as one value
 
     def child(self, field: str) -> Shape | None:

@@ -1,0 +1,408 @@
+"""The verbs of the store, and what the API server itself does with objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.api.selectors import parse_selector
+from pumice.apiserver import ApiError, Options, Patch, Refusal, Review, Rule, Wish, World, export_cluster, import_cluster
+from pumice.apiserver.fields import parse_field_selector
+from tests.apiserver.made import EPOCH_S, Clock, pod, store
+
+
+def test_a_new_object_gets_an_identity_from_clock_and_uids() -> None:
+    made = store().create("pods", pod("a"), "default")["metadata"]
+    assert made["uid"] == "00000000-0000-0000-0000-000000000001"
+    assert made["creationTimestamp"] == "2027-01-15T08:00:00Z"
+    assert (made["namespace"], made["resourceVersion"], made["generation"]) == ("default", "2", 1)
+
+
+def test_the_same_calls_give_the_same_cluster() -> None:
+    def history() -> bytes:
+        made = store()
+        made.create("pods", {**pod("x"), "metadata": {"generateName": "p-"}}, "default")
+        made.create("configmaps", {"metadata": {"name": "c"}}, "default")
+        return export_cluster(made)
+
+    assert history() == history()
+
+
+def test_versions_grow_across_all_kinds() -> None:
+    made = store()
+    versions = [
+        int(made.create(kind, {"metadata": {"name": "x"}}, "default")["metadata"]["resourceVersion"])
+        for kind in ("configmaps", "secrets", "nodes")
+    ]
+    assert versions == sorted(set(versions))
+    assert made.list("configmaps").version == versions[-1]
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "reason"),
+    [
+        (lambda s: s.get("pods", "zzz", "default"), 404, "NotFound"),
+        (lambda s: s.create("pods", pod("a"), "default"), 409, "AlreadyExists"),
+        (lambda s: s.create("pods", pod("x"), "nowhere"), 404, "NotFound"),
+        (lambda s: s.create("pods", pod("BAD NAME"), "default"), 422, "Invalid"),
+        (lambda s: s.create("pods", {"kind": "Node", **pod("x")}, "default"), 400, "BadRequest"),
+        (lambda s: s.get("unicorns", "x"), 404, "NotFound"),
+        (
+            lambda s: s.update("pods", {**pod("a"), "metadata": {"name": "a", "namespace": "default", "resourceVersion": "1"}}),
+            409,
+            "Conflict",
+        ),
+        (lambda s: s.update("pods", {**pod("a"), "metadata": {"name": "a", "namespace": "default", "uid": "other"}}), 409, "Conflict"),
+        (lambda s: s.delete("pods", "a", "default", Wish(uid="other")), 409, "Conflict"),
+        (lambda s: s.bind("default", "a", "n", uid="other"), 409, "Conflict"),
+    ],
+)
+def test_refusals_have_the_codes_of_the_api(act: Any, code: int, reason: str) -> None:
+    made = store()
+    made.create("pods", pod("a"), "default")
+    with pytest.raises(ApiError) as refusal:
+        act(made)
+    assert (refusal.value.code, refusal.value.reason) == (code, reason)
+
+
+def test_writing_what_is_there_already_changes_nothing() -> None:
+    made = store()
+    first = made.create("configmaps", {"metadata": {"name": "c"}, "data": {"a": "b"}}, "default")
+    assert made.update("configmaps", first) is first
+    assert made.ledger.version == int(first["metadata"]["resourceVersion"])
+
+
+def test_dry_runs_answer_and_keep_nothing() -> None:
+    made = store()
+    before = made.ledger.version
+    assert made.create("pods", pod("a"), "default", Options(dry_run=True))["spec"]["restartPolicy"] == "Always"
+    assert made.find("pods", "default", "a") is None
+    assert made.ledger.version == before
+
+
+def test_generations_count_changes_of_the_spec_only() -> None:
+    made = store()
+    made.create("deployments.apps", deployment(), "default")
+    scaled = made.patch("deployments.apps", "d", Patch("merge", {"spec": {"replicas": 3}}), "default")
+    labelled = made.patch("deployments.apps", "d", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    status = made.patch("deployments.apps", "d", Patch("merge", {"status": {"replicas": 3}}), "default", "status")
+    assert [obj["metadata"]["generation"] for obj in (scaled, labelled, status)] == [2, 2, 2]
+    assert status["status"]["replicas"] == 3
+
+
+def test_the_main_resource_does_not_write_status_nor_the_status_the_spec() -> None:
+    made = store()
+    made.create("deployments.apps", deployment(), "default")
+    made.patch("deployments.apps", "d", Patch("merge", {"status": {"replicas": 9}}), "default")
+    made.patch("deployments.apps", "d", Patch("merge", {"spec": {"replicas": 9}}), "default", "status")
+    found = made.get("deployments.apps", "d", "default")
+    assert (found["spec"]["replicas"], found["status"]) == (1, {})
+
+
+def deployment() -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    return {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template}}
+
+
+# Deletion
+
+
+def test_a_pod_without_a_node_goes_at_once_one_with_a_node_after_its_grace() -> None:
+    clock = Clock()
+    made = store(clock)
+    made.create("pods", pod("free"), "default")
+    made.create("pods", pod("bound", nodeName="n", terminationGracePeriodSeconds=7), "default")
+    assert made.delete("pods", "free", "default")[1]
+    marked, gone = made.delete("pods", "bound", "default")
+    assert not gone
+    assert (marked["metadata"]["deletionTimestamp"], marked["metadata"]["deletionGracePeriodSeconds"]) == ("2027-01-15T08:00:07Z", 7)
+    assert not made.delete("pods", "bound", "default")[1]
+    assert made.delete("pods", "bound", "default", Wish(grace_s=0))[1]
+
+
+def test_finalizers_hold_an_object_until_the_last_is_taken_off() -> None:
+    made = store()
+    made.create("configmaps", {"metadata": {"name": "c", "finalizers": ["a/b"]}}, "default")
+    assert not made.delete("configmaps", "c", "default")[1]
+    made.patch("configmaps", "c", Patch("merge", {"metadata": {"finalizers": None}}), "default")
+    assert made.find("configmaps", "default", "c") is None
+
+
+def test_dependents_go_with_the_last_of_their_owners() -> None:
+    made = store()
+    owners = [made.create("configmaps", {"metadata": {"name": name}}, "default")["metadata"] for name in ("one", "two")]
+    references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["name"], "uid": owner["uid"]} for owner in owners]
+    made.create("secrets", {"metadata": {"name": "s", "ownerReferences": references}}, "default")
+    made.delete("configmaps", "one", "default")
+    made.collector.run()
+    assert [reference["name"] for reference in made.get("secrets", "s", "default")["metadata"]["ownerReferences"]] == ["two"]
+    made.delete("configmaps", "two", "default")
+    made.collector.run()
+    assert made.find("secrets", "default", "s") is None
+
+
+def test_foreground_deletion_waits_for_dependents() -> None:
+    made = store()
+    owner = made.create("configmaps", {"metadata": {"name": "o"}}, "default")["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": owner["uid"]}
+    bound = pod("p", nodeName="n")
+    bound["metadata"]["ownerReferences"] = [reference]
+    made.create("pods", bound, "default")
+    assert not made.delete("configmaps", "o", "default", Wish(propagation="Foreground"))[1]
+    made.collector.run()
+    assert made.find("configmaps", "default", "o") is not None
+    assert made.get("pods", "p", "default")["metadata"]["deletionTimestamp"]
+    made.delete("pods", "p", "default", Wish(grace_s=0))
+    made.collector.run()
+    assert made.find("pods", "default", "p") is None
+    assert made.find("configmaps", "default", "o") is None
+
+
+def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:
+    made = store()
+    made.create("namespaces", {"metadata": {"name": "n"}})
+    made.create("configmaps", {"metadata": {"name": "c", "finalizers": ["a/b"]}}, "n")
+    assert made.delete("namespaces", "n")[0]["status"]["phase"] == "Terminating"
+    made.collector.run()
+    with pytest.raises(ApiError, match="because it is being terminated"):
+        made.create("configmaps", {"metadata": {"name": "new"}}, "n")
+    made.patch("configmaps", "c", Patch("merge", {"metadata": {"finalizers": []}}), "n")
+    made.collector.run()
+    assert made.find("namespaces", "", "n") is None
+
+
+# Binding and eviction
+
+
+def test_binding_sets_node_condition_annotations_and_topology() -> None:
+    made = store()
+    made.create("nodes", {"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z"}}})
+    made.create("pods", pod("p"), "default")
+    bound = made.bind("default", "p", "n", annotations={"a": "b"})
+    assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["annotations"] == {"a": "b"}
+    assert bound["metadata"]["labels"]["topology.kubernetes.io/zone"] == "z"
+    assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [("PodScheduled", "True")]
+    with pytest.raises(ApiError, match='already assigned to node "n"'):
+        made.bind("default", "p", "m")
+
+
+def test_a_gated_pod_cannot_be_bound() -> None:
+    made = store()
+    made.create("pods", pod("p", schedulingGates=[{"name": "wait"}]), "default")
+    with pytest.raises(ApiError, match="schedulingGates"):
+        made.bind("default", "p", "n")
+
+
+def test_a_budget_is_spent_by_evictions() -> None:
+    made = store()
+    for name in ("a", "b"):
+        made.create("pods", pod(name, {"app": "x"}, nodeName="n"), "default")
+        running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+        made.patch("pods", name, Patch("merge", running), "default", "status")
+    made.create(
+        "poddisruptionbudgets.policy",
+        {"metadata": {"name": "pdb"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}},
+        "default",
+    )
+    with pytest.raises(ApiError) as early:
+        made.evict("default", "a")
+    assert early.value.details is not None
+    assert early.value.details["retryAfterSeconds"] == 10
+    status = {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1}
+    made.patch("poddisruptionbudgets.policy", "pdb", Patch("merge", {"status": status}), "default", "status")
+    made.evict("default", "a")
+    with pytest.raises(ApiError) as refused:
+        made.evict("default", "b")
+    assert refused.value.code == 429
+    assert list(made.get("poddisruptionbudgets.policy", "pdb", "default")["status"]["disruptedPods"]) == ["a"]
+
+
+# Admission
+
+
+def test_limits_become_requests_and_name_the_quality_of_service() -> None:
+    made = store()
+
+    def made_with(resources: dict[str, Any]) -> dict[str, Any]:
+        return made.create(
+            "pods",
+            {"metadata": {"generateName": "p"}, "spec": {"containers": [{"name": "c", "image": "x", "resources": resources}]}},
+            "default",
+        )
+
+    guaranteed = made_with({"limits": {"cpu": "1", "memory": "1Gi"}})
+    assert guaranteed["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+    assert guaranteed["status"]["qosClass"] == "Guaranteed"
+    assert made_with({"requests": {"cpu": "1"}})["status"]["qosClass"] == "Burstable"
+    assert made_with({})["status"]["qosClass"] == "BestEffort"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"restartPolicy": "Sometimes"}, 'spec.restartPolicy: Unsupported value: "Sometimes"'),
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"containers": [{"name": "c"}]}, r"spec.containers\[0\].image: Required value"),
+        ({"containers": [{"name": "c", "image": "x"}] * 2}, 'Duplicate value: "c"'),
+        (
+            {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]},
+            "must be less than or equal to cpu limit",
+        ),
+        (
+            {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]},
+            "Limit must be set for non overcommitable resources",
+        ),
+        ({"containers": [{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "500m"}}}]}, "must be an integer"),
+        ({"tolerations": [{"operator": "Equal"}]}, "operator must be Exists when `key` is empty"),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "must be greater than zero",
+        ),
+    ],
+)
+def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ApiError, match=sentence):
+        store().create("pods", pod("p", **spec), "default")
+
+
+def test_a_running_pod_changes_only_what_may_change() -> None:
+    made = store()
+    made.create("pods", pod("p"), "default")
+    made.patch("pods", "p", Patch("strategic", {"spec": {"containers": [{"name": "c", "image": "new"}]}}), "default")
+    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+        made.patch("pods", "p", Patch("merge", {"spec": {"schedulerName": "other"}}), "default")
+    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+        made.patch("pods", "p", Patch("merge", {"spec": {"nodeName": "n"}}), "default")
+
+
+def test_priority_is_taken_from_the_class() -> None:
+    made = store()
+    made.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"})
+    classed = made.create("pods", pod("a", priorityClassName="high"), "default")["spec"]
+    assert (classed["priority"], classed["preemptionPolicy"]) == (7, "Never")
+    assert made.create("pods", pod("b"), "default")["spec"]["priority"] == 0
+    made.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True})
+    assert made.create("pods", pod("c"), "default")["spec"]["priorityClassName"] == "usual"
+    with pytest.raises(ApiError, match="no PriorityClass with name none was found"):
+        made.create("pods", pod("d", priorityClassName="none"), "default")
+
+
+def test_a_quota_limits_what_a_namespace_uses() -> None:
+    made = store()
+    made.create(
+        "resourcequotas",
+        {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2", "requests.cpu": "1", "count/configmaps": "1"}}},
+        "default",
+    )
+
+    def ask(name: str, cpu: str | None) -> None:
+        resources = {"requests": {"cpu": cpu}} if cpu else {}
+        made.create("pods", pod(name, containers=[{"name": "c", "image": "x", "resources": resources}]), "default")
+
+    ask("a", "600m")
+    with pytest.raises(ApiError, match="exceeded quota: q, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1"):
+        ask("b", "600m")
+    with pytest.raises(ApiError, match="must specify requests.cpu"):
+        ask("b", None)
+    ask("b", "400m")
+    made.create("configmaps", {"metadata": {"name": "one"}}, "default")
+    with pytest.raises(ApiError, match="exceeded quota"):
+        made.create("configmaps", {"metadata": {"name": "two"}}, "default")
+
+
+def test_limit_ranges_give_to_those_who_do_not_ask() -> None:
+    made = store()
+    limit = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+    made.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [limit]}}, "default")
+    resources = made.create("pods", pod("p"), "default")["spec"]["containers"][0]["resources"]
+    assert resources == {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}
+
+
+def test_rules_of_others_may_change_and_refuse() -> None:
+    def name_queue(review: Review, world: World) -> dict[str, Any]:
+        review.obj["spec"].setdefault("queue", "default")
+        return review.obj
+
+    def queue_exists(review: Review, world: World) -> Refusal | None:
+        found = world.find("configmaps", "default", review.obj["spec"]["queue"])
+        return None if found else Refusal(f"queue {review.obj['spec']['queue']} does not exist")
+
+    made = store(rules=(Rule(("podgroups.scheduling.volcano.sh",), ("CREATE",), name_queue, queue_exists),))
+    for definition in volcano():
+        made.create("customresourcedefinitions.apiextensions.k8s.io", definition)
+    with pytest.raises(ApiError, match="queue nowhere does not exist"):
+        made.create("podgroups.scheduling.volcano.sh", {"metadata": {"name": "g"}, "spec": {"queue": "nowhere"}}, "default")
+    made.create("configmaps", {"metadata": {"name": "default"}}, "default")
+    assert made.create("podgroups.scheduling.volcano.sh", {"metadata": {"name": "g"}, "spec": {}}, "default")["spec"]["queue"] == "default"
+
+
+def volcano() -> list[dict[str, Any]]:
+    from pumice.apiserver.bootstrap import volcano_definitions
+
+    return volcano_definitions()
+
+
+# Lists
+
+
+def test_a_paged_list_shows_one_moment_whatever_happens_meanwhile() -> None:
+    made = store()
+    for index in range(10):
+        made.create("configmaps", {"metadata": {"name": f"c{index}"}}, "default")
+    first = made.list("configmaps", limit=4)
+    made.delete("configmaps", "c5", "default")
+    made.create("configmaps", {"metadata": {"name": "c4a"}}, "default")
+    made.patch("configmaps", "c6", Patch("merge", {"data": {"a": "b"}}), "default")
+    rest = made.list("configmaps", version=first.version, after=first.rest)
+    assert [obj["metadata"]["name"] for obj in first.items + rest.items] == [f"c{index}" for index in range(10)]
+    assert "data" not in rest.items[2]
+    assert first.remaining == 6
+
+
+def test_selectors_choose_by_labels_and_fields() -> None:
+    made = store()
+    for name, app, node in (("a", "x", "n"), ("b", "y", "n"), ("c", "x", "")):
+        made.create("pods", pod(name, {"app": app}, **({"nodeName": node} if node else {})), "default")
+    fields = parse_field_selector("spec.nodeName=n,metadata.name!=b", made.kind("pods").fields)
+    assert [one["metadata"]["name"] for one in made.list("pods", "default", parse_selector("app in (x)"), fields).items] == ["a"]
+
+
+def test_an_archive_holds_the_whole_cluster() -> None:
+    made = store()
+    for definition in volcano():
+        made.create("customresourcedefinitions.apiextensions.k8s.io", definition)
+    made.create("queues.scheduling.volcano.sh", {"metadata": {"name": "q"}, "spec": {"weight": 3}})
+    made.create("pods", pod("p"), "default")
+    other = store()
+    other.create("pods", pod("old"), "default")
+    import_cluster(other, export_cluster(made))
+    assert other.find("pods", "default", "old") is None
+    assert (
+        other.get("queues.scheduling.volcano.sh", "q")["metadata"]["uid"]
+        == made.get("queues.scheduling.volcano.sh", "q")["metadata"]["uid"]
+    )
+    assert other.create("queues.scheduling.volcano.sh", {"metadata": {"name": "r"}, "spec": {}})["spec"]["weight"] == 1
+
+
+def test_events_are_one_store_in_two_forms() -> None:
+    made = store()
+    event = {
+        "metadata": {"name": "e"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "note": "text",
+        "reason": "R",
+        "type": "Normal",
+    }
+    made.create("events.events.k8s.io", event, "default")
+    core = made.get("events", "e", "default")
+    assert (core["apiVersion"], core["message"], core["involvedObject"]["name"]) == ("v1", "text", "p")
+    assert made.get("events.events.k8s.io", "e", "default")["note"] == "text"
+
+
+def test_time_is_the_clocks() -> None:
+    clock = Clock()
+    made = store(clock)
+    clock.now = EPOCH_S + 3600
+    assert made.create("configmaps", {"metadata": {"name": "c"}}, "default")["metadata"]["creationTimestamp"] == "2027-01-15T09:00:00Z"
