@@ -93,9 +93,9 @@ class HyperNodes:
         parent = self.by_name[item.metadata.name]
         for name in self._children(item):
             child = self.by_name[name]
-            if child.parent is not None and child.parent is not parent:
+            if child.parent is not None:
                 self.trouble = f"HyperNode {name} is a member of both {child.parent.name} and {parent.name}"
-            elif child.parent is None:
+            else:
                 child.parent = parent
                 parent.children.append(child)
 
