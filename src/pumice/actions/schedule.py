@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.actions.kube.backlog import Backlog
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.preemption import Preemption
@@ -26,7 +27,7 @@ from pumice.plugins.kube.resources_fit import FitFilter
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE, GATED = "SchedulerError", "Unschedulable", "SchedulingGated"
 NO_CLAIMS, STILL = "no new claims to deallocate", "still not schedulable"
-MEMORY = "schedule"
+MEMORY, BACKLOG = "schedule", "backlog"  #: keys of the cluster's memory; a loop that runs for long puts its Backlog there
 
 
 class Schedule(Action):
@@ -58,25 +59,29 @@ class Loop:
         self.searches = {
             name: Search(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
         }
+        self.backlog: Backlog | None = session.cluster.memory.get(BACKLOG)
         self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
     def queue(self) -> Iterator[Task]:
-        """The pods to try, in order. Those that are held back are told so."""
-        pending = sorted(self.pending(), key=queue_key)
-        for task in pending:
-            row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated and not task.gated else -1
-            if row >= 0:
-                self.nominations.add(task, row)
-        ready = [task for task in pending if not task.gated]
-        for task in pending:
+        """The pods to try, in order; with a backlog, those that are due. Those that are held back are told so."""
+        ready = []
+        for task in sorted(self.claimed(), key=queue_key):
+            row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
             if task.gated:
                 self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
+                continue
+            if row >= 0:
+                self.nominations.add(task, row)
+            ready.append(task)
+        if self.backlog is not None:
+            due = {task.uid for task in self.backlog.take(self.session.now)}
+            ready = [task for task in ready if task.uid in due]
         self._rest = ready[::-1]
         while self._rest:
             yield self._rest.pop()
 
-    def pending(self) -> list[Task]:
+    def claimed(self) -> list[Task]:
         """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""
         cluster = self.session.cluster
         alone = not self.session.policy.has_action("allocate")
@@ -98,12 +103,16 @@ class Loop:
         except AttemptFailed as error:
             self.preemption.nominate(task, -1)
             self._tell(task, FAILED, str(error))
+            if self.backlog is not None:
+                self.backlog.failed(task, self.session.now)
 
     def _bind(self, task: Task, row: int) -> None:
         binder = next((e for e in self.extenders if e.spec.bind_verb and e.interested(task)), None)
         if binder is not None:
             binder.bind(task, self.session.nodes.names[row])
         self.nominations.drop(task)
+        if self.backlog is not None:
+            self.backlog.forget(task)
         with Statement(self.session) as statement:
             statement.allocate(task, row)
             statement.commit()
@@ -178,6 +187,8 @@ class Loop:
                 keep = not verdict.clear
         if not keep:
             self.preemption.nominate(task, -1)
+        if self.backlog is not None:
+            self.backlog.refused(task, misfit.by, self.session.now)
         self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
 
     def _tell(self, task: Task, reason: str, message: str) -> None:

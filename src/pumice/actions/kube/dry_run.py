@@ -76,7 +76,8 @@ class DryRun:
         held = requests * lower[:, None, :]
         room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
         has_lower: Mask = lower.any(axis=0)
-        fits: Mask = has_lower & np.all(room >= need, axis=0)
+        enough: Mask = np.logical_and.reduce(room >= need, axis=0)
+        fits = has_lower & enough
         against = np.zeros_like(lower)
         if self._budgets:
             against = self._budgets.mask([residents.tasks[row] for row in rows.tolist()], self._priority, depth)

@@ -34,6 +34,7 @@ class Misfit(NamedTuple):
     evaluation: Evaluation
     counts: Counter[str]
     curable: Mask
+    by: frozenset[str]  #: the rules that refused any node, and extenders
     rejected: Reason | None = None
 
     @property
@@ -180,7 +181,7 @@ class Search:
     def _rejected(self, evaluation: Evaluation, reason: Reason) -> Misfit:
         table = self.table
         curable = table.alive & (not reason.final)
-        return Misfit(evaluation, Counter({reason.text: table.count}), curable, reason)
+        return Misfit(evaluation, Counter({reason.text: table.count}), curable, frozenset([evaluation.rejected_by]), reason)
 
     def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> Misfit:
         """The words of all nodes. Equal pods in an unchanged cluster get the same."""
@@ -192,7 +193,8 @@ class Search:
         for row, (text, is_final) in extended.items():
             counts[text] += 1
             final[row] = is_final
-        misfit = Misfit(evaluation, counts, ~final)
+        extenders = frozenset(e.spec.name for e in self.extenders) if extended else frozenset()
+        misfit = Misfit(evaluation, counts, ~final, words.by | extenders)
         if not extended:
             self._told = (key, misfit)
         return misfit
@@ -216,4 +218,4 @@ def together(words: Sequence[Words]) -> Words:
         refused[position], final[position] = word.refused[0], word.final[0]
         for text, where in word.reasons:
             reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
-    return Words(refused, final, list(reasons.items()))
+    return Words(refused, final, list(reasons.items()), frozenset().union(*(word.by for word in words)))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.engine.evaluation import Evaluation
-from pumice.engine.rules import Filter, Reach
+from pumice.engine.rules import Filter, Reach, Reason
 from pumice.engine.view import View
 from pumice.model.nodes import Nodes, Table
 from pumice.model.resources import Mask, Rows
@@ -43,6 +43,7 @@ class Words(NamedTuple):
     refused: Mask
     final: Mask
     reasons: list[tuple[str, Mask]]  #: text, and the rows of which it is a reason
+    by: frozenset[str] = frozenset()  #: the filters that refused any row
 
     @property
     def counts(self) -> Counter[str]:
@@ -60,7 +61,7 @@ class Words(NamedTuple):
             mask = np.zeros_like(refused)
             mask[rows] = where
             reasons.append((text, mask))
-        return Words(refused, final, reasons)
+        return Words(refused, final, reasons, self.by | others.by)
 
     def of(self, position: int) -> str:
         """All reasons of one row of the view."""
@@ -72,24 +73,25 @@ def ask(filters: Pairs, view: View, among: Mask) -> Words:
     answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
     refused, final = view.nothing(), view.nothing()
     reasons: list[tuple[str, Mask]] = []
+    by: set[str] = set()
 
-    def take(where: Mask, text: str, is_final: bool) -> None:
-        reasons.append((text, where))
-        refused[where] = True
-        if is_final:
-            final[where] = True
+    def take(rule: Filter, where: Mask, reason: Reason) -> None:
+        if where.any():
+            reasons.append((reason.text, where))
+            by.add(rule.name)
+            refused[where] = True
+            if reason.final:
+                final[where] = True
 
-    for _, refusals in answers:
+    for rule, refusals in answers:
         for where, reason in refusals:
-            if reason.narrows and (hits := where & among & ~refused).any():
-                take(hits, reason.text, reason.final)
+            if reason.narrows:
+                take(rule, where & among & ~refused, reason)
     for rule, refusals in answers:
         before = refused.copy()
         for where, reason in refusals:
-            hits = where & among & ~(before if rule.tells_all else refused)
-            if hits.any():
-                take(hits, reason.text, reason.final)
-    return Words(refused, final, reasons)
+            take(rule, where & among & ~(before if rule.tells_all else refused), reason)
+    return Words(refused, final, reasons, frozenset(by))
 
 
 def sees_columns_only(evaluation: Evaluation) -> bool:

@@ -1,0 +1,188 @@
+"""What happens in a cluster, as far as it could help a pod that found no node, and which rule it could help with.
+
+A pod waits until something happens that one of the rules that refused it says could help (queueing hints). Rules that are not
+in `HINTS`, such as extenders and rules of others, may be helped by anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.api.core import Node
+from pumice.engine.view import View
+from pumice.model.cluster import Cluster
+from pumice.model.resources import Vector
+from pumice.model.task import Task
+from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
+from pumice.plugins.kube.node_affinity import NodeAffinityFilter
+from pumice.plugins.kube.standing.terms import Terms
+from pumice.plugins.kube.taint_toleration import TaintFilter
+
+
+class What(Enum):
+    NODE_ADDED = auto()
+    NODE_REMOVED = auto()
+    NODE_ALLOCATABLE = auto()
+    NODE_LABELS = auto()
+    NODE_TAINTS = auto()  #: or whether it is cordoned
+    POD_PLACED = auto()  #: a pod came to a node
+    POD_GONE = auto()  #: a pod left a node, or its bind failed
+    POD_LABELS = auto()  #: of a pod on a node
+    POD_SHRUNK = auto()  #: a pod on a node asks for less than before
+    OWN_UPDATE = auto()  #: the waiting pod itself changed in what scheduling reads
+    VOLUMES = auto()  #: claims, volumes, their classes, what nodes may attach
+    DEVICES = auto()  #: device claims, classes, slices
+    NAMESPACE = auto()
+    ANYTHING = auto()
+
+
+class Happening(NamedTuple):
+    what: What
+    node: str = ""
+    pod: Task | None = None
+    before: Vector | None = None  #: allocatable, or the request of a pod that shrank
+
+
+def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[Happening]:
+    """What a node's new form means; None where there is none. A heartbeat means nothing. To be told once the cluster has it."""
+    if before is None or after is None:
+        node = after or before
+        return [Happening(What.NODE_ADDED if after else What.NODE_REMOVED, node.metadata.name)] if node else []
+    name = after.metadata.name
+    found = []
+    if before.status.allocatable != after.status.allocatable:
+        found.append(Happening(What.NODE_ALLOCATABLE, name, before=cluster.dimensions.vector(before.status.allocatable)))
+    if before.metadata.labels != after.metadata.labels:
+        found.append(Happening(What.NODE_LABELS, name))
+    if (before.spec.taints, before.spec.unschedulable) != (after.spec.taints, after.spec.unschedulable):
+        found.append(Happening(What.NODE_TAINTS, name))
+    return found
+
+
+Hint = Callable[[Cluster, Task, Happening], bool]  #: whether a waiting pod should be tried again
+
+
+def _row(cluster: Cluster, event: Happening) -> int:
+    return cluster.nodes.rows.get(event.node, -1)
+
+
+def _always(cluster: Cluster, task: Task, event: Happening) -> bool:
+    return True
+
+
+def _fits_empty(cluster: Cluster, task: Task, event: Happening) -> bool:
+    """Whether the node could take the pod at all; one that grew must have grown in something that the pod asks for."""
+    row = _row(cluster, event)
+    if row < 0:
+        return False
+    has, template = cluster.nodes.allocatable[:, row], task.template
+    grew = event.before is None or bool((has > event.before)[template.columns].any())
+    return grew and bool((template.amounts <= has[template.columns]).all())
+
+
+def _shrank_in_common(cluster: Cluster, task: Task, event: Happening) -> bool:
+    other = event.pod
+    if other is None or event.before is None:
+        return True
+    return bool((other.template.request < event.before)[task.template.columns].any())
+
+
+def _tolerated(cluster: Cluster, task: Task, event: Happening) -> bool:
+    row, rule = _row(cluster, event), TaintFilter()
+    if row < 0 or cluster.nodes.cordoned[row]:
+        return False
+    state = rule.prepare(task)
+    view = View(cluster.nodes, np.array([row]))
+    return state is None or not any(refused.where[0] for refused in rule.refuse(state, view))
+
+
+def _schedulable(cluster: Cluster, task: Task, event: Happening) -> bool:
+    row = _row(cluster, event)
+    return row >= 0 and not cluster.nodes.cordoned[row]
+
+
+def _selected(cluster: Cluster, task: Task, event: Happening) -> bool:
+    row, rule = _row(cluster, event), NodeAffinityFilter()
+    state = rule.prepare(task)
+    if row < 0 or state is None:
+        return True
+    view = View(cluster.nodes, np.array([row]))
+    return not any(refused.where[0] for refused in rule.refuse(state, view))
+
+
+def _frees_port(cluster: Cluster, task: Task, event: Happening) -> bool:
+    taken = {(protocol, port) for protocol, _, port in event.pod.template.host_ports} if event.pod is not None else set()
+    return any((protocol, port) in taken for protocol, _, port in task.template.host_ports)
+
+
+def _near_terms(cluster: Cluster, task: Task, event: Happening) -> bool:
+    """Whether the other pod is meant by a term of this one, or has one that means it."""
+    other = event.pod
+    if other is None:
+        return True
+    terms = Terms.of(cluster)
+    own, theirs = terms.of_pod(task), terms.of_pod(other)
+    return any(term.scope.has(other) for term in (*own.affinity, *own.anti)) or any(term.scope.has(task) for term in theirs.anti)
+
+
+def _same_namespace(cluster: Cluster, task: Task, event: Happening) -> bool:
+    return event.pod is None or event.pod.namespace == task.namespace
+
+
+_NODES_COME = {What.NODE_ADDED: _always}
+_VOLUMES = {What.VOLUMES: _always, What.NODE_ADDED: _always}
+
+HINTS: dict[str, dict[What, Hint]] = {
+    "NodeResourcesFit": {
+        What.POD_GONE: _always,
+        What.POD_SHRUNK: _shrank_in_common,
+        What.NODE_ADDED: _fits_empty,
+        What.NODE_ALLOCATABLE: _fits_empty,
+    },
+    "NodeName": {What.NODE_ADDED: _always},
+    "NodeUnschedulable": {What.NODE_ADDED: _schedulable, What.NODE_TAINTS: _schedulable},
+    "TaintToleration": {What.NODE_ADDED: _tolerated, What.NODE_TAINTS: _tolerated},
+    "NodeAffinity": {What.NODE_ADDED: _selected, What.NODE_LABELS: _selected},
+    "NodePorts": {What.POD_GONE: _frees_port, **_NODES_COME},
+    InterPodAffinityFilter.name: {
+        What.POD_PLACED: _near_terms,
+        What.POD_GONE: _near_terms,
+        What.POD_LABELS: _near_terms,
+        What.NODE_LABELS: _always,
+        What.NAMESPACE: _always,
+        **_NODES_COME,
+    },
+    "PodTopologySpread": {
+        What.POD_PLACED: _same_namespace,
+        What.POD_GONE: _same_namespace,
+        What.POD_LABELS: _same_namespace,
+        What.NODE_REMOVED: _always,
+        What.NODE_LABELS: _always,
+        What.NODE_TAINTS: _always,
+        **_NODES_COME,
+    },
+    "VolumeRestrictions": {What.POD_GONE: _always, **_VOLUMES},
+    "NodeVolumeLimits": {What.POD_GONE: _always, **_VOLUMES},
+    "VolumeBinding": {What.NODE_LABELS: _always, **_VOLUMES},
+    "VolumeZone": {What.NODE_LABELS: _always, **_VOLUMES},
+    "DynamicResources": {What.DEVICES: _always, What.POD_GONE: _always, What.NODE_LABELS: _always, **_NODES_COME},
+    "SchedulingGates": {},
+}
+
+
+def helps(cluster: Cluster, task: Task, refused_by: Iterable[str], event: Happening) -> bool:
+    """Whether an event could help a pod that these rules refused. Its own update may always."""
+    if event.what is What.ANYTHING or (event.what is What.OWN_UPDATE and event.pod is task):
+        return True
+    for name in refused_by:
+        hints = HINTS.get(name)
+        if hints is None:
+            return True
+        hint = hints.get(event.what)
+        if hint is not None and hint(cluster, task, event):
+            return True
+    return False
