@@ -75,7 +75,7 @@ class DryRun:
         need = self._need[:, None]
         held = requests * lower[:, None, :]
         room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
-        has_lower: Mask = lower.any(axis=0)
+        has_lower: Mask = np.logical_or.reduce(lower, axis=0)
         enough: Mask = np.logical_and.reduce(room >= need, axis=0)
         fits = has_lower & enough
         against = np.zeros_like(lower)
