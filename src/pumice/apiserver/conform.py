@@ -70,7 +70,7 @@ def _test_of(shape: Shape) -> Test:
 
 
 def _make_struct_test(shape: Shape) -> None:
-    """Fields of one plain type are compared in place, others have tests of their own. A struct may hold itself, so the test is there first."""
+    """Fields of a plain type are compared in place, others have tests of their own. A struct may hold itself: its test is there first."""
     plain: dict[str, type] = {}
     tests: dict[str, Test] = {}
     preserve = shape.preserve

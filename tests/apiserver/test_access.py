@@ -1,0 +1,88 @@
+"""Who may reach the server, and what it asks of them."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.apiserver import Server, User
+from pumice.apiserver.rbac import Act, allowed
+from tests.apiserver.made import store
+from tests.apiserver.server_process import in_thread, kubeconfig_of
+from tests.apiserver.wire import Wire
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+def test_the_kubeconfig_is_for_its_owner_and_names_the_authority(tmp_path: Path) -> None:
+    with in_thread() as running:
+        path = kubeconfig_of(running, tmp_path)
+        assert path.stat().st_mode & 0o777 == 0o600
+        config = yaml.safe_load(path.read_text())
+        assert config["clusters"][0]["cluster"]["server"] == running.url
+        authority = __import__("base64").b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+        trusting = ssl.create_default_context(cadata=authority)
+        with urllib.request.urlopen(f"{running.url}/healthz", context=trusting, timeout=10) as answer:
+            assert answer.read() == b"ok"
+        with pytest.raises(urllib.error.URLError, match="certificate verify failed"):
+            urllib.request.urlopen(f"{running.url}/healthz", context=ssl.create_default_context(), timeout=10)
+
+
+def test_plain_http_is_for_loopback_only() -> None:
+    with pytest.raises(ValueError, match="plain HTTP is for loopback only"):
+        Server(host="0.0.0.0", plain=True)
+
+
+def test_users_with_tokens_of_their_own_have_the_rights_of_their_roles() -> None:
+    with in_thread(plain=True, users={"secret": User("ann", ("team",))}) as running, Wire(running) as wire:
+        wire._token = "secret"
+        assert wire.ask("GET", "/api/v1/namespaces/default/pods")[0] == 403
+        assert wire.ask("GET", "/apis")[0] == 200
+
+        def grant(made: Any) -> None:
+            made.create(
+                f"roles.{RBAC}",
+                {"metadata": {"name": "r"}, "rules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}]},
+                "default",
+            )
+            subject = {"kind": "Group", "name": "team", "apiGroup": RBAC}
+            binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "r", "apiGroup": RBAC}, "subjects": [subject]}
+            made.create(f"rolebindings.{RBAC}", binding, "default")
+
+        running.call(grant)
+        assert wire.ask("GET", "/api/v1/namespaces/default/pods")[0] == 200
+        assert wire.ask("GET", "/api/v1/pods")[0] == 403
+        assert wire.ask("GET", "/api/v1/namespaces/default/pods", Impersonate_User="root", Impersonate_Group="system:masters")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("rule", "act", "expected"),
+    [
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods"), True),
+        ({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, Act("delete", "apps", "deployments", "scale"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods", "status"), False),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/status"]}, Act("get", "", "pods", "status"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["*/status"]}, Act("get", "", "nodes", "status"), True),
+        ({"verbs": ["get"], "apiGroups": ["apps"], "resources": ["pods"]}, Act("get", "", "pods"), False),
+        ({"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods"), False),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}, Act("get", "", "pods", name="a"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}, Act("get", "", "pods", name="b"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics*"]}, Act("get", path="/metrics/x"), True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}, Act("get", path="/logs"), False),
+    ],
+)
+def test_what_a_rule_allows(rule: dict[str, Any], act: Act, expected: bool) -> None:
+    made = store()
+    made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "r"}, "rules": [rule]})
+    subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
+    made.create(
+        f"clusterrolebindings.{RBAC}",
+        {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": RBAC}, "subjects": [subject]},
+    )
+    assert allowed(made, User("ann"), act) is expected
+    assert not allowed(made, User("bob"), act)

@@ -1,0 +1,218 @@
+"""HTTP as it may come: in pieces, chunked, pipelined, malformed, too large, without a token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pumice.apiserver import http, protobuf
+from pumice.apiserver.status import ApiError
+from tests.apiserver.server_process import Running, in_thread
+from tests.apiserver.wire import Wire
+
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with in_thread(plain=True) as server:
+        yield server
+
+
+@pytest.fixture
+def wire(running: Running) -> Iterator[Wire]:
+    with Wire(running) as connection:
+        yield connection
+
+
+def test_a_request_may_come_byte_by_byte(wire: Wire) -> None:
+    for byte in wire.request("GET", "/readyz"):
+        wire.send(bytes([byte]))
+    assert wire.answer()[2] == b"ok"
+
+
+def test_requests_may_be_sent_without_waiting_and_are_answered_in_order(wire: Wire) -> None:
+    wire.send(b"".join(wire.request("POST", MAPS, {"metadata": {"name": f"piped-{index}"}}) for index in range(20)))
+    names = [json.loads(wire.answer()[2])["metadata"]["name"] for _ in range(20)]
+    assert names == [f"piped-{index}" for index in range(20)]
+
+
+def test_bodies_may_be_chunked(wire: Wire) -> None:
+    head = wire.request("POST", MAPS, None, Transfer_Encoding="chunked").replace(b"Content-Length: 0\r\n", b"")
+    parts = [b'{"met', b'adata": {"name": "in-', b'chunks"}}', b""]
+    wire.send(head + b"".join(b"%x;ext=1\r\n%b\r\n" % (len(part), part) for part in parts))
+    status, _, body = wire.answer()
+    assert (status, json.loads(body)["metadata"]["name"]) == (201, "in-chunks")
+    assert wire.ask("GET", "/readyz")[0] == 200
+
+
+def test_clients_that_ask_before_sending_are_told_to_go_on(wire: Wire) -> None:
+    body = b'{"metadata":{"name":"expected"}}'
+    request = wire.request("POST", MAPS, body, Expect="100-continue")
+    wire.send(request[: -len(body)])
+    assert wire.head()[0] == 100
+    wire.send(body)
+    assert wire.answer()[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET /\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * http.MAX_HEAD, 431),
+    ],
+)
+def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status: int) -> None:
+    wire.send(text)
+    assert wire.answer()[0] == status
+    assert wire.is_closed()
+
+
+def test_a_client_that_wishes_so_is_closed(wire: Wire) -> None:
+    wire.send(wire.request("GET", "/readyz", Connection="close"))
+    assert wire.answer()[1]["connection"] == "close"
+    assert wire.is_closed()
+
+
+def test_without_a_token_only_health_and_version_are_told(wire: Wire) -> None:
+    wire.send(b"GET /api/v1/pods HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\nAuthorization: Bearer wrong\r\n\r\n")
+    assert [wire.answer()[0] for _ in range(3)] == [401, 200, 401]
+
+
+def test_bodies_that_nest_too_deep_are_refused(wire: Wire) -> None:
+    for depth in (150, 100_000):
+        deep = b'{"metadata":{"name":"deep"},"data":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}"
+        status, body = wire.ask("POST", MAPS, deep)
+        assert (status, "levels deep" in body["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"null", b"\xff\xfe", b'{"metadata": 5}', b'{"a":1e999}'])
+def test_bodies_that_are_no_objects_are_refused(wire: Wire, body: bytes) -> None:
+    assert wire.ask("POST", MAPS, body)[0] in (400, 422)
+
+
+def test_bodies_may_be_yaml(wire: Wire) -> None:
+    status, made = wire.ask("POST", MAPS, b"metadata:\n  name: from-yaml\ndata: {a: 'b'}\n", "application/yaml")
+    assert (status, made["data"]) == (201, {"a": "b"})
+
+
+def test_unknown_content_types_paths_and_methods(wire: Wire) -> None:
+    assert wire.ask("POST", MAPS, b"<x/>", "application/xml")[0] == 415
+    assert wire.ask("PATCH", f"{MAPS}/x", b"{}", "application/json")[0] in (404, 415)
+    assert wire.ask("GET", "/api/v1/unicorns")[0] == 404
+    assert wire.ask("GET", "/apis/nothing.example.com/v1/things")[0] == 404
+    assert wire.ask("GET", "/../../etc/passwd")[0] == 404
+    assert wire.ask("PUT", MAPS, {})[0] == 405
+    assert wire.ask("BREW", MAPS, {})[0] == 405
+
+
+def test_fields_that_stand_twice_are_refused_when_strict(wire: Wire) -> None:
+    body = b'{"metadata":{"name":"double"},"data":{"a":"1","a":"2"}}'
+    status, answer = wire.ask("POST", f"{MAPS}?fieldValidation=Strict", body)
+    assert (status, 'duplicate field "a"' in answer["message"]) == (400, True)
+    wire.send(wire.request("POST", f"{MAPS}?fieldValidation=Warn", body))
+    assert wire.answer()[1]["warning"] == '299 - "duplicate field \\"a\\""'
+
+
+def test_bindings_by_both_paths(wire: Wire) -> None:
+    for name in ("bind-new", "bind-old"):
+        wire.ask("POST", PODS, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}]}})
+    target = {"target": {"name": "node"}}
+    assert wire.ask("POST", f"{PODS}/bind-new/binding", target)[0] == 201
+    assert wire.ask("POST", "/api/v1/namespaces/default/bindings", target | {"metadata": {"name": "bind-old"}})[0] == 201
+    assert wire.ask("GET", f"{PODS}/bind-old")[1]["spec"]["nodeName"] == "node"
+    status, refused = wire.ask("POST", f"{PODS}/bind-new/binding", target)
+    assert (status, refused["reason"]) == (409, "Conflict")
+
+
+def test_a_continued_list_with_a_broken_token_is_refused(wire: Wire) -> None:
+    assert wire.ask("GET", f"{PODS}?continue=garbage")[0] == 400
+    assert wire.ask("GET", f"{PODS}?limit=x")[0] == 400
+    assert wire.ask("GET", f"{PODS}?labelSelector=a%3D%3D%3D(")[0] == 400
+    assert wire.ask("GET", f"{PODS}?resourceVersion=99999999")[0] == 504
+
+
+def test_metadata_alone_may_be_asked_for(wire: Wire) -> None:
+    wire.ask("POST", MAPS, {"metadata": {"name": "partial"}, "data": {"a": "b"}})
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    status, found = wire.ask("GET", f"{MAPS}/partial", Accept=accept)
+    assert (status, found["kind"], "data" in found) == (200, "PartialObjectMetadata", False)
+
+
+def test_every_document_of_openapi_refers_only_to_what_it_has(wire: Wire) -> None:
+    index = wire.ask("GET", "/openapi/v3")[1]["paths"]
+    assert len(index) > 20
+    for place in index.values():
+        status, document = wire.ask("GET", place["serverRelativeURL"])
+        assert status == 200
+        schemas = document["components"]["schemas"]
+        wanted = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
+        assert wanted <= set(schemas)
+        assert all("fieldValidation" in json.dumps(path["patch"]) for path in document["paths"].values() if "patch" in path)
+
+
+def test_discovery_tells_the_same_both_ways(wire: Wire) -> None:
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+    for root in ("/api", "/apis"):
+        for group in wire.ask("GET", root, Accept=aggregated)[1]["items"]:
+            for version in group["versions"]:
+                name = group["metadata"]["name"]
+                path = f"/apis/{name}/{version['version']}" if name else f"/api/{version['version']}"
+                legacy = {entry["name"] for entry in wire.ask("GET", path)[1]["resources"] if "/" not in entry["name"]}
+                assert legacy == {resource["resource"] for resource in version["resources"]}
+    eviction = [entry for entry in wire.ask("GET", "/api/v1")[1]["resources"] if entry["name"] == "pods/eviction"]
+    assert (eviction[0]["group"], eviction[0]["version"], eviction[0]["kind"]) == ("policy", "v1", "Eviction")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_as_protobuf_are_read_or_refused(data: bytes) -> None:
+    head = b"k8s\x00\n\r\n\x02v1\x12\x03Pod\x12"
+    for body in (data, head + bytes([len(data)]) + data):
+        try:
+            protobuf.decode(body)
+        except ApiError as refusal:
+            assert refusal.code in (400, 415)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE"]),
+    path=st.lists(
+        st.sampled_from(
+            ["api", "apis", "v1", "apps", "pods", "namespaces", "default", "x", "status", "scale", "eviction", "deployments", "%00", ""]
+        ),
+        max_size=7,
+    ),
+    query=st.sampled_from(
+        ["", "?limit=1", "?watch=0", "?dryRun=All", "?dryRun=x", "?fieldSelector=a", "?gracePeriodSeconds=x", "?propagationPolicy=y"]
+    ),
+    body=st.sampled_from(
+        [b"", b"{}", b"[]", b'{"spec":[]}', b'{"metadata":{"name":"x"},"spec":{"replicas":-1}}', b'{"metadata":{"labels":[1]},"target":5}']
+    ),
+    media=st.sampled_from(
+        [
+            "application/json",
+            "application/merge-patch+json",
+            "application/json-patch+json",
+            "application/strategic-merge-patch+json",
+            "application/apply-patch+yaml",
+        ]
+    ),
+)
+def test_no_request_makes_the_server_fail(running: Running, method: str, path: list[str], query: str, body: bytes, media: str) -> None:
+    with Wire(running) as wire:
+        wire.send(wire.request(method, f"/{'/'.join(path)}{query}", body, media))
+        assert wire.answer()[0] < 500
