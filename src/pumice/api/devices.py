@@ -77,8 +77,20 @@ class ExactRequest(Wire, frozen=True):
     capacity: CapacityRequests | None = None
 
 
+class SubRequest(Wire, frozen=True):
+    """One of several ways to satisfy a request, the first that can be had."""
+
+    name: str
+    device_class_name: str
+    allocation_mode: str | None = None
+    count: int | None = None
+    selectors: list[DeviceSelector] | None = None
+    capacity: CapacityRequests | None = None
+
+
 class DeviceRequest(Wire, frozen=True):
     name: str
+    first_available: list[SubRequest] | None = None
     exactly: ExactRequest | None = None
     device_class_name: str | None = None
     allocation_mode: str | None = None
@@ -86,8 +98,17 @@ class DeviceRequest(Wire, frozen=True):
     selectors: list[DeviceSelector] | None = None
 
 
+class DeviceConstraint(Wire, frozen=True):
+    """Devices of these requests (all if none are named) have one value of an attribute in common, or none twice."""
+
+    requests: list[str] | None = None
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
 class DeviceRequests(Wire, frozen=True):
     requests: list[DeviceRequest] | None = None
+    constraints: list[DeviceConstraint] | None = None
 
 
 class ClaimSpec(Wire, frozen=True):
@@ -99,6 +120,7 @@ class AllocatedDevice(Wire, frozen=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool | None = None
 
 
 class AllocatedDevices(Wire, frozen=True):

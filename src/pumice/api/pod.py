@@ -168,6 +168,11 @@ class ContainerStatus(Wire, frozen=True):
     resources: Resources | None = None
 
 
+class ResourceClaimStatus(Wire, frozen=True):
+    name: str
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Wire, frozen=True):
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] | None = None
     conditions: list[Condition] | None = None
@@ -176,6 +181,7 @@ class PodStatus(Wire, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     resize: str | None = None
+    resource_claim_statuses: list[ResourceClaimStatus] | None = None
 
 
 class Pod(Wire, frozen=True):

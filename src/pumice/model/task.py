@@ -29,6 +29,7 @@ class Task:
 
     __slots__ = (
         "annotations",
+        "claims",
         "controller",
         "created",
         "deleting",
@@ -85,6 +86,7 @@ class Task:
         self.nominated = pod.status.nominated_node_name or ""
         self.started = instant(pod.status.start_time) if pod.status.start_time else None
         self.disrupted = False  #: leaving because of a preemption
+        self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
@@ -107,6 +109,12 @@ class Task:
     @property
     def gated(self) -> bool:
         return bool(self.template.gates)
+
+
+def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Name in the pod and name of each of its device claims; "" for one that is not made yet."""
+    made = {status.name: status.resource_claim_name or "" for status in pod.status.resource_claim_statuses or ()}
+    return tuple((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims or ())
 
 
 def pod_index(name: str) -> int | None:

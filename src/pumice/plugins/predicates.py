@@ -12,6 +12,7 @@ from pumice.engine.view import View
 from pumice.framework.plugin import Plugin
 from pumice.model.resources import PODS
 from pumice.model.task import Task
+from pumice.plugins.kube.dynamic_resources import dynamic_resources
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.plugins.kube.node_ports import NodePorts
@@ -34,7 +35,7 @@ class PredicatesArgs(Struct):
     topology_spread: bool = field(name="predicate.PodTopologySpreadEnable", default=True)
     cache: bool = field(name="predicate.CacheEnable", default=False)
     volume_binding: bool = field(name="predicate.VolumeBindingEnable", default=True)
-    dynamic_resources: bool = field(name="predicate.DynamicResourceAllocationEnable", default=False)
+    dynamic_resources: bool = field(name="predicate.DynamicResourceAllocationEnable", default=True)
     bind_timeout_s: int = field(name="volumebinding.bindTimeoutSeconds", default=600)
     volume_weight: int = field(name="volumebinding.weight", default=1)
     volume_shape: list[Any] = field(name="volumebinding.shape", default_factory=list)
@@ -75,4 +76,4 @@ class Predicates(Plugin):
             (args.volume_binding, BoundVolumes(cluster)),
             (args.volume_binding, WaitingVolumes(cluster)),
         ]
-        return [rule for wanted, rule in chosen if wanted]
+        return [rule for wanted, rule in chosen if wanted] + (dynamic_resources(cluster) if args.dynamic_resources else [])

@@ -50,8 +50,8 @@ class TaintFilter(Filter):
 
     def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
         codes, lists = nodes.table.taint_codes()
-        bad = np.array([any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists], bool)[codes]
-        return [Refused(nodes.of(bad), REFUSAL)]  # type: ignore[arg-type]
+        bad = [any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists]
+        return [Refused(nodes.of(np.array(bad, bool)[codes]), REFUSAL)]  # type: ignore[arg-type]
 
 
 class TaintScorer(Scorer):
@@ -66,8 +66,8 @@ class TaintScorer(Scorer):
 
     def score(self, tolerations: Any, nodes: View) -> Scores:
         codes, lists = nodes.table.taint_codes()
-        counts = np.array([sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists], float)[codes]
-        return nodes.of(counts)  # type: ignore[return-value]
+        counts = [sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists]
+        return nodes.of(np.array(counts, float)[codes])  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:
         return to_hundred(scores, reverse=True)

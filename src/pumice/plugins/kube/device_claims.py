@@ -1,0 +1,56 @@
+"""A pod's device claims as they stand: usable or not, allocated already, or to be allocated with its node."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pumice.api.devices import ResourceClaim
+from pumice.engine.rules import Reason
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+
+MOST_USERS = 256
+IN_USE = Reason("resourceclaim in use")
+
+
+class ClaimsOfPod(NamedTuple):
+    """Claims by "namespace/name"."""
+
+    allocated: dict[str, ResourceClaim]
+    waiting: dict[str, ResourceClaim]
+    shareable: frozenset[str]  #: those of `waiting` that other pods may name, too
+
+
+def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
+    """See the module; a reason if one of them is in the way of any node."""
+    found = ClaimsOfPod({}, {}, shareable_claims(task))
+    for name_in_pod, name in task.claims:
+        if not name:
+            return Reason(f'waiting for the resourceclaim of "{name_in_pod}" to be created', final=True)
+        key = f"{task.namespace}/{name}"
+        claim = cluster.of("ResourceClaim").get(key)
+        if claim is None:
+            return Reason(f'resourceclaim "{name}" not found', final=True)
+        reason = _unusable(claim, task, made_for_pod=key not in found.shareable)
+        if reason is not None:
+            return reason
+        (found.waiting if claim.status.allocation is None else found.allocated)[key] = claim
+    return found
+
+
+def shareable_claims(task: Task) -> frozenset[str]:
+    """Claims that the pod names, rather than has made for it."""
+    named = {ref.name for ref in task.template.spec.resource_claims or () if ref.resource_claim_name}
+    return frozenset(f"{task.namespace}/{name}" for name_in_pod, name in task.claims if name_in_pod in named)
+
+
+def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason | None:
+    meta = claim.metadata
+    if meta.deletion_timestamp:
+        return Reason(f'resourceclaim "{meta.name}" is being deleted', final=True)
+    if made_for_pod and meta.controller is not None and meta.controller.uid != task.uid:
+        return Reason(f'resourceclaim "{meta.name}" was not created for this pod', final=True)
+    users = claim.status.reserved_for or ()
+    if len(users) >= MOST_USERS and all(user.uid != task.uid for user in users):
+        return IN_USE
+    return None
