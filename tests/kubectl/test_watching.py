@@ -88,10 +88,11 @@ def test_wait_for_a_condition(kubectl: Kubectl) -> None:
     assert "timed out" in kubectl.refused("wait", "--for=condition=Never", "pod/awaited", "--timeout=1s")
 
 
-def test_wait_for_deletion(kubectl: Kubectl) -> None:
+def test_wait_for_deletion(kubectl: Kubectl, until: Until) -> None:
     make(kubectl, "leaving")
     process = kubectl.popen("wait", "--for=delete", "pod/leaving", "--timeout=10s")
     try:
+        until(lambda: kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches) == 1))
         kubectl("delete", "pod", "leaving", "--wait=false")
         lines_until(process, "condition met")
     finally:
