@@ -110,7 +110,7 @@ class Search:
         if self.args.topology_aware:
             return DryRun(session, self.args).preempt(task, statement, candidates, lambda row: self._victims(task, row, wanted))
         scores = evaluation.totals(candidates)
-        while (row := int(scores.argmax())) >= 0 and scores[row] > -np.inf:
+        while len(scores) and scores[row := int(scores.argmax())] > -np.inf:
             scores[row] = -np.inf
             if self._make_room(task, row, statement, evaluation, wanted):
                 return True
