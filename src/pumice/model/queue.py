@@ -51,7 +51,13 @@ class Queue:
 
     @property
     def open(self) -> bool:
+        """Whether it lets jobs in."""
         return self.state == "Open"
+
+    @property
+    def serving(self) -> bool:
+        """Whether jobs that were let in get room: in a closing queue, too, or their pods would wait for ever."""
+        return self.state in ("Open", "Closing")
 
     def widen(self, dimensions: Dimensions) -> None:
         self.held, self.pending = dimensions.fitted(self.held), dimensions.fitted(self.pending)

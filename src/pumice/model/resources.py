@@ -107,6 +107,11 @@ def fits(need: Vector, room: Vector) -> bool:
     return bool((need < room + EPSILON).all())
 
 
+def same(left: Vector, right: Vector) -> bool:
+    """Equal in every dimension, up to EPSILON."""
+    return bool((np.abs(left - right) < EPSILON).all())
+
+
 def lacking(need: Vector, room: Vector) -> Vector:
     """The part of `need` above `room`."""
     lack: Vector = np.maximum(need - room, 0.0)

@@ -89,14 +89,14 @@ class Capacity(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         account = self._account(queue)
-        if account is None or not queue.open:
+        if account is None or not queue.serving:
             return False
         return all(within(task.template.request, level.held, level.limit) for level in account.upward)
 
     def queue_shortfall(self, queue: Queue, task: Task) -> str:
         account = self._account(queue)
-        if account is None or not queue.open:
-            return f"queue {queue.name} is {'not ready' if queue.open else queue.state or 'not open'}"
+        if account is None or not queue.serving:
+            return f"queue {queue.name} is {'not ready' if queue.serving else queue.state or 'not open'}"
         texts = (
             shortfall(self.session, level.queue.name, task.template.request, level.held, level.limit, "it may hold")
             for level in account.upward

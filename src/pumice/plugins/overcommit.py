@@ -8,6 +8,7 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
+from pumice.plugins.queue_limits import lacking
 
 DEFAULT_FACTOR = 1.2
 
@@ -29,7 +30,7 @@ class Overcommit(Plugin):
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:
             return Vote.PERMIT
-        short = [c for c, amount in job.min_amounts.items() if amount > 0 and self._promised[c] + amount > self._idle[c]]
+        short = lacking(job, self._promised, self._idle)
         if not short:
             return Vote.PERMIT
         names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)

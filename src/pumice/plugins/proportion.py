@@ -13,7 +13,7 @@ from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
-from pumice.model.resources import EPSILON, PODS, Vector, fits
+from pumice.model.resources import EPSILON, PODS, Vector, fits, same
 from pumice.model.task import Task
 from pumice.plugins.queue_limits import lacking, refuse, shortfall, within
 
@@ -57,10 +57,10 @@ class Proportion(Plugin):
                 offer = before + remaining * (share.queue.weight / weight)
                 share.deserved = np.maximum(np.minimum(np.minimum(offer, share.limit), share.request), share.queue.guarantee)
                 given += share.deserved - before
-                if not fits(share.request, share.deserved) and (share.deserved != before).any():
+                if not fits(share.request, share.deserved) and not same(share.deserved, before):
                     still_unmet.append(share)
             rest = np.maximum(remaining - given, 0.0)
-            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
+            if (np.delete(rest, PODS) < EPSILON).all() or same(rest, remaining):
                 return
             remaining, unmet = rest, still_unmet
 
@@ -74,17 +74,15 @@ class Proportion(Plugin):
         return fits(share.deserved, queue.held)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        return self._within_deserved(queue, task.template.request)
+        return queue.serving and within(task.template.request, queue.held, self._shares[queue.name].deserved)
 
     def queue_shortfall(self, queue: Queue, task: Task) -> str:
-        if not queue.open:
+        if not queue.serving:
             return f"queue {queue.name} is {queue.state or 'not open'}"
         return shortfall(self.session, queue.name, task.template.request, queue.held, self._shares[queue.name].deserved, "it deserves")
 
     def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
-        return self._within_deserved(queue, np.sum([task.template.request for task in tasks], axis=0))
-
-    def _within_deserved(self, queue: Queue, request: Vector) -> bool:
+        request = np.sum([task.template.request for task in tasks], axis=0)
         return queue.open and within(request, queue.held, self._shares[queue.name].deserved)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:

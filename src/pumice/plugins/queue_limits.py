@@ -1,4 +1,4 @@
-"""What proportion and capacity share: holding a request against what a queue may hold.
+"""What proportion, capacity and overcommit share: holding a request against what a queue, or the cluster, may hold.
 
 Amounts are compared exactly and only in the dimensions that are asked for; how many pods there are is no matter of queues.
 """
