@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import http, protobuf
+from pumice.apiserver import http, protobuf, server
 from pumice.apiserver.status import ApiError
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -79,6 +79,18 @@ def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status
     wire.send(text)
     assert wire.answer()[0] == status
     assert wire.is_closed()
+
+
+def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(server, "_SWEEP_EVERY_S", 0.1)
+    with in_thread(plain=True) as running, Wire(running) as slow, Wire(running) as watching:
+        watching.watch(f"{PODS}?watch=true&timeoutSeconds=1")
+        slow.send(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab")
+        with pytest.raises((ConnectionError, EOFError)):
+            slow.answer()
+        with pytest.raises(EOFError, match="the watch has ended"):
+            watching.chunk()
 
 
 def test_a_client_that_wishes_so_is_closed(wire: Wire) -> None:

@@ -103,6 +103,8 @@ class Collector:
             return
         references = obj["metadata"].get("ownerReferences") or []
         living = [reference for reference in references if reference["uid"] != uid and self._lives(reference, place[1][0])]
+        if living and living == references:
+            return
         if living:
             self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": living}})
         elif references:

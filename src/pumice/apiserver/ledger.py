@@ -139,6 +139,8 @@ class Ledger:
     def select(self, storage: str, filter: Filter, version: int | None = None, after: Key | None = None) -> Iterator[tuple[Key, Object]]:
         """The objects that pass, in order of their keys, now or as of a version, after a key. Raises ApiError 410."""
         shelf = self.shelf(storage)
+        if not shelf.keys and version in (None, self.version):
+            return iter(())
         keys, objects = (shelf.keys, shelf.objects) if version is None or version == self.version else shelf.as_of(version)
         start = bisect_right(keys, after) if after else bisect_left(keys, (filter.namespace, ""))
         end = bisect_left(keys, (filter.namespace + "\0", "")) if filter.namespace else len(keys)

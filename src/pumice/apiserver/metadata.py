@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -100,7 +101,7 @@ def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str
             causes.append(
                 ("metadata.labels", f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'")
             )
-        if len(value) > 63 or not _LABEL_VALUE.match(value):
+        if not _is_label_value(value):
             rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', at most 63"
             causes.append(("metadata.labels", f'Invalid value: "{value}": {rule}'))
     causes += [
@@ -117,6 +118,12 @@ def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str
     return causes
 
 
+@lru_cache(maxsize=65536)
+def _is_label_value(value: str) -> bool:
+    return len(value) <= 63 and _LABEL_VALUE.match(value) is not None
+
+
+@lru_cache(maxsize=65536)
 def _qualified(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     if slash and not _SUBDOMAIN.match(prefix.lower()):
