@@ -1,0 +1,71 @@
+"""overcommit: jobs are let in as long as what they promise to ask fits into the cluster times a factor."""
+
+from __future__ import annotations
+
+import pytest
+from queued import cluster, job, node, opened, outcome, phases, pod, pods
+from scene import Thing
+
+NODES = [node("n1", cpu=2, memory="8Gi"), node("n2", cpu=4, memory="8Gi")]
+
+
+def factor(value: object) -> str:
+    return f"{{name: overcommit, arguments: {{overcommit-factor: {value}}}}}"
+
+
+ROWS: list[tuple[str, str, Thing | None, str]] = [
+    ("fits", factor(1.2), {"cpu": 2}, "Inqueue"),
+    ("a factor below one is 1.2", factor(0.8), {"cpu": "7200m"}, "Inqueue"),
+    ("exactly the factor", "overcommit", {"cpu": "7200m"}, "Inqueue"),
+    ("a bit more", "overcommit", {"cpu": "7201m"}, "Pending"),
+    ("far too much", factor(1.2), {"cpu": 20}, "Pending"),
+    ("no minimum", factor(1.2), None, "Inqueue"),
+    ("a resource that nobody has", factor(9), {"gpu": 1}, "Pending"),
+    ("the number of pods does not matter", "overcommit", {"cpu": 1, "pods": 9999}, "Inqueue"),
+]
+
+
+@pytest.mark.parametrize(("what", "plugin", "needs", "phase"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_job_is_let_in_if_its_minimum_fits(what: str, plugin: str, needs: Thing | None, phase: str) -> None:
+    a = job("a", phase="Pending", needs=needs) if needs else job("a", phase="Pending")
+    assert phases(outcome(cluster(NODES, a), "gang", plugin)) == {"a": phase}
+
+
+def test_what_runs_and_what_was_promised_count() -> None:
+    """40 cores, 30 in use, factor 1.2: 18 are left; a job of 10 passes, then one of 9 does not, one of 8 does."""
+    running = [job("r"), *pods("r", 30, "n", cpu=1)]
+    waiting = [
+        job(name, born=number, phase="Pending", needs={"cpu": cpu}) for number, (name, cpu) in enumerate([("a", 10), ("b", 9), ("c", 8)])
+    ]
+    result = outcome(cluster(node("n", cpu=40), running, waiting), "gang", "overcommit")
+    assert phases(result) == {"r": "Running", "a": "Inqueue", "b": "Pending", "c": "Inqueue"}
+
+
+PROMISE_ROWS: list[tuple[str, list[Thing], str]] = [
+    ("a job that was let in counts whole", [job("x", needs={"cpu": 6}), pod("x", "x", "n", cpu=3)], "Pending"),
+    ("one that runs counts what is still to come", [job("x", needs={"cpu": 6}, phase="Running"), pod("x", "x", "n", cpu=3)], "Inqueue"),
+    (
+        "one that runs short of its minimum counts nothing",
+        [job("x", needs={"cpu": 9}, phase="Running", least=2), pod("x", "x", "n", cpu=3)],
+        "Inqueue",
+    ),
+    ("gated pods do not count", [job("x", needs={"cpu": 6}), pod("x", "x", spec={"schedulingGates": [{"name": "g"}]}, cpu=6)], "Inqueue"),
+]
+
+
+@pytest.mark.parametrize(("what", "before", "phase"), PROMISE_ROWS, ids=[row[0] for row in PROMISE_ROWS])
+def test_what_counts_as_promised(what: str, before: list[Thing], phase: str) -> None:
+    made = cluster(node("n", cpu=10), before, job("a", born=9, phase="Pending", needs={"cpu": 5}))
+    assert phases(outcome(made, "gang", "overcommit", actions="enqueue"))["a"] == phase
+
+
+def test_a_cluster_that_shrank_below_what_runs_lets_nothing_more_in() -> None:
+    made = cluster(node("n", cpu=1), job("r"), pod("r", "r", "n", cpu=8), job("a", phase="Pending", needs={"cpu": "1m"}))
+    assert phases(outcome(made, "gang", "overcommit"))["a"] == "Pending"
+
+
+def test_the_refusal_names_what_is_short() -> None:
+    made = cluster(node("n", cpu=1, memory="1Gi"), job("a", phase="Pending", needs={"cpu": 9, "memory": "9Gi"}))
+    with opened(made, "overcommit") as session:
+        assert not session.job_enqueueable(made.jobs["default/a"])
+        assert session.decisions.events[0].message == "resource in cluster is overused: overused cpu, overused memory"
