@@ -69,3 +69,9 @@ def test_the_refusal_names_what_is_short() -> None:
     with opened(made, "overcommit") as session:
         assert not session.job_enqueueable(made.jobs["default/a"])
         assert session.decisions.events[0].message == "resource in cluster is overused: overused cpu, overused memory"
+
+
+def test_a_job_without_minimum_is_let_in() -> None:
+    made = cluster(node("n", cpu=1), job("a", phase="Pending"))
+    with opened(made, "overcommit") as session:
+        assert session.job_enqueueable(made.jobs["default/a"])
