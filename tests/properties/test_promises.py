@@ -50,6 +50,7 @@ def policy(actions: str, shares: str, scores: str) -> Any:
 
 
 few = st.integers(1, 4)
+seldom = st.integers(0, 9).map(lambda number: number == 9)
 
 
 class Life(RuleBasedStateMachine):
@@ -58,14 +59,17 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         parts = [queue(name).weight(1 + number).deserves(cpu=4) for number, name in enumerate(QUEUES)]
-        self.cluster: Cluster = cluster(*parts, *(priority_class(name, value) for name, value in CLASSES.items()))
+        ground = [node(name).cpu(4).memory("64Gi").pods(5) for name in NODES[:3]]
+        self.cluster: Cluster = cluster(*ground, *parts, *(priority_class(name, value) for name, value in CLASSES.items()))
         self.now = 1_767_225_600.0
         self.jobs = 0
         self.shrunk: set[str] = set()
         self.decided = Decisions()
 
-    @rule(name=st.sampled_from(NODES), cpu=st.integers(1, 8), pods=st.integers(1, 6))
-    def node_comes_or_changes(self, name: str, cpu: int, pods: int) -> None:
+    @rule(name=st.sampled_from(NODES), cpu=st.integers(1, 8), pods=st.integers(1, 6), rare=seldom)
+    def node_comes_or_changes(self, name: str, cpu: int, pods: int, rare: bool) -> None:
+        if not rare:
+            return
         row = self.cluster.nodes.rows.get(name)
         if row is not None and (self.cluster.nodes.used[CPU, row] > cpu * 1000 or self.cluster.nodes.used[PODS, row] > pods):
             self.shrunk.add(name)
@@ -73,8 +77,10 @@ class Life(RuleBasedStateMachine):
             self.shrunk.discard(name)
         self.cluster.put(*node(name).cpu(cpu).memory("64Gi").pods(pods).build())
 
-    @rule(name=st.sampled_from(NODES))
-    def node_goes(self, name: str) -> None:
+    @rule(name=st.sampled_from(NODES), rare=seldom)
+    def node_goes(self, name: str, rare: bool) -> None:
+        if not rare:
+            return
         self.cluster.remove("Node", name)
         self.shrunk.add(name)  # pods that still name it come back with it, perhaps too many
 
@@ -87,14 +93,24 @@ class Life(RuleBasedStateMachine):
         for builder in pod(name).gang(name).times(size):
             self.cluster.put(*(builder.cpu(cpu) if cpu else builder).build())
 
+    @rule(where=st.sampled_from(QUEUES), size=few, actions=st.sampled_from(ACTIONS), shares=st.sampled_from(["proportion", "capacity"]))
+    def urgent_gang_meets_full_nodes(self, where: str, size: int, actions: str, shares: str) -> None:
+        self.job_comes(4, 1, 1, where, "low")
+        self.job_comes(4, 1, 1, where, "low")
+        self.cycle_decides("enqueue, allocate", shares, "drf")
+        self.job_comes(size, size, 2, where, "high")
+        self.cycle_decides(actions, shares, "binpack")
+
     @rule(pick=st.integers(0, 10**6))
     def pod_goes(self, pick: int) -> None:
         keys = sorted(self.cluster.tasks)
         if keys:
             self.cluster.remove("Pod", keys[pick % len(keys)])
 
-    @rule(pick=st.integers(0, 10**6))
-    def job_goes(self, pick: int) -> None:
+    @rule(pick=st.integers(0, 10**6), rare=seldom)
+    def job_goes(self, pick: int, rare: bool) -> None:
+        if not rare:
+            return
         groups = sorted(uid for uid, job in self.cluster.jobs.items() if job.group is not None)
         if groups:
             self.cluster.remove("PodGroup", groups[pick % len(groups)])
