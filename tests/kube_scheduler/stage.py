@@ -1,0 +1,96 @@
+"""A small cluster under kube-scheduler's rules: YAML of a configuration and builders in, plain values out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pumice.api import yaml
+from pumice.api.codec import convert
+from pumice.api.core import PodDisruptionBudget
+from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
+from pumice.framework.cycle import cycle
+from pumice.framework.policy import Policy
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.plugins.registry import built_in
+from pumice.sim.cycles import advance
+from pumice.sim.defaults import complete
+from pumice.testing.builders import NodeBuilder, PodBuilder, _Builder, node, pod
+
+NOW = 1_767_268_800.0  #: 2026-01-01T12:00:00Z
+EARLIER = "2026-01-01T10:00:00Z"
+
+
+class Outcome(NamedTuple):
+    binds: dict[str, str]
+    evictions: list[str]
+    nominations: dict[str, str]
+    waiting: dict[str, str]  #: pod to message
+
+
+def policy(*texts: str) -> Policy:
+    """Of configurations of either kind; the default of kube-scheduler without any."""
+    found = [config_text(text, "test") for text in texts or (KUBE_DEFAULT,)]
+    return read_configurations(found, built_in())[0]
+
+
+def profile(body: str = "{}") -> str:
+    """A configuration with one profile, given in flow style."""
+    return f"{KUBE_DEFAULT}profiles: [{body}]\n"
+
+
+def document(text: str) -> yaml.Document:
+    return next(yaml.documents(text, "test.yaml"))
+
+
+def machine(name: str, cpu: int | str = 2, **labels: str) -> NodeBuilder:
+    made = node(name).cpu(cpu).memory("8Gi").label("kubernetes.io/hostname", name)
+    for key, value in labels.items():
+        made = made.label(key, value)
+    return made
+
+
+def waiting(name: str, cpu: int | str = 1, priority: int = 0) -> PodBuilder:
+    return pod(name).cpu(cpu).memory("100Mi").priority(priority).scheduler("default-scheduler")
+
+
+def standing(name: str, on: str, cpu: int | str = 1, priority: int = 0, since: str | None = EARLIER) -> PodBuilder:
+    made = waiting(name, cpu, priority).on(on)
+    return made.having("status", "startTime", value=since) if since else made
+
+
+def budget(name: str, allowed: int, selector: dict[str, Any] | None, *, disrupted: Sequence[str] = ()) -> tuple[str, PodDisruptionBudget]:
+    status_part = {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(disrupted, EARLIER)}
+    spec = {} if selector is None else {"selector": selector}
+    value = {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": status_part}
+    return "PodDisruptionBudget", convert(value, PodDisruptionBudget)
+
+
+def cluster(chosen: Policy, *objects: _Builder | tuple[str, Any]) -> Cluster:
+    made = Cluster(schedulers_of(chosen))
+    built = [thing.build() if isinstance(thing, _Builder) else thing for thing in objects]
+    for kind, item in complete(built):
+        made.put(kind, item)
+    return made
+
+
+def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE) -> Outcome:
+    """The outcome of the last cycle."""
+    for number in range(cycles):
+        decided = cycle(made, chosen, NOW + number, world)
+        made.check()
+        outcome = Outcome(
+            {bind.task.name: bind.node for bind in decided.binds},
+            [eviction.task.name for eviction in decided.evictions],
+            {task.name: task.nominated for task in made.tasks.values() if task.nominated and task.status == status.PENDING},
+            {told.task.name: told.message for told in decided.waiting},
+        )
+        advance(made, decided, NOW + number)
+    return outcome
+
+
+def play(*objects: _Builder | tuple[str, Any], conf: str = KUBE_DEFAULT, cycles: int = 1, world: World = NOWHERE) -> Outcome:
+    chosen = policy(conf)
+    return run(cluster(chosen, *objects), chosen, cycles, world)
