@@ -33,6 +33,16 @@ def test_the_kubeconfig_is_for_its_owner_and_names_the_authority(tmp_path: Path)
             urllib.request.urlopen(f"{running.url}/healthz", context=ssl.create_default_context(), timeout=10)
 
 
+def test_a_kubeconfig_goes_on_to_work_after_a_restart(tmp_path: Path) -> None:
+    authorities = []
+    for _ in range(2):
+        with in_thread(data=tmp_path / "state") as running:
+            config = yaml.safe_load(kubeconfig_of(running, tmp_path).read_text())
+            authorities.append((config["clusters"][0]["cluster"]["certificate-authority-data"], config["users"][0]["user"]["token"]))
+    assert authorities[0] == authorities[1]
+    assert (tmp_path / "state" / "ca.key").stat().st_mode & 0o777 == 0o600
+
+
 def test_plain_http_is_for_loopback_only() -> None:
     with pytest.raises(ValueError, match="plain HTTP is for loopback only"):
         Server(host="0.0.0.0", plain=True)

@@ -11,7 +11,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 VERSION = {
     "major": "1",
     "minor": "36",
-    "gitVersion": "v1.36.1-pumice",
+    "gitVersion": "v1.36.1+pumice",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "2026-01-01T00:00:00Z",

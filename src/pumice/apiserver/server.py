@@ -141,7 +141,7 @@ class Server:
 
     def _tls_context(self) -> ssl.SSLContext:
         now = datetime.datetime.now(datetime.UTC)
-        self._authority = tls.make_authority(now)
+        self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
         hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
         with tempfile.TemporaryDirectory() as directory:
             return tls.context(tls.make_server_pair(self._authority, hosts, now), Path(directory))

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = datetime.timedelta(days=365)
+_VALID = datetime.timedelta(days=3650)
 
 
 class Pair(NamedTuple):
@@ -30,6 +30,16 @@ def make_authority(now: datetime.datetime) -> Pair:
     builder = _builder(name, name, key, now).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     return _signed(builder.add_extension(usage, critical=True), key, key)
+
+
+def kept_authority(directory: Path, now: datetime.datetime) -> Pair:
+    """The directory's own authority, made on first use: kubeconfigs written earlier go on trusting the server."""
+    certificate, key = directory / "ca.crt", directory / "ca.key"
+    if not (certificate.exists() and key.exists()):
+        made = make_authority(now)
+        write_private(key, made.key)
+        write_private(certificate, made.certificate)
+    return Pair(certificate.read_bytes(), key.read_bytes())
 
 
 def make_server_pair(authority: Pair, hosts: list[str], now: datetime.datetime) -> Pair:
