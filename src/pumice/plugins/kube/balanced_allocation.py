@@ -1,7 +1,7 @@
 """NodeResourcesBalancedAllocation: prefer nodes where the pod evens out how much of each resource is used.
 
-75 is neutral, up to 100 the pod improves the balance, down to 50 it worsens it. Real requests count, without floors. The older
-score (the balance reached, whatever it was before) is what `compare` False gives.
+75 is neutral, up to 100 the pod improves the balance, down to 50 it worsens it; a pod that asks for none of the resources moves
+nothing. Real requests count, without floors. `compare` False gives the older score: the balance reached, whatever it was before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.engine.rules import Reach, Scorer
 from pumice.engine.view import Scores, View
-from pumice.model.resources import CPU, MEMORY, Vector
+from pumice.model.resources import MEMORY, Vector
 from pumice.model.task import Task
 from pumice.plugins.kube.normalize import MAX_SCORE
 
@@ -30,13 +30,12 @@ class BalancedAllocation(Scorer):
         self.compare = compare
 
     def prepare(self, task: Task) -> Any:
-        template = task.template
-        names = {"cpu": CPU, "memory": MEMORY}
-        wanted = [n for n in self.resources if n in names and template.request[names[n]] > 0]
-        extended = [n for n in self.resources if n not in names]
-        return template if wanted or extended else None
+        return task.template
 
     def score(self, template: Any, nodes: View) -> Scores:
+        columns = [column for name in self.resources if (column := nodes.column(name)) is not None]
+        if not template.request[columns].any():
+            return np.zeros(len(nodes))
         with_pod = self._balance(template, nodes, template.request)
         if not self.compare:
             return with_pod
