@@ -1,0 +1,81 @@
+"""A cluster in one process, but for its scheduler: API server, Volcano's admission, controllers, kubelets, on one clock and one event loop.
+
+    plane = ControlPlane(clock, server=Server(clock=clock.now, log_source=log_of), stages=read_stages())
+    await plane.start()
+    ... a scheduler over plane.transport("volcano") ...
+    await plane.stop()
+
+The schedulers named are those whose plain pods get PodGroups. Without an event loop, `quiet` lets everybody work until nothing is left
+to do at this instant; that is how the clock is moved by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pumice.api.times import instant
+from pumice.apiserver import Server, Store
+from pumice.controllers.admission import Settings
+from pumice.controllers.annotations import SCHEDULER_NAME
+from pumice.controllers.keys import rsa_key_pair
+from pumice.controllers.objects import Object, field
+from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.sim.clock import Clock, RunningClock
+from pumice.sim.controller_loop import ControllerLoop
+from pumice.sim.in_process import InProcess
+from pumice.sim.kubelet import Kubelets
+from pumice.sim.node_agent import LEASES
+from pumice.sim.stage import Stages
+from pumice.sim.store_world import StoreWorld
+from pumice.sim.volcano_admission import default_queues, volcano_rules
+from pumice.sim.workers import Turns, Worker, run_quiet
+
+
+class ControlPlane:
+    """Everything around one store."""
+
+    def __init__(self, clock: Clock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME,)) -> None:
+        self.clock = clock
+        self.server = server
+        self.store = server.store
+        world = StoreWorld(self.store)
+        self.store.admission.add(volcano_rules(world, Settings(scheduler_names=tuple(schedulers))))
+        controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers()]
+        self._workers: list[Worker] = [Kubelets(world, clock, stages), ControllerLoop(world, controllers, clock)]
+        self._turns = Turns(self._workers)
+        default_queues(self.store)
+
+    def transport(self, manager: str) -> InProcess:
+        return InProcess(self.store, manager)
+
+    def add(self, objects: Iterable[Object]) -> None:
+        """Create objects of any kinds that are not there yet. Raises ApiError."""
+        for obj in objects:
+            kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
+            namespace = obj["metadata"].get("namespace", "default") if kind is None or kind.namespaced else ""
+            name = obj["metadata"].get("name", "")
+            if kind is None or self.store.find(kind.resource, namespace, name) is None:
+                self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace)
+
+    async def start(self) -> None:
+        """Raises OSError if the address is taken."""
+        await self.server.start()
+        self._turns.start()
+        if isinstance(self.clock, RunningClock):
+            self.clock.attach()
+
+    async def stop(self) -> None:
+        if isinstance(self.clock, RunningClock):
+            self.clock.detach()
+        self._turns.stop()
+        await self.server.stop()
+
+    def quiet(self) -> None:
+        """Without an event loop: everybody works until nothing is left to do now."""
+        run_quiet([self.store.collector, *self._workers], lambda: self.store.ledger.version)
+
+
+def last_instant(store: Store) -> float:
+    """The newest renewal of a lease: where the time of a cluster that was stopped goes on. 0 if there is none."""
+    renewals = (field(lease, "spec.renewTime") for lease in store.all(LEASES))
+    return max((instant(text) for text in renewals if text), default=0.0)

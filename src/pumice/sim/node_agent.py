@@ -1,0 +1,139 @@
+"""The node's side of simulated kubelets: every Node of the store is registered, says that it lives, and may fail.
+
+A node is up until it is annotated `pumice.io/kubelet: stopped`; then its kubelet says nothing more and its pods stand still, until the
+annotation is taken off. A lease that is renewed every ten seconds by each of thousands of nodes, sixty times as fast, would be all that a
+laptop does, so leases are renewed as seldom as keeps their writes below a limit and last accordingly longer; only the last lease before
+a failure lasts the usual 40 s, so that the failure is noticed when it would be.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from pumice.api.times import rfc3339
+from pumice.apiserver import ApiError, Store
+from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
+from pumice.sim.clock import Alarm, Clock
+
+STOPPED = ("pumice.io/kubelet", "stopped")  #: annotation of a failed node
+LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
+LEASE_S, RENEW_S, LONGEST_RENEW_S = 40, 10.0, 3600.0
+RENEWALS_PER_S = 100.0  #: of the machine's time, of all nodes together
+PARTS = 16  #: of the nodes, that renew their leases one after the other
+CONDITIONS = {
+    "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
+}
+
+
+def is_stopped(node: Object) -> bool:
+    return annotations_of(node).get(STOPPED[0]) == STOPPED[1]
+
+
+def registered(node: Object, now: float, address: str) -> Object:
+    """The status of a node whose kubelet has just started."""
+    status = status_of(node)
+    at = rfc3339(now)
+    conditions = [
+        {"type": type_, "status": value, "lastHeartbeatTime": at, "lastTransitionTime": at, "reason": reason, "message": message}
+        for type_, (value, reason, message) in CONDITIONS.items()
+    ]
+    own = {condition["type"] for condition in conditions}
+    others = [each for each in status.get("conditions") or () if each["type"] not in own]
+    info = {"kubeletVersion": "v1.36.1-pumice", "osImage": "simulated", "containerRuntimeVersion": "simulated://1"}
+    info |= {"kernelVersion": "simulated", "operatingSystem": "linux", "architecture": "amd64"}
+    addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name_of(node)}]
+    return {
+        **status,
+        "capacity": status.get("capacity") or status.get("allocatable") or {},
+        "allocatable": status.get("allocatable") or status.get("capacity") or {},
+        "addresses": status.get("addresses") or addresses,
+        "nodeInfo": {**info, **(status.get("nodeInfo") or {})},
+        "conditions": [*conditions, *others],
+    }
+
+
+class NodeAgents:
+    """Every node's kubelet. `returned` is told the name of a node that is up now and was not before."""
+
+    def __init__(self, store: Store, clock: Clock, returned: Callable[[str], None]) -> None:
+        self._store = store
+        self._clock = clock
+        self._returned = returned
+        self._up: dict[str, str] = {}  #: uids of the nodes that live, by name
+        self._rounds: deque[str] = deque()  #: nodes up, or up a while ago, in the order of their next renewal
+        self._alarm: Alarm | None = None
+
+    def is_up(self, name: str) -> bool:
+        return name in self._up
+
+    def look(self, name: str) -> None:
+        """A node was written: it may be new, stopped, back, or gone."""
+        node = self._store.ledger.get("nodes", ("", name))
+        if node is None or is_stopped(node):
+            if self._up.pop(name, None) is not None and node is not None:
+                self._renew(name, LEASE_S)
+            return
+        if self._up.get(name) == uid_of(node):
+            return
+        self._up[name] = uid_of(node)
+        if name not in self._rounds:
+            self._rounds.append(name)
+        self._register(node)
+        self._returned(name)
+        if self._alarm is None:
+            self._next_round()
+
+    def _register(self, node: Object) -> None:
+        ready = condition(node, "Ready")
+        if ready is None or ready.get("status") != "True":
+            status = registered(node, self._clock.now(), _address(len(self._rounds)))
+            self._store.ledger.put("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
+        self._renew(name_of(node), self._lease_s())
+
+    # Leases
+
+    def _period_s(self) -> float:
+        return min(max(RENEW_S, max(1, len(self._up)) * self._clock.speed / RENEWALS_PER_S), LONGEST_RENEW_S)
+
+    def _lease_s(self) -> int:
+        return max(LEASE_S, int(4 * self._period_s()))
+
+    def _next_round(self) -> None:
+        self._alarm = self._clock.at(self._clock.now() + self._period_s() / PARTS, self._round)
+
+    def _round(self) -> None:
+        lease_s = self._lease_s()
+        for _ in range(-(-len(self._rounds) // PARTS)):
+            name = self._rounds.popleft()
+            if name in self._up:
+                self._renew(name, lease_s)
+                self._rounds.append(name)
+        self._alarm = None
+        if self._rounds:
+            self._next_round()
+
+    def _renew(self, name: str, lease_s: int) -> None:
+        key = (LEASE_NAMESPACE, name)
+        renewed = {"leaseDurationSeconds": lease_s, "renewTime": micro_time(self._clock.now())}
+        lease = self._store.ledger.get(LEASES, key)
+        if lease is not None:
+            self._store.ledger.put(LEASES, key, lease | {"metadata": dict(lease["metadata"]), "spec": lease["spec"] | renewed})
+            return
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._up[name]}
+        fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}
+        with suppress(ApiError):  # the namespace is gone: without a lease, the node is what its conditions say
+            self._store.create(LEASES, fresh, LEASE_NAMESPACE)
+
+
+def micro_time(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _address(number: int) -> str:
+    return f"172.{16 + (number >> 16) % 16}.{number >> 8 & 255}.{number & 255}"
