@@ -1,0 +1,208 @@
+"""Pods wait for what could help them, back off, and are never forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
+from pumice.actions.kube.happenings import Happening, What, of_node
+from pumice.actions.schedule import BACKLOG
+from pumice.framework.cycle import cycle
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from tests.kube_scheduler.stage import NOW, cluster, machine, policy, standing, waiting
+
+FIT = frozenset(["NodeResourcesFit"])
+TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+
+
+def names(tasks: Iterable[Task]) -> list[str]:
+    return [task.name for task in tasks]
+
+
+def started(*objects: object) -> tuple[Cluster, Backlog]:
+    made = cluster(policy(), *objects)  # type: ignore[arg-type]
+    backlog = Backlog(made)
+    for task in made.loose.values():
+        backlog.add(task)
+    return made, backlog
+
+
+def refused_once(*objects: object, by: frozenset[str] = FIT) -> tuple[Cluster, Backlog]:
+    """All pending pods were tried at 0 and refused."""
+    made, backlog = started(*objects)
+    for task in backlog.take(0.0):
+        backlog.refused(task, by, 0.0)
+    return made, backlog
+
+
+GONE = Happening(What.POD_GONE)
+
+
+def test_a_new_pod_is_tried_once_and_then_waits_for_help() -> None:
+    _, backlog = started(waiting("p"))
+    assert names(backlog.take(0.0)) == ["p"]
+    backlog.refused(backlog.cluster.tasks["default/p"], FIT, 0.0)
+    assert backlog.take(100.0) == []
+    assert names(backlog.happened(GONE)) == ["p"]
+    assert names(backlog.take(100.0)) == ["p"]
+
+
+@pytest.mark.parametrize(("failures", "wait_s"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (16, 10), (1000, 10)])
+def test_back_off_doubles_up_to_its_limit(failures: int, wait_s: float) -> None:
+    made, backlog = started(waiting("p"), waiting("other"))
+    task = made.tasks["default/p"]
+    for _ in range(failures):
+        backlog.take(0.0)
+        backlog.refused(task, FIT, 0.0)
+        backlog.activate([task])
+    backlog.take(0.0)
+    backlog.refused(task, FIT, 50.0)
+    backlog.forget(made.tasks["default/other"])
+    backlog.happened(GONE)
+    expected = 50.0 + min(wait_s * 2, 10.0)
+    assert backlog.next_due() == expected
+
+
+def test_a_pod_that_backs_off_is_taken_early_only_if_nobody_else_is_ready() -> None:
+    made, backlog = refused_once(waiting("p"))
+    backlog.happened(GONE)
+    made.put(*waiting("q").build())
+    backlog.add(made.tasks["default/q"])
+    assert names(backlog.take(0.1)) == ["q"]
+    assert names(backlog.take(0.1)) == ["p"]
+
+
+def test_an_error_backs_off_and_is_never_taken_early() -> None:
+    made, backlog = started(waiting("p"))
+    task = backlog.take(0.0)[0]
+    backlog.failed(task, 0.0)
+    assert backlog.take(0.5) == []
+    assert names(backlog.take(1.0)) == ["p"]
+    backlog.failed(made.tasks["default/p"], 1.0)
+    assert backlog.next_due() == 3.0
+
+
+def test_nobody_waits_for_ever() -> None:
+    _, backlog = refused_once(waiting("p"))
+    assert backlog.next_due() == FORGOTTEN_S
+    assert backlog.take(FORGOTTEN_S - 1) == []
+    assert names(backlog.take(FORGOTTEN_S)) == ["p"]
+
+
+def test_what_happens_during_an_attempt_is_not_missed() -> None:
+    _, backlog = started(waiting("p"))
+    task = backlog.take(0.0)[0]
+    backlog.happened(GONE)
+    backlog.refused(task, FIT, 0.0)
+    assert names(backlog.take(1.0)) == ["p"]
+
+
+def test_a_pod_that_is_gone_is_forgotten_wherever_it_is() -> None:
+    made, backlog = refused_once(waiting("p"))
+    backlog.forget(made.tasks["default/p"])
+    backlog.happened(GONE)
+    assert not backlog.knows(made.tasks["default/p"])
+    assert (backlog.take(1e9), backlog.next_due()) == ([], None)
+
+
+TAINT = frozenset(["TaintToleration"])
+AFFINITY = frozenset(["NodeAffinity"])
+NEAR = frozenset(["InterPodAffinity"])
+PORTS = frozenset(["NodePorts"])
+FAR = waiting("p").having("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", value=[TERM])
+PORT = [{"containerPort": 1, "hostPort": 80}]
+
+
+@pytest.mark.parametrize(
+    ("by", "pod", "event", "woken"),
+    [
+        (FIT, waiting("p", 1), Happening(What.NODE_ADDED, "big"), True),
+        (FIT, waiting("p", 9), Happening(What.NODE_ADDED, "big"), False),
+        (FIT, waiting("p", 1), Happening(What.NODE_ADDED, "nowhere"), False),
+        (FIT, waiting("p", 1), Happening(What.NODE_ALLOCATABLE, "big", before=np.zeros(16)), True),
+        (FIT, waiting("p", 1), Happening(What.NODE_ALLOCATABLE, "big", before=np.full(16, 1e15)), False),
+        (FIT, waiting("p", 1), Happening(What.NODE_LABELS, "big"), False),
+        (FIT, waiting("p", 1), Happening(What.POD_SHRUNK), True),
+        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
+        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "tainted"), False),
+        (TAINT, waiting("p"), GONE, False),
+        (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "cordoned"), False),
+        (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), Happening(What.NODE_LABELS, "big"), True),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "else"), Happening(What.NODE_LABELS, "big"), False),
+        (NEAR, FAR, Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
+        (NEAR, FAR, Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
+        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
+        (frozenset(["VolumeBinding"]), waiting("p"), Happening(What.VOLUMES), True),
+        (frozenset(["VolumeBinding"]), waiting("p"), GONE, False),
+        (frozenset(["extender/e"]), waiting("p"), Happening(What.NODE_LABELS, "big"), True),
+        (frozenset(["SchedulingGates"]), waiting("p"), GONE, False),
+        (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="x"), False),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), Happening(What.ANYTHING), True),
+    ],
+)
+def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Happening, woken: bool) -> None:
+    x = standing("x", "big").label("app", "x").having("spec", "containers", 0, "ports", value=PORT)
+    nodes = (machine("big", 4), machine("tainted").taint("t"), machine("cordoned").cordoned())
+    made, backlog = refused_once(*nodes, x, standing("y", "big"), pod, by=by)
+    if isinstance(event.pod, str):
+        event = event._replace(pod=made.tasks[f"default/{event.pod}"])
+    assert bool(backlog.happened(event)) == woken
+
+
+def test_a_pod_that_shrinks_helps_who_asks_for_the_same() -> None:
+    made, backlog = refused_once(machine("big"), standing("x", "big"), waiting("p"))
+    other = made.tasks["default/x"]
+    assert not backlog.happened(Happening(What.POD_SHRUNK, pod=other, before=other.template.request))
+    assert backlog.happened(Happening(What.POD_SHRUNK, pod=other, before=other.template.request * 2))
+
+
+def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
+    made = cluster(policy(), machine("a"))
+    before = machine("a").build()[1]
+
+    def told(after: object) -> list[What]:
+        return [event.what for event in of_node(made, before, after)]  # type: ignore[arg-type]
+
+    assert told(machine("a").build()[1]) == []
+    assert told(machine("a", 8).label("x", "y").taint("t").build()[1]) == [What.NODE_ALLOCATABLE, What.NODE_LABELS, What.NODE_TAINTS]
+    assert [event.what for event in of_node(made, None, before)] == [What.NODE_ADDED]  # type: ignore[arg-type]
+    assert [event.what for event in of_node(made, before, None)] == [What.NODE_REMOVED]  # type: ignore[arg-type]
+    assert of_node(made, None, None) == []
+
+
+def test_one_unrelated_event_asks_for_nobody() -> None:
+    _, backlog = refused_once(machine("a", 1), *waiting("p", 2).times(200))
+    assert backlog.happened(Happening(What.NODE_TAINTS, "a")) == []
+
+
+def test_a_loop_with_a_backlog_tries_who_is_due() -> None:
+    chosen = policy()
+    made = cluster(chosen, machine("a", 1), waiting("fits"), waiting("big", 8))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    for task in made.loose.values():
+        backlog.add(task)
+    assert names(bind.task for bind in cycle(made, chosen, NOW).binds) == ["fits"]
+    assert cycle(made, chosen, NOW + 1).waiting == []
+    made.put(*machine("b", 9).build())
+    backlog.happened(Happening(What.NODE_ADDED, "b"))
+    assert names(bind.task for bind in cycle(made, chosen, NOW + 2).binds) == ["big"]
+    assert backlog.next_due() is None
+
+
+def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
+    chosen = policy(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: u, filterVerb: f}]\n"
+    )
+    made = cluster(chosen, machine("a", 1), waiting("p"))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog.add(made.tasks["default/p"])
+    cycle(made, chosen, NOW)
+    assert backlog.next_due() == NOW + 1

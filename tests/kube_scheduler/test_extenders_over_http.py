@@ -1,0 +1,239 @@
+"""Extenders that filter, score, name victims and bind over HTTP; and dead, slow and lying ones."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.framework.cycle import cycle
+from pumice.kube.certificates import Authority
+from pumice.sim.extenders import HttpExtender, HttpWorld
+from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, machine, play, policy, standing, waiting
+
+Answer = Callable[[dict[str, Any]], Any]
+
+
+class Quiet(ThreadingHTTPServer):
+    """Clients that hang up are what is tested, not worth a trace."""
+
+    def handle_error(self, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(tls: ssl.SSLContext | None = None, **answers: Answer | Any) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]]]:
+    """A server that answers verbs with a value or a function of the request; its URL, and what was asked."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            verb = self.path.rpartition("/")[2]
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((verb, request))
+            answer = answers.get(verb, OSError("404"))
+            answer = answer(request) if callable(answer) else answer
+            if isinstance(answer, Exception):
+                return self.send_error(int(str(answer)))
+            body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return None
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/e", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def scheduled(url: str, settings: str, *objects: Any) -> Outcome:
+    conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: '{url}', httpTimeout: 300ms, {settings}}}]\n"
+    return play(*(objects or (machine("a"), machine("b"), waiting("p"))), conf=conf, world=HttpWorld())
+
+
+def keep(*names: str) -> Answer:
+    return lambda request: {"NodeNames": list(names)}
+
+
+def test_names_or_objects_are_sent_as_it_can_take_them() -> None:
+    with serving(filter=keep("b")) as (url, asked):
+        assert scheduled(url, "filterVerb: filter, nodeCacheCapable: true").binds == {"p": "b"}
+    sent = asked[0][1]
+    assert (sent["NodeNames"], sent["Nodes"]) == (["a", "b"], None)
+    assert sent["Pod"]["metadata"]["name"] == "p"
+    assert sent["Pod"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
+
+    with serving(filter=lambda request: {"nodes": {"items": request["Nodes"]["items"][1:]}}) as (url, asked):
+        assert scheduled(url, "filterVerb: filter").binds == {"p": "b"}
+    assert asked[0][1]["NodeNames"] is None
+
+
+FAILURES = {
+    "it answers 500": OSError("500"),
+    "it answers no JSON": b"<html>",
+    "it answers a list": [],
+    "it answers a node that it was not asked about": {"NodeNames": ["z"]},
+    "it says that it failed": {"Error": "backend is down"},
+}
+
+
+@pytest.mark.parametrize("why", FAILURES)
+def test_a_failure_ends_the_attempt_and_is_said(why: str) -> None:
+    with serving(filter=FAILURES[why]) as (url, _):
+        outcome = scheduled(url, "filterVerb: filter, nodeCacheCapable: true")
+    assert outcome.binds == {}
+    assert outcome.waiting["p"].startswith("extender/e: ")
+
+
+@pytest.mark.parametrize("why", FAILURES)
+def test_a_failure_of_an_ignorable_one_is_passed_over(why: str) -> None:
+    with serving(filter=FAILURES[why]) as (url, _):
+        assert scheduled(url, "filterVerb: filter, nodeCacheCapable: true, ignorable: true").binds == {"p": "a"}
+
+
+def test_a_dead_one_is_said_to_be_dead() -> None:
+    assert "refused" in scheduled("http://127.0.0.1:9/e", "filterVerb: filter").waiting["p"]
+    assert scheduled("http://127.0.0.1:9/e", "filterVerb: filter, ignorable: true").binds == {"p": "a"}
+
+
+def test_a_slow_one_is_given_up() -> None:
+    started = time.monotonic()
+    with serving(filter=lambda request: time.sleep(1)) as (url, _):
+        outcome = scheduled(url, "filterVerb: filter")
+    assert "no answer in 0.3 s" in outcome.waiting["p"]
+    assert time.monotonic() - started < 3
+
+
+def test_without_a_world_that_reaches_extenders_the_reason_says_so() -> None:
+    conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://x/e', filterVerb: filter}}]\n"
+    assert "no connection to extenders" in play(machine("a"), waiting("p"), conf=conf).waiting["p"]
+
+
+@pytest.mark.parametrize("answer", [OSError("500"), b"<", {"a": 1}, [{"Host": "b", "Score": "much"}], [{"Host": "z", "Score": 10}], None])
+def test_scores_that_cannot_be_used_do_not_count(answer: Any) -> None:
+    with serving(prioritize=answer) as (url, _):
+        assert scheduled(url, "prioritizeVerb: prioritize, weight: 3").binds == {"p": "a"}
+
+
+def test_scores_count_by_weight() -> None:
+    with serving(prioritize=[{"Host": "b", "Score": 1}]) as (url, _):
+        assert scheduled(url, "prioritizeVerb: prioritize, weight: 1").binds == {"p": "b"}
+
+
+# -- preemption
+
+
+FULL = (machine("a"), machine("b"), standing("x", "a", 2), standing("y", "b", 2, 5), waiting("high", 2, 9))
+
+
+def victims(**named: list[str]) -> Answer:
+    return lambda request: {"NodeNameToMetaVictims": {n: {"Pods": [{"UID": uid} for uid in uids]} for n, uids in named.items()}}
+
+
+@pytest.mark.parametrize(("cacheable", "key"), [("true", "NodeNameToMetaVictims"), ("false", "NodeNameToVictims")])
+def test_it_is_shown_the_victims_and_may_drop_nodes(cacheable: str, key: str) -> None:
+    with serving(preempt=victims(b=["default-y"])) as (url, asked):
+        assert scheduled(url, f"preemptVerb: preempt, nodeCacheCapable: {cacheable}", *FULL).evictions == ["y"]
+    assert sorted(asked[0][1][key]) == ["a", "b"]
+
+
+LIES = {
+    "a victim that is not there": victims(a=["default-zz"]),
+    "a node that is no candidate": victims(z=["default-x"]),
+    "no victims": victims(a=[]),
+    "nonsense": b"?",
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_nobody_is_evicted_on_a_lie(lie: str) -> None:
+    with serving(preempt=LIES[lie]) as (url, _):
+        outcome = scheduled(url, "preemptVerb: preempt, nodeCacheCapable: true", *FULL)
+    assert outcome.evictions == []
+    assert "preemption: " in outcome.waiting["high"]
+
+
+def test_an_ignorable_liar_is_passed_over() -> None:
+    with serving(preempt=LIES["nonsense"]) as (url, _):
+        assert scheduled(url, "preemptVerb: preempt, ignorable: true", *FULL).evictions == ["x"]
+
+
+# -- binding
+
+
+def test_it_may_bind_in_our_place() -> None:
+    with serving(bind={}) as (url, asked):
+        chosen = policy(f"{KUBE_DEFAULT}extenders: [{{urlPrefix: '{url}', bindVerb: bind}}]\n")
+        decided = cycle(cluster(chosen, machine("a"), waiting("p")), chosen, NOW, HttpWorld())
+    assert asked == [("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "default-p", "Node": "a"})]
+    assert [(bind.node, bind.bound_by) for bind in decided.binds] == [("a", "extender/e")]
+
+
+def test_a_failed_bind_takes_no_room() -> None:
+    managed = "bindVerb: bind, managedResources: [{name: example.com/gpu}]"
+    with serving(bind={"Error": "no"}) as (url, _):
+        special = waiting("p", 2, 9).request("example.com/gpu", 1)
+        outcome = scheduled(url, managed, machine("a").resource("example.com/gpu", 1), special, waiting("q", 2))
+    assert outcome.binds == {"q": "a"}
+    assert outcome.waiting["p"] == "extender/e: no"
+
+
+# -- TLS
+
+
+@contextmanager
+def secured(folder: Path, authority: Authority) -> Iterator[str]:
+    """The same over TLS, for clients that the authority vouches for."""
+    pair = authority.issue("extender", "127.0.0.1")
+    for name, content in (("server.pem", pair.certificate + pair.key), ("ca.pem", authority.pem)):
+        (folder / name).write_bytes(content)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    context.load_verify_locations(folder / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with serving(tls=context, ping={"fine": True}) as (url, _):
+        yield url.replace("http:", "https:")
+
+
+def test_both_sides_show_their_certificates(tmp_path: Path) -> None:
+    authority = Authority(time.time(), 1)
+    client = authority.issue("scheduler")
+    data = {
+        name: base64.b64encode(part).decode()
+        for name, part in zip(("cert_data", "key_data", "ca_data"), (client.certificate, client.key, authority.pem), strict=True)
+    }
+    (tmp_path / "client.pem").write_bytes(client.certificate)
+    (tmp_path / "client.key").write_bytes(client.key)
+    with secured(tmp_path, authority) as url:
+        assert HttpExtender(url, 2.0, {"tls": data}).call("ping", {}) == {"fine": True}
+        files = {"cert_file": str(tmp_path / "client.pem"), "key_file": str(tmp_path / "client.key"), "insecure": True}
+        assert HttpExtender(url.replace("https", "http"), 2.0, {"https": True, "tls": files}).call("ping", {}) == {"fine": True}
+        with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+            HttpExtender(url, 2.0, {"tls": {}}).call("ping", {})
+
+
+def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumice.sim.extenders.MAX_BYTES", 1000)
+    with serving(ping=b" " * 5000) as (url, _), pytest.raises(ValueError, match="more than 1000 bytes"):
+        HttpExtender(url, 2.0, {}).call("ping", {})
