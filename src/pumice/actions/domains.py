@@ -1,12 +1,14 @@
 """Placing a job in parts, or within a limit of the network topology.
 
-HyperNodes are tried in groups, the best group first: for the job, and within the job's for each part. A try is a dry run on the
-session's state, undone exactly; of the HyperNodes of a group that do, the one with the highest score is taken and its moves are
-made again. HyperNodes that a gang eviction has cleared for the job come before all others.
+HyperNodes are tried in groups, the best group first: for the job, and within the job's for each part. In a group the first that
+does is taken, from the highest score down. Only for a job in parts, whose score is known when all its parts are placed, every
+HyperNode is tried, each time undone exactly, and the moves of the best are made again. HyperNodes that a gang eviction has cleared
+for the job come before all others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pumice.actions.placing import Placing
@@ -26,15 +28,7 @@ Choice = tuple[SubJob, HyperNode]
 Move = tuple[Task, int, bool]  #: task, row, and whether it waits there for room
 
 
-class PartTrial(NamedTuple):
-    """A part of a job placed in one HyperNode."""
-
-    domain: HyperNode
-    moves: list[Move]
-    rest: Worksheet  #: what is left of it
-
-
-class JobTrial(NamedTuple):
+class Trial(NamedTuple):
     """A job placed in one HyperNode."""
 
     score: float
@@ -61,16 +55,37 @@ class Domains:
     # -- a job
 
     def _searched(self, queue: Queue, parts: Parts, statement: Statement) -> list[Choice]:
-        for group in self.session.gradients(parts.job, self.topology.tree.root, Purpose.ALLOCATE):
-            trials = [trial for domain in group if (trial := self._try(queue, parts, domain, statement)) is not None]
-            if trials:
-                best = max(trials, key=lambda trial: trial.score)
-                _make(statement, best.moves)
-                parts.take(best.rest)
-                return best.choices
+        job = parts.job
+        for group in self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE):
+            if job.has_one_part:
+                for domain, _ in self._ranked(next(iter(job.subjobs)), group):
+                    if (trial := self._try(queue, parts, domain, statement)) is not None:
+                        parts.take(trial.rest)
+                        return trial.choices
+            elif (trial := self._best(queue, parts, group, statement)) is not None:
+                parts.take(trial.rest)
+                return trial.choices
         return []
 
-    def _try(self, queue: Queue, parts: Parts, domain: HyperNode, statement: Statement) -> JobTrial | None:
+    def _best(self, queue: Queue, parts: Parts, group: list[HyperNode], statement: Statement) -> Trial | None:
+        """The HyperNode of a group in which the parts together score best; the moves are made."""
+        mark, trials = statement.mark(), []
+        for domain in group:
+            if (trial := self._try(queue, parts, domain, statement)) is not None:
+                trials.append(trial)
+                statement.rollback(mark)
+        if not trials:
+            return None
+        best = max(trials, key=lambda trial: trial.score)
+        for task, row, waits in best.moves:
+            if waits:
+                statement.pipeline(task, row)
+            else:
+                statement.allocate(task, row)
+        return best
+
+    def _try(self, queue: Queue, parts: Parts, domain: HyperNode, statement: Statement) -> Trial | None:
+        """Place a job within a HyperNode; undone if it does not get what it needs."""
         job, rest, mark = parts.job, parts.copy(), statement.mark()
         before = [(part, part.allocated_hypernode) for part in job.subjobs]
         score = 0.0
@@ -87,11 +102,13 @@ class Domains:
                 rest.push(part)
             if self.session.job_ready(job):
                 break
-        moves = _moves(statement, mark) if self._will_do(job) else []
-        statement.rollback(mark)
         for part, name in before:
             part.allocated_hypernode = name
-        return JobTrial(score, moves, choices, rest) if moves else None
+        if choices and self._will_do(job):
+            moves = [(op.task, op.task.node, op.task.status == status.PIPELINED) for op in statement.operations[mark:]]
+            return Trial(score, moves, choices, rest)
+        statement.rollback(mark)
+        return None
 
     # -- a part of a job
 
@@ -99,26 +116,35 @@ class Domains:
         self, queue: Queue, part: SubJob, sheet: Worksheet, within: HyperNode, statement: Statement
     ) -> tuple[HyperNode, float] | None:
         """Place a part in the best HyperNode below the given one, and say which and how good it is."""
-        for group in self.session.sub_gradients(sheet.job, part, within, Purpose.ALLOCATE):
-            trials = [trial for domain in group if (trial := self._try_part(queue, part, sheet, domain, statement)) is not None]
-            if trials:
-                scores = self.session.hyper_node_scores(part, [trial.domain for trial in trials])
-                best = trials[scores.index(max(scores))]
-                _make(statement, best.moves)
-                sheet.tasks = best.rest.tasks
-                return best.domain, max(scores)
+        job, mark = sheet.job, statement.mark()
+        for group in self.session.sub_gradients(job, part, within, Purpose.ALLOCATE):
+            for domain, score in self._ranked(part, group):
+                rest = sheet.copy()
+                self._forget_errors(part, rest)
+                self.placing.place(queue, rest, statement, part, self._rows(domain))
+                if statement.mark() > mark and self._part_will_do(job, part):
+                    sheet.tasks = rest.tasks
+                    return domain, score
+                statement.rollback(mark)
         return None
 
-    def _try_part(self, queue: Queue, part: SubJob, sheet: Worksheet, domain: HyperNode, statement: Statement) -> PartTrial | None:
-        session, job, rest, mark = self.session, sheet.job, sheet.copy(), statement.mark()
-        session.failed_roles.pop(part.uid, None)
-        for task in rest.tasks:
-            session.fit_errors.pop(task.uid, None)
-        self.placing.place(queue, rest, statement, part, self._rows(domain))
-        does = session.sub_job_ready(job, part) or session.sub_job_pipelined(job, part)
-        moves = _moves(statement, mark) if does else []
-        statement.rollback(mark)
-        return PartTrial(domain, moves, rest) if moves else None
+    def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
+        """HyperNodes with their scores, the best first. Since some are already found useless, ties are judged among the others."""
+        left = list(group)
+        scores = self.session.hyper_node_scores(part, left)
+        while left:
+            number = scores.index(max(scores))
+            yield left.pop(number), scores.pop(number)
+            if len(left) > 1 and scores.count(max(scores)) > 1:
+                scores = self.session.hyper_node_scores(part, left)
+
+    def _part_will_do(self, job: Job, part: SubJob) -> bool:
+        return self.session.sub_job_ready(job, part) or self.session.sub_job_pipelined(job, part)
+
+    def _forget_errors(self, part: SubJob, sheet: Worksheet) -> None:
+        self.session.failed_roles.pop(part.uid, None)
+        for task in sheet.tasks:
+            self.session.fit_errors.pop(task.uid, None)
 
     def _rows(self, domain: HyperNode) -> Mask | None:
         return None if domain is self.topology.tree.root else domain.rows
@@ -144,16 +170,3 @@ class Domains:
         statement.rollback(mark)
         job.nominated_hypernodes.clear()
         return []
-
-
-def _moves(statement: Statement, mark: int) -> list[Move]:
-    return [(op.task, op.task.node, op.task.status == status.PIPELINED) for op in statement.operations[mark:]]
-
-
-def _make(statement: Statement, moves: list[Move]) -> None:
-    """Do again what a trial did."""
-    for task, row, waits in moves:
-        if waits:
-            statement.pipeline(task, row)
-        else:
-            statement.allocate(task, row)

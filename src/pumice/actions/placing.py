@@ -102,7 +102,7 @@ class Placing:
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
         copies = sheet.run_length(task)
-        if copies >= MIN_RUN and evaluation.steady and not self.session.has_best_node:
+        if copies >= MIN_RUN and evaluation.steady_among(idle) and not self.session.has_best_node:
             rows = plan(evaluation, idle, copies)
             self._plan = (evaluation, within, rows, len(self.cluster.log))
             return next(rows)

@@ -171,15 +171,19 @@ class Evaluation:
     @property
     def steady(self) -> bool:
         """Whether placing a copy changes nothing but its own row, foreseeably, so that a run of copies can be planned ahead."""
+        return self.steady_among(self.table.alive)
+
+    def steady_among(self, candidates: Mask) -> bool:
+        """The same, if only these rows are candidates."""
         if self._wide_filters or not all(rule.foresees for rule, _ in (*self._node_filters, *self._node_scorers)):
             return False
-        return not any(self._varies(*pair) for pair in enumerate(self._other_scorers))
+        return not any(self._varies(*pair, candidates) for pair in enumerate(self._other_scorers))
 
-    def _varies(self, number: int, pair: tuple[Scorer, Any]) -> bool:
+    def _varies(self, number: int, pair: tuple[Scorer, Any], candidates: Mask) -> bool:
         """Whether a scorer tells candidates apart by more than a constant."""
         rule, state = pair
         if rule.reach is not Reach.STATIC:
-            return True
+            return not rule.is_level(state, candidates)
         raw = self._raw(number, rule, state)
         return bool(len(raw)) and bool((raw != raw[0]).any())
 

@@ -75,6 +75,10 @@ class Scorer(Rule):
         """A number per node, the higher the better."""
         raise NotImplementedError
 
+    def is_level(self, state: Any, candidates: Mask) -> bool:
+        """Whether these rows score alike and will go on doing so, wherever among them copies of the task are placed."""
+        return False
+
     def normalize(self, scores: Scores) -> Scores:
         """The scores of the candidates, brought to scale. Override `normalizes` with it."""
         return scores

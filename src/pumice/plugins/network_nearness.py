@@ -19,7 +19,7 @@ from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.hypernodes import HyperNode, HyperNodes
 from pumice.model.job import Job
-from pumice.model.resources import Vector
+from pumice.model.resources import Mask, Vector
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task
 from pumice.model.template import Template
@@ -81,6 +81,10 @@ class Nearness(Scorer):
     def key(self, task: Task) -> Hashable:
         part = _part_with_topology(task)
         return None if part is None else part.uid
+
+    def is_level(self, state: Any, candidates: Mask) -> bool:
+        homes = self._topology.tree.homes[candidates]
+        return len(homes) > 0 and bool((homes == homes[0]).all())
 
     def score(self, state: Any, nodes: View) -> Scores:
         here = state.around(self._topology.occupied(state.job))
