@@ -99,6 +99,12 @@ def test_the_refusal_names_what_is_short() -> None:
         assert session.decisions.events[0].message == "queue resource quota insufficient: insufficient cpu, memory"
 
 
+def test_a_job_without_minimum_is_welcome() -> None:
+    made = cluster(NODE, queue("q", capability={"cpu": 1}), job("a", "q", phase="Pending"))
+    with opened(made, *TIERS) as session:
+        assert session.job_enqueueable(made.jobs["default/a"])
+
+
 # -- trees
 
 

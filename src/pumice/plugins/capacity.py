@@ -22,11 +22,14 @@ from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector, fits
 from pumice.model.task import Task
+from pumice.plugins.device_quota import Devices
 from pumice.plugins.queue_accounts import Account, flat, tree
 from pumice.plugins.queue_limits import asked_for, lacking, refuse, shortfall, within
 
 
 class CapacityArgs(Struct):
+    devices: bool = field(name="capacity.DynamicResourceAllocationEnable", default=True)
+    device_capacity: bool = field(name="capacity.DRAConsumableCapacityEnable", default=False)
     reclaim_levels: int = field(name="ancestorReclaimLevel", default=0)
 
 
@@ -38,6 +41,7 @@ class Capacity(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
+        self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
         self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
 
     def _account(self, queue: Queue | None) -> Account | None:
@@ -76,7 +80,9 @@ class Capacity(Plugin):
         if not job.has_min_resources:
             return Vote.PERMIT
         for level in account.upward:
-            if short := lacking(job, level.held + level.inqueue - level.elastic, level.limit):
+            claimed = level.held + level.inqueue - level.elastic
+            devices = np.maximum(self._devices.held(level), level.inqueue)
+            if short := lacking(job, np.where(self._devices.columns, devices, claimed), level.limit):
                 return refuse(self.session, job, short)
         return Vote.PERMIT
 
@@ -91,7 +97,9 @@ class Capacity(Plugin):
         account = self._account(queue)
         if account is None or not queue.serving:
             return False
-        return all(within(task.template.request, level.held, level.limit) for level in account.upward)
+        if not all(within(task.template.request, level.held, level.limit) for level in account.upward):
+            return False
+        return self._devices.fit(account, task)
 
     def queue_shortfall(self, queue: Queue, task: Task) -> str:
         account = self._account(queue)
@@ -101,19 +109,24 @@ class Capacity(Plugin):
             shortfall(self.session, level.queue.name, task.template.request, level.held, level.limit, "it may hold")
             for level in account.upward
         )
-        return next((text for text in texts if text), "")
+        devices = "" if self._devices.fit(account, task) else f"queue {queue.name} may claim no more devices"
+        return next((text for text in texts if text), devices)
 
     def on_allocate(self, task: Task) -> None:
-        self._book(task, 1.0)
+        account = self._holder(task)
+        self._devices.take(account, task)
+        for level in account.upward:
+            level.held += task.template.request
 
     def on_deallocate(self, task: Task) -> None:
-        self._book(task, -1.0)
+        account = self._holder(task)
+        self._devices.give(account, task)
+        for level in account.upward:
+            level.held -= task.template.request
 
-    def _book(self, task: Task, sign: float) -> None:
-        queue = task.job.queue if task.job else None
-        account = self._accounts.get(queue.name) if queue else None
-        for level in account.upward if account else ():
-            level.held += task.template.request * sign
+    def _holder(self, task: Task) -> Account:
+        assert task.job is not None and task.job.queue is not None
+        return self._accounts[task.job.queue.name]
 
     # -- who may take from others, and from whom
 
