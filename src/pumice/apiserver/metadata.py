@@ -32,7 +32,7 @@ def set_identity(kind: Kind, obj: Object, namespace: str, uid: str, now: float) 
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:58] + name_suffix(uid)
     metadata["uid"] = uid
-    metadata["creationTimestamp"] = rfc3339(now)
+    metadata["creationTimestamp"] = _stamp(int(now // 1))
     for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(field, None)
     if kind.namespaced:
@@ -42,6 +42,11 @@ def set_identity(kind: Kind, obj: Object, namespace: str, uid: str, now: float) 
     if counts_generations(kind):
         metadata["generation"] = 1
     return str(metadata.get("name") or "")
+
+
+@lru_cache(maxsize=16)
+def _stamp(second: int) -> str:
+    return rfc3339(second)
 
 
 def name_suffix(uid: str) -> str:

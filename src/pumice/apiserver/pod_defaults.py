@@ -106,6 +106,8 @@ def _requests_from_limits(container: Object) -> None:
 def qos_class(spec: Object) -> str:
     containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
     asked = [container.get("resources", {}) for container in containers]
+    if not any(asked):
+        return "BestEffort"
     amounts = [_positive(resources.get(kind) or {}) for resources in asked for kind in ("requests", "limits")]
     if not any(amounts):
         return "BestEffort"

@@ -15,11 +15,11 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
+import random
 import secrets
 import ssl
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,13 @@ from pumice.apiserver.tokens import Tokens
 _SWEEP_EVERY_S = 5.0
 
 
+def _random_uid() -> str:
+    """A UUID of version 4, made several times faster than by `uuid`; nothing secret hangs on it."""
+    bits = random.getrandbits(122)
+    first, last = f"{bits >> 90:08x}-{bits >> 74 & 0xFFFF:04x}", f"{bits & 0xFFFFFFFFFFFF:012x}"
+    return f"{first}-4{bits >> 62 & 0xFFF:03x}-{0x8000 | bits >> 48 & 0x3FFF:04x}-{last}"
+
+
 def _no_log(pod: object, container: str, query: object) -> str:
     return ""
 
@@ -54,7 +61,7 @@ class Server:
         plain: bool = False,
         data: Path | None = None,
         clock: Callable[[], float] = time.time,
-        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        new_uid: Callable[[], str] = _random_uid,
         rules: Iterable[Rule] = (),
         users: dict[str, User] | None = None,
         log_source: LogSource = _no_log,
