@@ -76,9 +76,13 @@ def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
 
 def reserved(cluster: Cluster, claim: PersistentVolumeClaim, number: int, volume: PersistentVolume) -> Matching:
     """A volume that refers to the claim is the only one that it can get."""
-    spec, meta = volume.spec, claim.metadata
-    its = spec.claim_ref is not None and (not spec.claim_ref.uid or spec.claim_ref.uid == meta.uid)
-    return _pairs([(number, volume)] if its and _large_enough(claim, volume) else [], cluster.nodes)
+    return _pairs([(number, volume)] if _large_enough(claim, volume) else [], cluster.nodes)
+
+
+def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that names such a claim means this one, and not an earlier one of the same name."""
+    reference = volume.spec.claim_ref
+    return reference is not None and (not reference.uid or reference.uid == claim.metadata.uid)
 
 
 def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:

@@ -17,7 +17,7 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import Use, claim_of, has_claims, uses, waits_for_pod
 from pumice.plugins.kube.standing.groups import standing
-from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, matching, reserved, signature, size_of
+from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, matching, refers_to, reserved, signature, size_of
 
 KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 
@@ -75,9 +75,10 @@ class AssumedVolumes:
 
     def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
         """The volumes that a claim could get, if nobody had taken any."""
-        name = self._reserved.get(key)
-        if name is not None:
-            return reserved(self._cluster, claim, self._numbers[name], self._cluster.of("PersistentVolume")[name])
+        name = self._reserved.get(key, "")
+        volume = self._cluster.of("PersistentVolume").get(name)
+        if volume is not None and refers_to(volume, claim):
+            return reserved(self._cluster, claim, self._numbers[name], volume)
         kind = signature(claim)
         if kind not in self._matchings:
             self._matchings[kind] = matching(self._cluster, claim)

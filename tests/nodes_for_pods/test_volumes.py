@@ -1,0 +1,334 @@
+"""Volumes: where a pod can have those it has, and where it could get those it waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
+from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
+from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
+from pumice.plugins.kube.volume_zone import VolumeZone
+from pumice.testing import PodBuilder, node, pod
+from tests.nodes_for_pods.asking import HOST, ZONE, admitted, made_of, put, refusals, zoned
+
+Thing = dict[str, Any]
+NODES = zoned(a="z1", b="z2", c="")
+
+
+def on_nodes(*names: str) -> Thing:
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": list(names)}]}]}}
+
+
+def volume(name: str, size: str = "1Gi", nodes: str = "", labels: Thing | None = None, phase: str = "Available", **spec: Any) -> Thing:
+    wanted: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"} | spec
+    if nodes:
+        wanted["nodeAffinity"] = on_nodes(*nodes.split())
+    return {"kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": wanted, "status": {"phase": phase}}
+
+
+def claim(name: str, volume_name: str = "", size: str = "1Gi", bound: bool = True, phase: str = "", **spec: Any) -> Thing:
+    wanted: Thing = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local", "resources": {"requests": {"storage": size}}} | spec
+    metadata: Thing = {"name": name}
+    if volume_name:
+        wanted["volumeName"] = volume_name
+        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+    return {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted, "status": {"phase": phase}}
+
+
+def storage_class(name: str = "local", provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> Thing:
+    return {
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    } | more
+
+
+def using(name: str, *claims: str) -> PodBuilder:
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}} for i, each in enumerate(claims)]
+    return pod(name).having("spec", "volumes", value=volumes)
+
+
+def binding(made: Cluster) -> list[Any]:
+    return [BoundVolumes(made), WaitingVolumes(made)]
+
+
+# -- claims that are bound, or cannot be used
+
+
+def test_a_bound_volume_is_used_where_it_can_be_reached() -> None:
+    made = made_of(*NODES, volume("v", nodes="b", phase="Bound"), claim("c", "v"), using("p", "c"))
+    assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("ac", "node(s) didn't match PersistentVolume's node affinity!")
+
+
+def test_a_claim_on_a_volume_that_is_gone_can_be_used_nowhere() -> None:
+    made = made_of(*NODES, claim("c", "v"), using("p", "c"))
+    refused = refusals(made, "default/p", *binding(made))
+    assert refused == dict.fromkeys("abc", "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)!")
+
+
+@pytest.mark.parametrize(
+    ("things", "reason"),
+    [
+        ([], 'persistentvolumeclaim "c" not found!'),
+        (
+            [claim("c") | {"metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z"}}],
+            'persistentvolumeclaim "c" is being deleted!',
+        ),
+        ([claim("c", "v", phase="Lost")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"!'),
+        ([claim("c", storageClassName="other")], "pod has unbound immediate PersistentVolumeClaims!"),
+        ([storage_class(), claim("c", "v", bound=False)], "pod has unbound immediate PersistentVolumeClaims!"),
+    ],
+)
+def test_a_claim_in_the_way_is_told(things: list[Thing], reason: str) -> None:
+    made = made_of(*NODES, *things, using("p", "c"))
+    assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", reason)
+    assert WaitingVolumes(made).prepare(made.tasks["default/p"]) is None
+
+
+def test_a_claim_of_an_ephemeral_volume_is_waited_for_by_the_pods_name() -> None:
+    asker = pod("p").having("spec", "volumes", value=[{"name": "scratch", "ephemeral": {}}])
+    made = made_of(*NODES, asker, asker.having("metadata", "name", value="q"), storage_class(provisioner="x"), claim("q-scratch"))
+    waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"!'
+    assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", waits)
+    assert admitted(made, "default/q", *binding(made)) == "a b c"
+    assert BoundVolumes(made).key(made.tasks["default/p"]) != BoundVolumes(made).key(made.tasks["default/q"])
+
+
+# -- claims that wait for their pod
+
+
+def test_a_waiting_claim_needs_a_free_volume_within_reach() -> None:
+    made = made_of(
+        *NODES, storage_class(), volume("v", "5Gi", "b"), claim("c"), claim("big", size="50Gi"), using("p", "c"), using("q", "big")
+    )
+    assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("ac", "node(s) didn't find available persistent volumes to bind!")
+    assert admitted(made, "default/q", *binding(made)) == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"phase": "Released"},
+        {"storageClassName": "other"},
+        {"accessModes": ["ReadOnlyMany"]},
+        {"volumeMode": "Block"},
+        {"labels": {"kind": "slow"}},
+        {"claimRef": {"namespace": "default", "name": "somebody"}},
+        {"claimRef": {"namespace": "default", "name": "c", "uid": "of an earlier one"}},
+    ],
+)
+def test_a_volume_that_does_not_suit_is_not_taken(wrong: Thing) -> None:
+    asker = claim("c", selector={"matchLabels": {"kind": "fast"}})
+    suits = {"labels": {"kind": "fast"}}
+    things = [*NODES, storage_class(), asker, using("p", "c"), volume("v", nodes="a", **suits | wrong)]
+    made = made_of(*things)
+    assert admitted(made, "default/p", *binding(made)) == ""
+    made = made_of(*things, volume("w", nodes="b", **suits))
+    assert admitted(made, "default/p", *binding(made)) == "b"
+
+
+def test_a_volume_reserved_for_the_claim_must_be_large_enough() -> None:
+    reserved = volume("v", size="1Mi", claimRef={"namespace": "default", "name": "c"})
+    made = made_of(*NODES, storage_class(), reserved, volume("other"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == ""
+
+
+def test_a_volume_reserved_for_the_claim_is_the_only_one_it_gets() -> None:
+    reserved = volume("v", nodes="a", claimRef={"namespace": "default", "name": "c"})
+    made = made_of(*NODES, storage_class(), reserved, volume("other"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "a"
+
+
+def test_a_volume_can_be_made_where_the_class_allows() -> None:
+    zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]
+    fixed = storage_class("local", "made.by/us", allowedTopologies=zones)
+    made = made_of(*NODES, fixed, volume("v", nodes="c"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "b c"
+    made = made_of(*NODES, storage_class("local", "made.by/us"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+
+
+def test_each_claim_of_a_pod_needs_a_volume_of_its_own_the_smallest_that_will_do() -> None:
+    volumes = (
+        volume("s", "1Gi", "a"),
+        volume("l", "9Gi", "a"),
+        volume("x", "9Gi", "b"),
+        volume("y", "1Gi", "b"),
+        volume("one", "9Gi", "c"),
+    )
+    made = made_of(*NODES, storage_class(), *volumes, claim("large", size="5Gi"), claim("small"), using("p", "large", "small"))
+    assert admitted(made, "default/p", *binding(made)) == "a b"
+    made.move(made.tasks["default/p"], status.ALLOCATED, made.nodes.rows["a"])
+    decided = AssumedVolumes.of(made).of_pod(made.tasks["default/p"])
+    assert [(each.claim, each.volume, each.node) for each in decided] == [("default/large", "l", "a"), ("default/small", "s", "a")]
+
+
+def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    assert admitted(made, "default/q", *binding(made)) == "a b c"
+    made.move(made.tasks["default/p"], status.ALLOCATED, 0)
+    assert admitted(made, "default/q", *binding(made)) == ""
+    made.move(made.tasks["default/p"], status.PENDING, -1)
+    assert admitted(made, "default/q", *binding(made)) == "a b c"
+    assert AssumedVolumes.of(made).of_pod(made.tasks["default/p"]) == []
+
+
+def test_a_claim_that_two_pods_share_is_decided_by_the_first_and_given_back_by_the_last() -> None:
+    made = made_of(
+        *NODES, storage_class(provisioner="made.by/us"), volume("v", nodes="b c"), claim("c"), claim("d"), *using("p", "c").times(3)
+    )
+    first, second = made.tasks["default/p-0"], made.tasks["default/p-1"]
+    assert admitted(made, "default/p-2", *binding(made)) == "a b c"
+    made.move(first, status.ALLOCATED, made.nodes.rows["b"])
+    assert admitted(made, "default/p-2", *binding(made)) == "b c"
+    made.move(second, status.ALLOCATED, made.nodes.rows["c"])
+    made.move(first, status.PENDING, -1)
+    assert admitted(made, "default/p-2", *binding(made)) == "b c"
+    made.move(second, status.PENDING, -1)
+    made.move(first, status.ALLOCATED, made.nodes.rows["a"])
+    assert admitted(made, "default/p-2", *binding(made)) == "a"
+
+
+def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), volume("w"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    AssumedVolumes.of(made)
+    made.move(made.tasks["default/p"], status.BINDING, 0)
+    put(made, volume("v", phase="Bound", claimRef={"namespace": "default", "name": "c"}))
+    put(made, claim("c", "v"))
+    assert admitted(made, "default/q", *binding(made)) == "a b c"
+    assert not AssumedVolumes.of(made).by_claim
+    made.move(made.tasks["default/q"], status.ALLOCATED, 1)
+    assert [each.volume for each in AssumedVolumes.of(made).of_pod(made.tasks["default/q"])] == ["w"]
+    put(made, volume("late"))
+    made.move(made.tasks["default/q"], status.RUNNING, 1)
+    made.move(made.tasks["default/p"], status.PENDING, -1)
+    assert [each.volume for each in AssumedVolumes.of(made).by_claim.values()] == ["w"]
+
+
+# -- zones
+
+
+@pytest.mark.parametrize("old", ["zone", "region"])
+def test_a_volume_of_a_zone_is_used_there_and_on_nodes_of_no_zone(old: str) -> None:
+    for key in (f"topology.kubernetes.io/{old}", f"failure-domain.beta.kubernetes.io/{old}"):
+        nodes = [node("a").label(f"topology.kubernetes.io/{old}", "z1"), node("b").label(f"topology.kubernetes.io/{old}", "z2"), node("c")]
+        made = made_of(*nodes, volume("v", labels={key: "z2__z3"}), claim("c", "v"), using("p", "c"))
+        assert refusals(made, "default/p", VolumeZone(made)) == {"a": "node(s) had no available volume zone!"}
+
+
+@pytest.mark.parametrize(
+    ("things", "reason"),
+    [
+        ([], 'persistentvolumeclaim "c" not found!'),
+        ([claim("c", "v")], 'persistentvolume "v" not found!'),
+        ([claim("c", storageClassName="")], "PersistentVolumeClaim had no pv name and storageClass name!"),
+        ([claim("c", storageClassName="none")], 'storageclass.storage.k8s.io "none" not found!'),
+        ([claim("c"), storage_class(volumeBindingMode="Immediate")], "PersistentVolume had no name!"),
+    ],
+)
+def test_a_volume_without_a_zone_to_look_at_is_told(things: list[Thing], reason: str) -> None:
+    made = made_of(node("a"), *things, using("p", "c"))
+    assert refusals(made, "default/p", VolumeZone(made)) == {"a": reason}
+
+
+def test_zones_do_not_matter_to_claims_that_wait_and_volumes_that_name_none() -> None:
+    made = made_of(*NODES, storage_class(), claim("c"), claim("d", "v"), volume("v"), using("p", "c", "d"))
+    assert VolumeZone(made).prepare(made.tasks["default/p"]) is None
+
+
+# -- limits
+
+
+def limits(name: str, count: int | None, driver: str = "csi.test") -> Thing:
+    published: Thing = {"name": driver} if count is None else {"name": driver, "allocatable": {"count": count}}
+    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [published]}}
+
+
+def attached(name: str, driver: str = "csi.test") -> list[Thing]:
+    return [volume(f"v-{name}", csi={"driver": driver, "volumeHandle": name}), claim(name, f"v-{name}")]
+
+
+def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once() -> None:
+    things = [*attached("1"), *attached("2"), *attached("3"), limits("a", 2), limits("b", 1), limits("gone", 1)]
+    standing = (using("x", "1", "2").on("a"), using("y", "1").on("a"), using("z", "1").on("b"))
+    made = made_of(*NODES, *things, *standing, using("p", "3"), using("q", "1"), using("r", "2"))
+    rule = NodeVolumeLimits(made)
+    assert refusals(made, "default/p", rule) == dict.fromkeys("ab", "node(s) exceed max volume count")
+    assert admitted(made, "default/q", rule) == "a b c"
+    assert admitted(made, "default/r", rule) == "a c"
+    made.move(made.tasks["default/x"], status.PENDING, -1)
+    assert admitted(made, "default/p", rule) == "a c"
+
+
+def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:
+    things = [*attached("1", "other"), volume("plain"), claim("2", "plain"), limits("a", None, "other"), limits("b", 1)]
+    made = made_of(*NODES, *things, using("p", "1", "2"), using("q", "none"))
+    rule = NodeVolumeLimits(made)
+    assert rule.prepare(made.tasks["default/p"]) is None
+    assert rule.prepare(made.tasks["default/q"]) is None
+
+
+def test_a_claim_yet_without_volume_counts_for_its_classs_driver_until_it_has_one() -> None:
+    things = [storage_class("local", "csi.test"), claim("c"), claim("d"), limits("a", 1)]
+    made = made_of(*NODES, *things, using("x", "c").on("a"), using("p", "d"), using("q", "none"))
+    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "b c"
+    put(made, volume("nfs"))
+    put(made, claim("c", "nfs"))
+    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "a b c"
+
+
+# -- restrictions
+
+
+def mounting(name: str, **source: Thing) -> PodBuilder:
+    return pod(name).having("spec", "volumes", value=[{"name": "v"} | source])
+
+
+RBD = {"monitors": ["m1", "m2"], "pool": "x", "image": "i"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ({"gcePersistentDisk": {"pdName": "d"}}, {"gcePersistentDisk": {"pdName": "d"}}, False),
+        ({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, {"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, True),
+        ({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, {"gcePersistentDisk": {"pdName": "d"}}, False),
+        (
+            {"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}},
+            {"awsElasticBlockStore": {"volumeID": "d", "readOnly": True}},
+            False,
+        ),
+        ({"awsElasticBlockStore": {"volumeID": "d"}}, {"awsElasticBlockStore": {"volumeID": "e"}}, True),
+        ({"iscsi": {"iqn": "q", "readOnly": True}}, {"iscsi": {"iqn": "q", "readOnly": True}}, True),
+        ({"iscsi": {"iqn": "q"}}, {"iscsi": {"iqn": "q", "readOnly": True}}, False),
+        ({"rbd": RBD}, {"rbd": RBD | {"monitors": ["m2", "m3"], "readOnly": True}}, False),
+        ({"rbd": RBD}, {"rbd": RBD | {"monitors": ["m3"]}}, True),
+        ({"rbd": RBD}, {"rbd": RBD | {"pool": "y"}}, True),
+    ],
+)
+def test_a_disk_is_mounted_together_only_by_those_that_may(one: Thing, other: Thing, together: bool) -> None:
+    made = made_of(*NODES, mounting("x", **one).on("a"), mounting("p", **other))
+    refused = refusals(made, "default/p", VolumeRestrictions(made))
+    assert refused == ({} if together else {"a": "node(s) had no available disk"})
+    made.move(made.tasks["default/x"], status.PENDING, -1)
+    assert refusals(made, "default/p", VolumeRestrictions(made)) == {}
+
+
+def test_a_claim_for_one_pod_only_is_refused_everywhere_while_it_is_in_use() -> None:
+    made = made_of(*NODES, claim("c", "v", accessModes=["ReadWriteOncePod"]), volume("v"), using("x", "c").on("a"), using("p", "c"))
+    in_use = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+    assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", in_use)
+    made.move(made.tasks["default/x"], status.PENDING, -1)
+    assert refusals(made, "default/p", VolumeRestrictions(made)) == {}
+
+
+def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
+    made = made_of(*NODES, using("p", "c"), pod("q"))
+    assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", 'persistentvolumeclaim "c" not found!')
+    assert VolumeRestrictions(made).prepare(made.tasks["default/q"]) is None
