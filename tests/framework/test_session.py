@@ -21,7 +21,7 @@ def two_nodes() -> Cluster:
 
 def snapshot(made: Cluster) -> tuple[bytes, ...]:
     nodes = made.nodes
-    return tuple(array.tobytes() for array in (nodes.used, nodes.releasing, nodes.pipelined, nodes.scoring, nodes.evicted))
+    return tuple(array.tobytes() for array in (nodes.used, nodes.releasing, nodes.pipelined, nodes.scoring, nodes.seen))
 
 
 def test_a_gang_is_placed_and_its_elastic_rest_too() -> None:

@@ -54,7 +54,7 @@ class View:
 
     @cached_property
     def scoring(self) -> Table:
-        """[cpu and memory, n] used as kube's scores count it."""
+        """[cpu and memory, n] `seen` as kube's scores count it."""
         return self._show("scoring")
 
     @cached_property
@@ -66,9 +66,9 @@ class View:
         return self._show("pipelined")
 
     @cached_property
-    def evicted(self) -> Table:
-        """[1, n] tasks that the present session evicted; they are in `used` but gone in the eyes of filters."""
-        return self._show("evicted")
+    def seen(self) -> Table:
+        """[r, n] as filters and scores of kube see the node: with promised tasks, without those that the session evicted."""
+        return self._show("seen")
 
     @property
     def future_idle(self) -> Table:
@@ -112,6 +112,10 @@ class Foreseen(View):
         return self._show("used") + self._template.request[:, None] * self._copies
 
     @cached_property
+    def seen(self) -> Table:
+        return self._show("seen") + self._template.request[:, None] * self._copies
+
+    @cached_property
     def idle(self) -> Table:
         return self._show("idle") - self._template.request[:, None] * self._copies
 
@@ -124,6 +128,6 @@ class Foreseen(View):
 def snapshot(table: Nodes, rows: Rows) -> View:
     """A view that stays as it is whatever happens to the table."""
     view = View(table, rows)
-    for name in ("allocatable", "used", "idle", "scoring", "releasing", "pipelined", "evicted"):
+    for name in ("allocatable", "used", "idle", "scoring", "seen", "releasing", "pipelined"):
         getattr(view, name)
     return view

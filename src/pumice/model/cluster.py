@@ -123,7 +123,13 @@ class Cluster:
 
     # -- pods
 
-    def _put_pod(self, pod: Pod) -> None:
+    def restore(self, pod: Pod) -> None:
+        """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
+        self._put_pod(pod, certain=True)
+        if self.dimensions.width != self._width:
+            self._widen()
+
+    def _put_pod(self, pod: Pod, *, certain: bool = False) -> None:
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         task = self.tasks.get(key)
         fresh = status.of_pod(pod)
@@ -131,8 +137,8 @@ class Cluster:
             if pod.metadata.uid not in (None, task.uid):
                 self._detach(task)
                 task = None
-            elif fresh == status.PENDING and task.status & status.ALLOCATED_ALL:
-                return  # an echo from before our bind
+            elif not certain and status.is_echo(task.status, fresh):
+                return
         template, labels, annotations = self._template(pod), self._shared(pod.metadata.labels), self._shared(pod.metadata.annotations)
         if task is None:
             self.sequence += 1
@@ -290,7 +296,7 @@ class Cluster:
     def forget_eviction(self, task: Task) -> None:
         """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
         if task.evicted and task.node >= 0:
-            self.nodes.evicted[0, task.node] -= 1
+            self.nodes.show(task, task.node, 1.0)
             task.evicted = False
             self._tell(task.node, task, 1)
         task.evicted = False

@@ -59,7 +59,7 @@ class Nodes:
         self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
         self._idle = grown("_idle", width)
         self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
-        self._scoring, self._evicted = grown("_scoring", 2), grown("_evicted", 1)
+        self._seen, self._scoring = grown("_seen", width), grown("_scoring", 2)
         alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
         if old:
             alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
@@ -74,8 +74,10 @@ class Nodes:
         self.idle: Table = self._idle[:, :n]  #: [r, n] allocatable less used
         self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
-        self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `used` with a floor per container, as kube's scores count
-        self.evicted: Table = self._evicted[:, :n]  #: [1, n] tasks evicted by the present session, which filters no longer see
+        self.seen: Table = self._seen[
+            :, :n
+        ]  #: [r, n] what filters and scores of kube see there: promised tasks, too, but none that the session evicted
+        self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `seen` with a floor per container, as kube's scores count
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
 
@@ -172,24 +174,30 @@ class Nodes:
         self._count(task, row, -1.0)
 
     def _count(self, task: Task, row: int, sign: float) -> None:
-        template = task.template
+        needs = task.template.needs
+        if not task.evicted:
+            self.show(task, row, sign)
         if task.status == status.PIPELINED:
             self._moving += int(sign)
-            for column, amount in template.needs:
+            for column, amount in needs:
                 self.pipelined[column, row] += amount * sign
             return
         used, idle = self.used, self.idle
-        for column, amount in template.needs:
+        for column, amount in needs:
             used[column, row] += amount * sign
             idle[column, row] -= amount * sign
-        self.scoring[0, row] += template.scoring_cpu * sign
-        self.scoring[1, row] += template.scoring_memory * sign
-        if task.evicted:
-            self.evicted[0, row] += sign
         if task.status == status.RELEASING:
             self._moving += int(sign)
-            for column, amount in template.needs:
+            for column, amount in needs:
                 self.releasing[column, row] += amount * sign
+
+    def show(self, task: Task, row: int, sign: float) -> None:
+        """Count a task among those that are seen."""
+        seen = self.seen
+        for column, amount in task.template.needs:
+            seen[column, row] += amount * sign
+        self.scoring[0, row] += task.template.scoring_cpu * sign
+        self.scoring[1, row] += task.template.scoring_memory * sign
 
     # -- labels and taints
 
@@ -248,23 +256,26 @@ class Nodes:
     def check(self) -> None:
         """Assert that every sum is what its tasks say."""
         for row in range(len(self.names)):
-            used, releasing, pipelined = (self.dimensions.zeros() for _ in range(3))
+            used, releasing, pipelined, seen = (self.dimensions.zeros() for _ in range(4))
             cpu = memory = 0.0
             for task in self.tasks[row].values():
                 assert task.node == row, f"{task} does not know that it is on row {row}"
                 request = task.template.request
+                if not task.evicted:
+                    seen += request
+                    cpu, memory = cpu + task.template.scoring_cpu, memory + task.template.scoring_memory
                 if task.status == status.PIPELINED:
                     pipelined += request
                     continue
                 assert task.status & status.ON_NODE, f"{task} cannot stand on a node"
                 used += request
-                cpu, memory = cpu + task.template.scoring_cpu, memory + task.template.scoring_memory
                 if task.status == status.RELEASING:
                     releasing += request
             assert (self.used[:, row] == used).all(), f"used of {self.names[row]}"
             assert (self.idle[:, row] == self.allocatable[:, row] - used).all(), f"idle of {self.names[row]}"
             assert (self.releasing[:, row] == releasing).all(), f"releasing of {self.names[row]}"
             assert (self.pipelined[:, row] == pipelined).all(), f"pipelined of {self.names[row]}"
+            assert (self.seen[:, row] == seen).all(), f"seen of {self.names[row]}"
             assert (self.scoring[CPU, row], self.scoring[MEMORY, row]) == (cpu, memory), f"scoring of {self.names[row]}"
 
 

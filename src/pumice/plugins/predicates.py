@@ -54,7 +54,7 @@ class PodLimit(Filter):
         return task
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        return [Refused(nodes.allocatable[PODS] <= nodes.used[PODS] - nodes.evicted[0], self.reason)]
+        return [Refused(nodes.allocatable[PODS] <= nodes.seen[PODS], self.reason)]
 
 
 class Predicates(Plugin):

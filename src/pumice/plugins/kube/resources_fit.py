@@ -76,7 +76,7 @@ class ResourceScorer(Scorer):
             elif column == MEMORY:
                 yield weight, nodes.scoring[MEMORY] + template.newcomer_memory, nodes.allocatable[MEMORY]
             elif column is not None and template.request[column] > 0:
-                yield weight, nodes.used[column] + template.request[column], nodes.allocatable[column]
+                yield weight, nodes.seen[column] + template.request[column], nodes.allocatable[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
