@@ -99,10 +99,6 @@ def sees_columns_only(evaluation: Evaluation) -> bool:
     return all(rule.reach is Reach.STATIC or rule.foresees for rule, _ in evaluation.filters)
 
 
-def everywhere(table: Nodes) -> Mask:
-    return np.ones(len(table), bool) & table.alive
-
-
 def sentence(nodes: int, counts: Counter[str]) -> str:
     """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
     reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
