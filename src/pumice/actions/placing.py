@@ -40,6 +40,9 @@ class Placing:
             task = sheet.pop()
             if not session.allocatable(queue, task):
                 continue
+            if task.gated:
+                session.ungate(task)
+                continue
             if task.role and self._cache_errors and task.role in session.failed_roles.get(uid, ()):
                 continue
             errors = self._place_task(task, sheet, statement, within)

@@ -1,6 +1,7 @@
 """What is still to be placed of a job: tasks in their order, and for a job in parts the parts in theirs.
 
-Best-effort tasks are left to backfill, gated ones to whoever holds the gate.
+Best-effort tasks are left to backfill, gated ones to whoever holds the gate,
+unless that is their queue: then they are asked for room, and the gate is opened.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Worksheet:
 
     @classmethod
     def of(cls, session: Session, job: Job, among: Iterable[Task]) -> Worksheet:
-        tasks = [task for task in among if not task.best_effort and not task.gated]
+        tasks = [task for task in among if not task.best_effort and (not task.gated or task.at_queue_gate)]
         return cls(job, sorted(tasks, key=session.task_key, reverse=True))
 
     def __bool__(self) -> bool:

@@ -74,6 +74,7 @@ class Decisions:
     binds: list[Bind] = field(default_factory=list)
     evictions: list[Evict] = field(default_factory=list)
     pipelined: list[Pipelined] = field(default_factory=list)
+    ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room; its gate is to be taken from them
     nominations: dict[Task, str] = field(default_factory=dict)  #: kube-scheduler's: pod to node; "" takes one back
     groups: list[GroupStatus] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)

@@ -58,6 +58,7 @@ HOOKS: dict[str, str] = {
     # what happened
     "on_allocate": "",
     "on_deallocate": "",
+    "on_ungate": "",
     "open": "",
     "close": "",
 }

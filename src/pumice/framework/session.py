@@ -285,6 +285,14 @@ class Session:
         for method in self._flat("on_allocate"):
             method(task)
 
+    def ungate(self, task: Task) -> None:
+        """Decide that a task's queue has room for it: once the gate is gone it may be placed."""
+        if task.uid in self.decisions.ungated:
+            return
+        self.decisions.ungated[task.uid] = task
+        for method in self._flat("on_ungate"):
+            method(task)
+
     def deallocated(self, task: Task) -> None:
         if task.job is None:
             return

@@ -14,12 +14,11 @@ from pumice.api.volcano import PodGroup
 from pumice.model import status
 from pumice.model.resources import Dimensions, Vector
 from pumice.model.subjob import SubJobs
-from pumice.model.task import PREEMPTABLE_KEY, Task, flag, revocable_zone
+from pumice.model.task import PREEMPTABLE_KEY, QUEUE_GATE, Task, flag, revocable_zone
 
 if TYPE_CHECKING:
     from pumice.model.queue import Queue
 
-GATE = "scheduling.volcano.sh/queue-allocation-gate"
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
 
@@ -195,7 +194,7 @@ class Job:
 
     def gated_request(self) -> Vector | None:
         """Requests of tasks that somebody else's scheduling gate holds back."""
-        gated = [t.template.request for t in self.pending.values() if t.gated and t.template.gates != (GATE,)]
+        gated = [t.template.request for t in self.pending.values() if t.gated and t.template.gates != (QUEUE_GATE,)]
         return np.sum(gated, axis=0) if gated else None
 
     def without_gated(self, amounts: Vector) -> Vector:

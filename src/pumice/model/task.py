@@ -19,6 +19,7 @@ Pairs = Mapping[str, str]
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 REVOCABLE_ZONE_KEY = "volcano.sh/revocable-zone"
 ROLE_KEY = "volcano.sh/task-spec"
+QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 PRIORITY_KEY = "volcano.sh/task-priority"
 SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
@@ -109,6 +110,11 @@ class Task:
     @property
     def gated(self) -> bool:
         return bool(self.template.gates)
+
+    @property
+    def at_queue_gate(self) -> bool:
+        """Whether nothing but its queue holds it back, as it asked for."""
+        return self.template.gates == (QUEUE_GATE,) and QUEUE_GATE in self.annotations
 
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:

@@ -9,6 +9,7 @@ beginning, and stops the whole cluster).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector, fits
-from pumice.model.task import Task
+from pumice.model.task import QUEUE_GATE, Task
 from pumice.plugins.device_quota import Devices
 from pumice.plugins.queue_accounts import Account, flat, tree
 from pumice.plugins.queue_limits import asked_for, lacking, refuse, shortfall, within
@@ -97,7 +98,8 @@ class Capacity(Plugin):
         account = self._account(queue)
         if account is None or not queue.serving:
             return False
-        if not all(within(task.template.request, level.held, level.limit) for level in account.upward):
+        own = task.template.request if task.uid in self._let_in else 0.0
+        if not all(within(task.template.request, level.held + level.reserved - own, level.limit) for level in account.upward):
             return False
         return self._devices.fit(account, task)
 
@@ -112,14 +114,35 @@ class Capacity(Plugin):
         devices = "" if self._devices.fit(account, task) else f"queue {queue.name} may claim no more devices"
         return next((text for text in texts if text), devices)
 
+    @cached_property
+    def _let_in(self) -> set[str]:
+        """Pods that passed the gate of their queue, by uid. Until they have a place their room is reserved."""
+        waiting = (task for job in self.session.cluster.waiting.values() for task in job.pending.values())
+        found = [task for task in waiting if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))]
+        for task in found:
+            self._reserve(task, 1.0)
+        return {task.uid for task in found}
+
+    def on_ungate(self, task: Task) -> None:
+        self._let_in.add(task.uid)
+        self._reserve(task, 1.0)
+
+    def _reserve(self, task: Task, sign: float) -> None:
+        for level in self._holder(task).upward:
+            level.reserved += task.template.request * sign
+
     def on_allocate(self, task: Task) -> None:
         account = self._holder(task)
+        if task.uid in self._let_in:
+            self._reserve(task, -1.0)
         self._devices.take(account, task)
         for level in account.upward:
             level.held += task.template.request
 
     def on_deallocate(self, task: Task) -> None:
         account = self._holder(task)
+        if task.uid in self._let_in:
+            self._reserve(task, 1.0)
         self._devices.give(account, task)
         for level in account.upward:
             level.held -= task.template.request
@@ -143,14 +166,14 @@ class Capacity(Plugin):
         )
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task] | Vote:
-        account = self._account(reclaimer.job.queue if reclaimer.job else None)
+        account = self._account(_queue_of(reclaimer))
         if account is None:
             return Vote.REJECT
         asked = asked_for(reclaimer.template.request)
         books = Books(self._accounts)
         victims = []
         for task in victim_order(self.session, reclaimer, candidates):
-            owner = self._account(task.job.queue if task.job else None)
+            owner = self._account(_queue_of(task))
             if owner is None or not (asked & asked_for(task.template.request)).any():
                 continue
             if books.keeps_guarantee(owner, task) and self._may_lose(books, owner, task, account, reclaimer):
@@ -181,13 +204,17 @@ class Capacity(Plugin):
         books = Books(self._accounts)
         victims = []
         for task in candidates:
-            owner = self._account(task.job.queue if task.job else None)
+            owner = self._account(_queue_of(task))
             if owner is None or not books.keeps_guarantee(owner, task):
                 continue
             if books.undeserved(owner, task) or books.above_deserved(owner, task):
                 books.give(owner, task)
                 victims.append(task)
         return victims
+
+
+def _queue_of(task: Task) -> Queue | None:
+    return task.job.queue if task.job is not None else None
 
 
 class Books:

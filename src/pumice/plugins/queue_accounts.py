@@ -27,6 +27,7 @@ class Account:
         self.held = queue.held.copy()
         self.inqueue = queue.inqueue.copy()
         self.elastic = queue.elastic.copy()
+        self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and have no place yet
         self.guarantee = queue.guarantee
         self.capability = queue.capability  #: its own bound, or the parent's where it has none
         self.limit = queue.capability  #: all it may hold
