@@ -21,15 +21,10 @@ STRUCTS = {kind: struct for (_, kind), struct in KINDS.items()}
 
 def made_of(*things: Any) -> Cluster:
     """A cluster of builders and of plain objects (`{"kind": ...}`), which stand in `default` unless they say otherwise."""
-    builders = [thing for thing in things if not isinstance(thing, dict)]
-    made = Cluster()
+    made = cluster(*(thing for thing in things if not isinstance(thing, dict)))
     for thing in things:
         if isinstance(thing, dict):
             put(made, thing)
-    filled = cluster(*builders)
-    for builder in builders:
-        made.put(*builder.build())
-    assert len(filled.tasks) == len(made.tasks)
     return made
 
 

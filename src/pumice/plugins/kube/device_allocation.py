@@ -87,12 +87,17 @@ def _match(chosen: Sequence[Asked], allowed: Sequence[Sequence[Offered]], in_use
 
 
 def _fill(place: int, places: Sequence[tuple[Asked, list[DeviceKey]]], holder: dict[DeviceKey, int], tried: set[DeviceKey]) -> bool:
-    """Find a device for a place, moving others if need be."""
-    for key in places[place][1]:
+    """Give a place the first device that nobody holds, or one whose holder can move."""
+    keys = places[place][1]
+    free = next((key for key in keys if key not in holder), None)
+    if free is not None:
+        holder[free] = place
+        return True
+    for key in keys:
         if key in tried:
             continue
         tried.add(key)
-        if key not in holder or _fill(holder[key], places, holder, tried):
+        if _fill(holder[key], places, holder, tried):
             holder[key] = place
             return True
     return False

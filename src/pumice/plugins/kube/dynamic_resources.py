@@ -18,7 +18,7 @@ from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.cel.syntax import CelError
-from pumice.plugins.kube.device_claims import claims_of, shareable_claims
+from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims
 from pumice.plugins.kube.device_requests import Unclear, wanted_by
 from pumice.plugins.kube.node_affinity import selector_matches
 from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
@@ -46,6 +46,16 @@ class _OfClaims(Filter):
         keys = (f"{task.namespace}/{name}" for _, name in task.claims)
         return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
+    def _usable(self, task: Task) -> ClaimsOfPod | Reason:
+        """The pod's claims, or why they can be used nowhere."""
+        claims = claims_of(self.cluster, task)
+        if not isinstance(claims, Reason):
+            try:
+                wanted_by(claims.waiting, self.cluster.of("DeviceClass"))
+            except Unclear as unclear:
+                return unclear.reason
+        return claims
+
 
 def _is_special(claim: Any) -> bool:
     return claim is None or claim.status.allocation is not None or bool(claim.metadata.deletion_timestamp)
@@ -55,15 +65,9 @@ class AllocatedClaims(_OfClaims):
     reach = Reach.STATIC
 
     def prepare(self, task: Task) -> Any:
-        if not task.claims:
-            return None
-        claims = claims_of(self.cluster, task)
+        claims = self._usable(task)
         if isinstance(claims, Reason):
             return Rejected(claims)
-        try:
-            wanted_by(claims.waiting, self.cluster.of("DeviceClass"))
-        except Unclear as unclear:
-            return Rejected(unclear.reason)
         return [claim.status.allocation.node_selector for claim in claims.allocated.values() if claim.status.allocation] or None
 
     def refuse(self, selectors: Any, nodes: View) -> Sequence[Refused]:
@@ -80,7 +84,7 @@ class SharedClaims(_OfClaims):
     reach = Reach.CLUSTER
 
     def prepare(self, task: Task) -> Any:
-        claims = claims_of(self.cluster, task) if task.claims else IN_NO_WAY
+        claims = self._usable(task)
         if isinstance(claims, Reason):
             return None
         return sorted(key for key in claims.waiting if key in claims.shareable) or None
@@ -95,9 +99,6 @@ class SharedClaims(_OfClaims):
         return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
 
 
-IN_NO_WAY = Reason("")  #: of a pod without claims
-
-
 class FreeDevices(_OfClaims):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -105,7 +106,7 @@ class FreeDevices(_OfClaims):
         self.reach = Reach.CLUSTER if has_pools else Reach.NODE
 
     def prepare(self, task: Task) -> Any:
-        claims = claims_of(self.cluster, task) if task.claims else IN_NO_WAY
+        claims = self._usable(task)
         return None if isinstance(claims, Reason) or not claims.waiting else claims
 
     def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:

@@ -1,0 +1,265 @@
+"""Device claims: which nodes have the devices that a pod's claims ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.engine.rules import Reach
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
+from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
+from pumice.testing import PodBuilder, pod, podgroup, schedule
+from tests.nodes_for_pods.asking import HOST, admitted, made_of, put, refusals, zoned
+
+Thing = dict[str, Any]
+NODES = zoned(a="", b="", c="")
+FULL = "cannot allocate all claims"
+
+
+def device_class(name: str = "gpu", *selectors: str) -> Thing:
+    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": text}} for text in selectors]}}
+
+
+def device(name: str, memory: str = "", **attributes: Any) -> Thing:
+    kinds = {bool: "bool", int: "int", str: "string"}
+    made: Thing = {"name": name, "attributes": {key: {kinds[type(value)]: value} for key, value in attributes.items()}}
+    return made | ({"capacity": {"memory": {"value": memory}}} if memory else {})
+
+
+def pool(on: str, *devices: Thing | str, generation: int = 1, slices: int = 1, name: str = "", **more: Any) -> Thing:
+    offered = [device(each) if isinstance(each, str) else each for each in devices]
+    where = more or {"nodeName": on}
+    of = {"name": on, "generation": generation, "resourceSliceCount": slices}
+    spec = {"driver": "drv", "pool": of, "devices": offered} | where
+    return {"kind": "ResourceSlice", "metadata": {"name": name or f"{on}-{generation}"}, "spec": spec}
+
+
+def asks(count: int = 1, name: str = "r", selectors: tuple[str, ...] = (), kind: str = "gpu", **more: Any) -> Thing:
+    wanted: Thing = {"deviceClassName": kind, "count": count, "selectors": [{"cel": {"expression": text}} for text in selectors]}
+    return {"name": name, "exactly": wanted | more}
+
+
+def claim(name: str, *requests: Thing, constraints: list[Thing] | None = None, **more: Any) -> Thing:
+    devices = {"requests": list(requests or (asks(),)), "constraints": constraints or []}
+    metadata = {"name": name} | more.pop("metadata", {})
+    return {"kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}} | more
+
+
+def held(*devices: str, selector: Thing | None = None, admin: bool = False) -> Thing:
+    results = [{"request": "r", "driver": "drv", "pool": name[0], "device": name, "adminAccess": admin} for name in devices]
+    return {"status": {"allocation": {"devices": {"results": results}} | ({"nodeSelector": selector} if selector else {})}}
+
+
+def using(name: str, *claims: str) -> PodBuilder:
+    return pod(name).having("spec", "resourceClaims", value=[{"name": each, "resourceClaimName": each} for each in claims])
+
+
+def made_for(name: str, made: str | None) -> PodBuilder:
+    """A pod whose claim comes from a template."""
+    asker = pod(name).having("spec", "resourceClaims", value=[{"name": "g", "resourceClaimTemplateName": "t"}])
+    return asker.having("status", "resourceClaimStatuses", value=[{"name": "g", "resourceClaimName": made}]) if made else asker
+
+
+def where(*things: Any) -> str:
+    made = made_of(*NODES, device_class(), *things)
+    return admitted(made, "default/p", *dynamic_resources(made))
+
+
+def place(made: Cluster, name: str, row: int) -> list[str]:
+    """Put a pod on a row; the devices that it gets."""
+    made.move(made.tasks[f"default/{name}"], status.ALLOCATED, row)
+    allotted = AssumedDevices.of(made).of_pod(made.tasks[f"default/{name}"])
+    return [f"{pick.request}:{pick.device[2]}" for each in allotted for pick in each.picks]
+
+
+POOLS = (pool("a", "a0", "a1"), pool("b", "b0"))
+
+
+def test_a_node_needs_as_many_free_devices_as_the_claim_asks_for() -> None:
+    assert where(*POOLS, claim("c"), using("p", "c")) == "a b"
+    assert where(*POOLS, claim("c", asks(2)), using("p", "c")) == "a"
+    assert where(*POOLS, claim("c", asks(2)), claim("d", **held("a1")), using("p", "c")) == ""
+    assert where(*POOLS, claim("c", asks(1), asks(1, "s")), using("p", "c")) == "a"
+    assert where(*POOLS, claim("c"), claim("d"), using("p", "c", "d")) == "a"
+
+
+def test_a_flat_request_is_read_as_well() -> None:
+    assert where(*POOLS, claim("c", {"name": "r", "deviceClassName": "gpu", "count": 2}), using("p", "c")) == "a"
+
+
+def test_a_pod_without_claims_is_left_alone() -> None:
+    made = made_of(*NODES, pod("p"))
+    assert all(rule.prepare(made.tasks["default/p"]) is None for rule in dynamic_resources(made))
+    assert "assumed devices" not in made.memory
+
+
+def test_selectors_of_the_class_and_of_the_request_must_all_hold() -> None:
+    mixed = pool("a", device("a0", model="A100"), device("a1", model="H100"), device("a2", model="A100", shared=True))
+    kind = device_class("big", 'device.attributes["drv"].model == "A100"')
+    private = '!has(device.attributes["drv"].shared)'
+    assert where(mixed, kind, claim("c", asks(2, kind="big")), using("p", "c")) == "a"
+    assert where(mixed, kind, claim("c", asks(2, kind="big", selectors=(private,))), using("p", "c")) == ""
+    assert where(mixed, kind, claim("c", asks(1, kind="big", selectors=(private,))), using("p", "c")) == "a"
+
+
+def test_a_selector_that_cannot_be_judged_is_told() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("[1].all(x, x > 0)",))), using("p", "c"))
+    told = "request r: selector '[1].all(x, x > 0)': all() is not supported!"
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
+    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=('device.attributes["drv"].x == 1',))), using("p", "c"))
+    refused = refusals(made, "default/p", *dynamic_resources(made))
+    assert refused == {
+        "a": "request r: selector on device a0: no such key: x",
+        "b": "request r: selector on device b0: no such key: x",
+        "c": FULL,
+    }
+    assert place(made, "p", 0) == []
+
+
+def test_a_demanding_request_is_not_robbed_by_an_easily_pleased_one() -> None:
+    mixed = pool("a", device("a0", big=True), device("a1", big=False))
+    first_any = claim("c", asks(1, "any"), asks(1, "big", ('device.attributes["drv"].big',)))
+    made = made_of(*NODES, device_class(), mixed, first_any, using("p", "c"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
+    assert place(made, "p", 0) == ["any:a1", "big:a0"]
+
+
+def test_capacity_is_at_least_what_is_asked_for() -> None:
+    mixed = pool("a", device("a0", "10Gi"), device("a1", "40Gi"), "a2")
+    assert where(mixed, claim("c", asks(1, capacity={"requests": {"memory": "20Gi"}})), using("p", "c")) == "a"
+    assert where(mixed, claim("c", asks(2, capacity={"requests": {"memory": "20Gi"}})), using("p", "c")) == ""
+
+
+def test_all_devices_means_all_and_at_least_one() -> None:
+    everything = asks(allocationMode="All")
+    assert where(*POOLS, claim("c", everything), using("p", "c")) == "a b"
+    assert where(*POOLS, claim("c", everything), claim("d", **held("a1")), using("p", "c")) == "b"
+
+
+def test_administrative_access_uses_nothing_up() -> None:
+    watching = claim("c", asks(allocationMode="All", adminAccess=True))
+    made = made_of(*NODES, device_class(), *POOLS, watching, claim("d", **held("a0")), claim("e"), using("p", "c"), using("q", "e"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
+    assert place(made, "p", 0) == ["r:a0", "r:a1"]
+    assert place(made, "q", 0) == ["r:a1"]
+    assert where(*POOLS, claim("x", **held("b0", admin=True)), claim("c"), using("p", "c")) == "a b"
+
+
+def test_the_first_alternative_that_can_be_had_is_taken() -> None:
+    mixed = (pool("a", device("a0", big=True)), pool("b", device("b0", big=False)))
+    big, small = (
+        {"name": name, "deviceClassName": "gpu", "selectors": [{"cel": {"expression": text}}]}
+        for name, text in (("big", 'device.attributes["drv"].big'), ("small", '!device.attributes["drv"].big'))
+    )
+    either = claim("c", {"name": "r", "firstAvailable": [big, small]})
+    made = made_of(*NODES, device_class(), *mixed, either, using("p", "c"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
+    assert place(made, "p", 1) == ["r/small:b0"]
+
+
+def test_devices_of_a_claim_may_have_to_agree_in_an_attribute() -> None:
+    apart = (
+        pool("a", device("a0", numa=0), device("a1", numa=1), "a3"),
+        pool("b", device("b0", numa=0), device("b1", numa=1), device("b2", numa=1)),
+    )
+    together = [{"matchAttribute": "drv/numa"}]
+    made = made_of(*NODES, device_class(), *apart, claim("c", asks(2), constraints=together), using("p", "c"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "b"
+    assert place(made, "p", 1) == ["r:b1", "r:b2"]
+    some = claim("c", asks(2), asks(1, "s"), constraints=[{"matchAttribute": "numa", "requests": ["r"]}])
+    assert where(*apart, some, using("p", "c")) == "b"
+
+
+def test_other_constraints_and_unknown_classes_are_told() -> None:
+    other = claim("c", constraints=[{"distinctAttribute": "drv/numa"}])
+    made = made_of(*NODES, device_class(), *POOLS, other, using("p", "c"), claim("d", asks(kind="none")), using("q", "d"))
+    told = "claim c: constraints other than matchAttribute are not supported!"
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
+    assert refusals(made, "default/q", *dynamic_resources(made)) == dict.fromkeys("abc", "request r: device class none does not exist!")
+    assert place(made, "q", 0) == []
+
+
+@pytest.mark.parametrize(
+    ("things", "reason"),
+    [
+        ([using("p", "c")], 'resourceclaim "c" not found!'),
+        ([using("p", "c"), claim("c", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})], 'resourceclaim "c" is being deleted!'),
+        ([made_for("p", None)], 'waiting for the resourceclaim of "g" to be created!'),
+        (
+            [made_for("p", "c"), claim("c", metadata={"ownerReferences": [{"name": "x", "uid": "x", "controller": True}]})],
+            'resourceclaim "c" was not created for this pod!',
+        ),
+        ([using("p", "c"), claim("c", status={"reservedFor": [{"uid": str(n)} for n in range(256)]})], "resourceclaim in use"),
+    ],
+)
+def test_a_claim_in_the_way_is_told(things: list[Any], reason: str) -> None:
+    made = made_of(*NODES, device_class(), *POOLS, *things)
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", reason)
+
+
+def test_an_allocated_claim_is_used_where_its_devices_are() -> None:
+    only_b = {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": ["b"]}]}]}
+    made = made_of(
+        *NODES, device_class(), claim("c", **held("b0", selector=only_b)), claim("d", **held("x")), using("p", "c"), using("q", "d")
+    )
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("ac", "resourceclaim not available on the node")
+    assert admitted(made, "default/q", *dynamic_resources(made)) == "a b c"
+
+
+def test_only_complete_pools_of_the_newest_generation_count() -> None:
+    assert where(pool("a", "a0", generation=1), pool("a", generation=2), claim("c"), using("p", "c")) == ""
+    assert where(pool("a", "a0", slices=2), claim("c"), using("p", "c")) == ""
+    assert where(pool("a", "a0", slices=2), pool("a", "a1", slices=2, name="more"), claim("c", asks(2)), using("p", "c")) == "a"
+
+
+def test_devices_that_several_nodes_reach_are_counted_together() -> None:
+    some = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "NotIn", "values": ["c"]}]}]}}
+    made = made_of(*NODES, device_class(), pool("net", "n0", **some), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    assert FreeDevices(made).reach is Reach.CLUSTER
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
+    assert place(made, "q", 1) == ["r:n0"]
+    assert admitted(made, "default/p", *dynamic_resources(made)) == ""
+    assert where(pool("net", "n0", allNodes=True), claim("c"), using("p", "c")) == "a b c"
+
+
+def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c"), *using("p", "c").times(3))
+    rules = dynamic_resources(made)
+    assert admitted(made, "default/p-2", *rules) == "a b"
+    assert place(made, "p-0", 1) == place(made, "p-1", 1) == ["r:b0"]
+    assert admitted(made, "default/p-2", *rules) == "b"
+    made.move(made.tasks["default/p-0"], status.PENDING, -1)
+    assert admitted(made, "default/p-2", *rules) == "b"
+    made.move(made.tasks["default/p-1"], status.PENDING, -1)
+    assert admitted(made, "default/p-2", *rules) == "a b"
+    assert not AssumedDevices.of(made).in_use
+
+
+def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
+    pods = [made_for(f"p-{n}", f"c{n}").cpu(1).gang("g") for n in range(4)]
+    made = made_of(*NODES, device_class(), *POOLS, *(claim(f"c{n}") for n in range(4)), podgroup("g", 3).phase("Inqueue"), *pods)
+    assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
+    outcome = schedule(made, "allocate", "predicates", "gang")
+    assert sorted(outcome.binds.values()) == ["a", "a", "b"]
+    assert len(AssumedDevices.of(made).in_use) == 3
+
+
+def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    AssumedDevices.of(made)
+    place(made, "p", 0)
+    put(made, claim("c", **held("a0")))
+    put(made, claim("e"))
+    made.move(made.tasks["default/p"], status.RUNNING, 0)
+    assert place(made, "q", 0) == ["r:a1"]
+    assert list(AssumedDevices.of(made).by_claim) == ["default/d"]
+    made.remove("ResourceClaim", "default/d")
+    assert AssumedDevices.of(made).in_use == {("drv", "a", "a0"): 1}
+
+
+def test_who_stands_where_there_are_no_devices_gets_none() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c").on("c"))
+    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
