@@ -136,16 +136,14 @@ class Capacity(Plugin):
         if task.uid in self._let_in:
             self._reserve(task, -1.0)
         self._devices.take(account, task)
-        for level in account.upward:
-            level.held += task.template.request
+        account.hold(task.template.request)
 
     def on_deallocate(self, task: Task) -> None:
         account = self._holder(task)
         if task.uid in self._let_in:
             self._reserve(task, 1.0)
         self._devices.give(account, task)
-        for level in account.upward:
-            level.held -= task.template.request
+        account.hold(-task.template.request)
 
     def _holder(self, task: Task) -> Account:
         assert task.job is not None and task.job.queue is not None

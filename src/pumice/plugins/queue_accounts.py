@@ -8,6 +8,7 @@ not there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 import numpy as np
 
@@ -33,7 +34,8 @@ class Account:
         self.limit = queue.capability  #: all it may hold
         self.deserved = np.maximum(queue.deserved, queue.guarantee)
         self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
-        self.depth = 0
+        self.path: tuple[Account, ...] = (self,)  #: from the root down to itself
+        self._rank: tuple[float, bool] | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -44,16 +46,19 @@ class Account:
         return self.queue.name == ROOT
 
     @property
-    def upward(self) -> Iterator[Account]:
+    def upward(self) -> tuple[Account, ...]:
         """Itself and all above it, the root last."""
-        account: Account | None = self
-        while account is not None:
-            yield account
-            account = account.parent
+        return self.path[::-1]
 
-    def above(self, levels: int) -> list[Account]:
+    def above(self, levels: int) -> tuple[Account, ...]:
         """So many of its ancestors, the parent first, without the root."""
-        return [account for account in self.upward if account is not self and not account.is_root][:levels]
+        return self.path[-2:0:-1][:levels]
+
+    def hold(self, more: Vector) -> None:
+        """It, and all above it, hold so much more."""
+        for level in self.path:
+            level.held += more
+            level._rank = None
 
     @property
     def deserves_anything(self) -> bool:
@@ -67,7 +72,9 @@ class Account:
     @property
     def rank(self) -> tuple[float, bool]:
         """By which it is served: the smaller share; of equal ones whoever deserves anything."""
-        return self.share, not self.deserves_anything
+        if self._rank is None:
+            self._rank = self.share, not self.deserves_anything
+        return self._rank
 
     @property
     def relevant(self) -> Mask:
@@ -78,11 +85,12 @@ class Account:
         return relevant
 
     def meet(self, other: Account) -> int:
-        """The depth of the deepest queue that both are or stand below."""
-        return max((account.depth for account in self.upward if account in set(other.upward)), default=-1)
+        """The depth of the deepest queue that both are or stand below; -1 for none."""
+        common = takewhile(lambda pair: pair[0] is pair[1], zip(self.path, other.path, strict=False))
+        return sum(1 for _ in common) - 1
 
     def at_depth(self, depth: int) -> Account:
-        return next((account for account in self.upward if account.depth == depth), self)
+        return self.path[min(depth, len(self.path) - 1)]
 
 
 def flat(queues: Iterable[Queue], total: Vector) -> dict[str, Account]:
@@ -113,9 +121,6 @@ def tree(queues: Iterable[Queue]) -> dict[str, Account]:
         _descend(account)
     for account in reversed(reached):
         _ascend(account)
-    for account in accounts.values():
-        if not account.sound:
-            account.parent = None
     return accounts
 
 
@@ -129,16 +134,15 @@ def _downward(root: Account) -> Iterator[Account]:
 
 
 def _descend(account: Account) -> None:
-    """Soundness, depth and bounds, from the parent's."""
+    """Soundness, and for the children their paths and bounds."""
     parent = account.parent
     account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
-    if parent is None:
-        return
-    account.depth = parent.depth + 1
-    siblings = sum((child.guarantee for child in parent.children), np.zeros_like(account.guarantee))
-    account.capability = np.where(np.isinf(account.capability), parent.capability, account.capability)
-    room = np.maximum(parent.limit - siblings, 0.0) + account.guarantee
-    account.limit = np.minimum(room, account.capability)
+    guaranteed = sum((child.guarantee for child in account.children), np.zeros_like(account.guarantee))
+    free = np.maximum(account.limit - guaranteed, 0.0)
+    for child in account.children:
+        child.path = (*account.path, child)
+        child.capability = np.where(np.isinf(child.capability), account.capability, child.capability)
+        child.limit = np.minimum(free + child.guarantee, child.capability)
 
 
 def _ascend(account: Account) -> None:
