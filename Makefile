@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-cluster check bench lock clean
+.PHONY: run demo test test-cluster check bench lock clean
 
 run: $(READY)
-	$(BIN)/pumice cycle -f examples/first.yaml
+	$(BIN)/pumice up --submit examples/job.yaml
+
+demo: $(READY)
+	$(BIN)/pumice up --submit examples/job.yaml --once --port 0
 
 test: $(READY)
 	$(BIN)/pytest -m "not nightly and not cluster"

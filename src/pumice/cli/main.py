@@ -16,6 +16,9 @@ COMMANDS = {
     "score": "pumice.cli.score",
     "check": "pumice.cli.check",
     "plugins": "pumice.cli.plugins",
+    "scheduler": "pumice.cli.scheduler",
+    "up": "pumice.cli.up",
+    "down": "pumice.cli.down",
 }
 
 

@@ -101,10 +101,11 @@ class InProcess:
             patch = StorePatch(CONTENT_TYPES[patch_type.value], _plain(body))
             return _encode(self._store.patch(self._kind(resource), ref.name, patch, ref.namespace, subresource, self._options))
 
-    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
+    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
+        wish = Wish(uid=ref.uid, grace_s=grace_s, propagation=propagation)
         with _answering():
-            self._store.delete(self._kind(resource), ref.name, ref.namespace, Wish(uid=ref.uid), self._options)
+            self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options)
 
     async def _turn(self) -> None:
         """Writes never wait for anything, so let others have their turn now and then."""

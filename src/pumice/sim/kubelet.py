@@ -82,6 +82,7 @@ class Kubelets:
                 self.wake()
 
     def _node_is_up(self, node: str) -> None:
+        self._metrics.note(node)
         for pod in self._world.by_field(kinds.POD, "spec.nodeName", node):
             self._look_soon("pods", key_of(pod))
 

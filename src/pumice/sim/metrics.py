@@ -38,15 +38,16 @@ class Metrics:
         self._put(PODS, "PodMetrics", key, f"{uid_of(pod)}-metrics", fields)
         node = spec_of(pod)["nodeName"]
         self._used.setdefault(node, {})[key] = quantity(used["cpu"]).milli, quantity(used["memory"]).whole
-        self._note(node)
+        self.note(node)
 
     def ended(self, key: tuple[str, str], node: str) -> None:
         if self._used.get(node, {}).pop(key, None) is not None:
-            self._note(node)
+            self.note(node)
         if self._store.ledger.get(PODS, key) is not None:
             self._store.ledger.remove(PODS, key)
 
-    def _note(self, node: str) -> None:
+    def note(self, node: str) -> None:
+        """Sum up this node's use before long."""
         self._changed.add(node)
         if self._alarm is None:
             self._alarm = self._clock.at(self._clock.now() + WINDOW_S, self._sum_up)

@@ -1,0 +1,83 @@
+"""A whole cluster in this process: the control plane of `sim` and the scheduler of `live` over it, until somebody ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from pumice.apiserver import Server
+from pumice.config.reading import schedulers_of
+from pumice.controllers.objects import Object
+from pumice.framework.policy import Policy
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from pumice.sim.clock import RunningClock
+from pumice.sim.clock_setting import ClockSetting
+from pumice.sim.control_plane import ControlPlane, last_instant
+from pumice.sim.extenders import HttpWorld
+from pumice.sim.pod_log import log_of
+from pumice.sim.stage import Stages
+
+CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What `pumice up` was asked for."""
+
+    policy: Policy
+    stages: Stages
+    objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
+    speed: float = 1.0
+    host: str = "127.0.0.1"
+    port: int = 0
+    plain: bool = False
+    data: Path | None = None
+
+
+class Embedded:
+    """A cluster that runs. `plane.store` is its API without HTTP."""
+
+    def __init__(self, plane: ControlPlane, scheduler: Scheduler) -> None:
+        self.plane = plane
+        self.scheduler = scheduler
+
+    @property
+    def server(self) -> Server:
+        return self.plane.server
+
+
+@asynccontextmanager
+async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
+    """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
+    clock = RunningClock(time.time(), wanted.speed)
+    where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data}
+    server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
+    clock.not_before(last_instant(server.store))
+    plane = ControlPlane(clock, server, wanted.stages)
+    ClockSetting(plane.store, clock)
+    plane.add(wanted.objects)
+    _settle_memory()
+    await plane.start()
+    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed))
+    scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            deciding = tasks.create_task(scheduler.run())
+            await scheduler.synced.wait()
+            yield Embedded(plane, scheduler)
+            deciding.cancel()
+    finally:
+        await plane.stop()
+
+
+def _settle_memory() -> None:
+    """What is there at the start stays; a cluster's objects live long, so collections of the young suffice most of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

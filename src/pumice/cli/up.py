@@ -1,0 +1,105 @@
+"""`pumice up`: a whole batch cluster in one process, for kubectl and everything else that speaks Kubernetes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.cli.detaching import Detached, detach
+from pumice.cli.place import Place
+
+PORT = 7443
+NODES = "4x8gpu"
+
+
+@click.command()
+@click.option("--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, parted by commas. Default: {NODES}.")
+@click.option("-f", "files", multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated.")
+@click.option("--speed", type=click.FloatRange(0, 1_000_000), default=1.0, show_default=True, help="How much faster than the wall clock.")
+@click.option("--pause", is_flag=True, help="The clock stands still at first.")
+@click.option("--stages", type=click.Path(path_type=Path), help="What simulated kubelets do with pods. Default: built in.")
+@click.option("--conf", multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given.")
+@click.option("--plugins-dir", help="A folder of Python files with plugins.")
+@click.option("--data", type=click.Path(path_type=Path), help="Keep the cluster in this directory. Default: it is forgotten at the end.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
+@click.option("--submit", "submitted", help="A file of objects to create once all is up; what became of them is shown when their pods run.")
+@click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
+def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **options: Any) -> None:
+    """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
+    if options["nodes"] is None and not options["files"]:
+        options["nodes"] = NODES
+    place = Place(data)
+    if place.holder() is not None:
+        place.claim()
+    child = detach(place) if detached else None
+    if child is not None and child.is_parent:
+        sys.exit(child.report())
+    place.claim()
+    try:
+        code = asyncio.run(_serve(place, data, options, submitted, once, child))
+    except OSError as error:
+        raise _explained(error, options["host"], options["port"]) from None
+    finally:
+        place.leave()
+    sys.exit(code)
+
+
+async def _serve(
+    place: Place, data: Path | None, options: dict[str, Any], submitted: str | None, once: bool, child: Detached | None
+) -> int:
+    """Everything between the start and the end; the exit code."""
+    began = time.perf_counter()
+    ended = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, ended.set)
+    from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
+    from pumice.cli.submitting import objects_of, submit
+    from pumice.cli.wanting import wanted
+
+    jobs = objects_of(submitted) if submitted else []
+    async with running(wanted(data, **options)) as cluster:
+        cluster.server.kubeconfig(place.kubeconfig)
+        nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
+        say = child.say if child else click.echo
+        say(_welcome(cluster.server.url, place, nodes, time.perf_counter() - began))
+        code = await submit(cluster.plane, jobs, click.echo, ended) if jobs else 0
+        if child:
+            child.let_go()
+        if not once:
+            await ended.wait()
+        return code
+
+
+def _welcome(url: str, place: Place, nodes: int, seconds: float) -> str:
+    return f"""\
+A cluster of {nodes} nodes runs at {url}; it took {seconds:.1f} s to start.
+
+    export KUBECONFIG={place.kubeconfig}
+    kubectl get nodes
+    kubectl create deployment web --image=web --replicas=3
+    kubectl get pods -o wide
+
+Ctrl-C or `pumice down` ends it.
+"""
+
+
+def _explained(error: OSError, host: str, port: int) -> Exception:
+    reasons: dict[int, Callable[[], str]] = {
+        errno.EADDRINUSE: lambda: f"port {port} is taken by another program; give another, or 0 for any that is free",
+        errno.EACCES: lambda: f"port {port} may not be used by this user; give one above 1023",
+        errno.EADDRNOTAVAIL: lambda: f"{host} is no address of this machine",
+    }
+    if error.errno not in reasons:
+        return error
+    return InputError(reasons[error.errno](), where="--host" if error.errno == errno.EADDRNOTAVAIL else "--port")

@@ -1,0 +1,43 @@
+"""The speed of a running cluster's clock, as an object of the cluster: the ConfigMap kube-system/pumice-clock.
+
+    kubectl -n kube-system patch configmap pumice-clock --type merge -p '{"data": {"speed": "60"}}'
+
+`speed` is a number; 0 pauses. What is no number changes nothing.
+"""
+
+from __future__ import annotations
+
+from pumice.apiserver import Store
+from pumice.apiserver.watching import Event
+from pumice.controllers.objects import field
+from pumice.sim.clock import RunningClock
+
+KEY = ("kube-system", "pumice-clock")
+
+
+class ClockSetting:
+    """Keeps a clock at the speed that its ConfigMap says."""
+
+    def __init__(self, store: Store, clock: RunningClock) -> None:
+        self._clock = clock
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": KEY[1]}, "data": {"speed": f"{clock.speed:g}"}}
+        if store.find("configmaps", *KEY) is None:
+            store.create("configmaps", body, KEY[0])
+        else:
+            store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
+        store.ledger.listeners.append(self._heard)
+
+    def _heard(self, storage: str, event: Event) -> None:
+        if storage == "configmaps" and event.key == KEY and event.type != "DELETED":
+            speed = read_speed(field(event.object, "data.speed"))
+            if speed is not None and speed != self._clock.speed:
+                self._clock.set_speed(speed)
+
+
+def read_speed(text: object) -> float | None:
+    """A number from 0 to a million, or None."""
+    try:
+        speed = float(str(text))
+    except ValueError:
+        return None
+    return speed if 0 <= speed <= 1e6 else None
