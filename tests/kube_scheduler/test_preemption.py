@@ -184,3 +184,36 @@ def test_a_nominated_pod_counts_for_anti_affinity_before_it_comes() -> None:
     outcome = play(machine("a", 3), standing("x", "a", 3), foe, near("p", "foe", "podAntiAffinity"))
     assert outcome.nominations == {"foe": "a"}
     assert "preemption" in outcome.waiting["p"]
+
+
+def test_a_crowd_that_grows_is_walked_in_full() -> None:
+    chosen = policy()
+    made = cluster(chosen, machine("a", 2), *(standing(f"s{i}", "a", "100m") for i in range(20)), waiting("first", 2, 5))
+    assert len(run(made, chosen).evictions) == 20
+    assert run(made, chosen).binds == {"first": "a"}
+    for number in range(30):
+        made.put(*machine(f"m{number}", "1").build())
+        made.put(*standing(f"t{number}", f"m{number // 20}", "50m").build())
+    made.put(*waiting("second", 1, 5).build())
+    assert len(run(made, chosen).evictions) <= 20
+
+
+def test_nominations_are_counted_for_whoever_asks() -> None:
+    from pumice.actions.kube.nominations import Nominations
+
+    made = cluster(policy(), machine("a", 9), waiting("low", 1, 1), waiting("mid", 2, 5), waiting("high", 3, 9))
+    low, mid, high = (made.tasks[f"default/{name}"] for name in ("low", "mid", "high"))
+    nominations = Nominations(made)
+    for task in (low, mid):
+        nominations.add(task, 0)
+    assert nominations.against(high)[0].tolist() == []
+    assert nominations.against(low)[1][0].tolist() == [2000.0]  # not against itself
+    assert nominations.against(mid)[0].tolist() == []
+    nominations.drop(mid)
+    nominations.add(high, 0)
+    assert nominations.against(mid)[1][0].tolist() == [3000.0]
+    assert nominations.against(high)[0].tolist() == []
+    nominations.drop(low)
+    nominations.drop(high)
+    nominations.drop(high)
+    assert not nominations

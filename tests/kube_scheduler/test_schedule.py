@@ -167,3 +167,19 @@ def test_where_schedule_stands_decides_who_comes_first() -> None:
 
 def test_alone_it_serves_pods_that_a_pod_group_would_claim_too() -> None:
     assert play(machine("a"), podgroup("g", 2), waiting("p").gang("g")).binds == {"p": "a"}
+
+
+def test_a_claimed_pod_that_waits_alone_is_told_in_kube_schedulers_words() -> None:
+    assert (
+        play(queue("default"), machine("a", 1), podgroup("g", 2), waiting("p", 2).gang("g"))
+        .waiting["p"]
+        .startswith("0/1 nodes are available")
+    )
+
+
+def test_room_that_is_promised_to_a_gang_is_not_taken() -> None:
+    leaving = standing("old", "a", 2).leaving()
+    gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
+    text = (VOLCANO % "").replace("backfill", "backfill, schedule")
+    made = cluster(policy(text), queue("default"), machine("a", 4), leaving, podgroup("g", 2), *gang, waiting("plain", 2))
+    assert run(made, policy(text)).binds == {}

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 def conclude(session: Session) -> None:
     """Fill in groups, waiting and pipelined of the decisions, for the jobs that may have changed."""
     cluster = session.cluster
+    told = {waiting.task.uid for waiting in session.decisions.waiting}
     for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.unadmitted, **session.touched}.values()):
         condition = session.conditions.get(job.uid)
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)
         session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
         for task in job.tasks.values():
-            if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED):
+            if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
                 session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     session.decisions.pipelined += [Pipelined(op.task, op.task.node_name, op.evicted) for op in waits.values()]
