@@ -22,6 +22,7 @@ from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff, Retry
 from pumice.kube.tls import Trust
 from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.kube.wire import PLAIN
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
 A = ObjectRef("a", "default")
@@ -247,7 +248,7 @@ def test_impersonation_headers_are_sent_with_every_group() -> None:
             async with Client(Access(api.url, Fixed(), headers=headers)) as client:
                 await api.put("pods", "a")
                 await client.get(PODS, A)
-                seen.append([value for key, value in client._wire._head("", "")[0].items() if key == "Impersonate-Group"])
+                seen.append([value for key, value in client._wire._head("", PLAIN)[0].items() if key == "Impersonate-Group"])
             assert api.headers[0]["Impersonate-User"] == "jane" and seen == [["a", "b"]]
 
     run(story())

@@ -25,9 +25,7 @@ from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.retry import Retry
 from pumice.kube.transport import Page, PatchType, Scope
-from pumice.kube.wire import Wire
-
-JSON = "application/json"
+from pumice.kube.wire import JSON, Form, Wire
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -41,6 +39,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 DEFAULT_LIMITS = Limits()
 DEFAULT_RETRY = Retry()
+_JSON = Form(JSON)
 
 
 class _ListMeta(msgspec.Struct):
@@ -96,9 +95,13 @@ class Client:
     async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
         return await self._call("GET", resource.path(ref.name, ref.namespace), repeatable=True)
 
-    async def get_path(self, path: str) -> bytes:
-        """Anything else the server tells, such as /version."""
-        return await self._call("GET", path, repeatable=True)
+    async def get_path(self, path: str, accept: str = JSON) -> bytes:
+        """Anything else the server tells, such as /version, or an object in another form, such as a table."""
+        return await self._call("GET", path, form=Form(accept=accept), repeatable=True)
+
+    def watch_path(self, path: str, accept: str, idle_s: float) -> AsyncIterator[list[bytes]]:
+        """The lines of a watch in another form than that of the objects themselves."""
+        return self._wire.lines(path, idle_s, Form(accept=accept))
 
     async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
         # No resourceVersion: the list must not be older than anything seen before, so a server's stale cache will not do.
@@ -131,21 +134,31 @@ class Client:
         self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         path = resource.path(ref.name, ref.namespace, subresource)
-        return await self._call("PATCH", path, _encode(body), patch_type.value, repeatable=repeatable)
+        return await self._call("PATCH", path, _encode(body), Form(patch_type.value), repeatable=repeatable)
 
-    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
+    async def apply(self, resource: Resource, ref: ObjectRef, body: Any, manager: str) -> bytes:
+        """Server-side apply: create the object or make it so, taking over what others wrote. Unknown fields are refused."""
+        query = {"fieldManager": manager, "fieldValidation": "Strict", "force": "true"}
+        target = _target(resource.path(ref.name, ref.namespace), query)
+        return await self._call("PATCH", target, _encode(body), Form("application/apply-patch+yaml"), repeatable=True)
+
+    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
         if ref.uid:
             options["preconditions"] = {"uid": ref.uid}
         await self._call("DELETE", resource.path(ref.name, ref.namespace), _encode(options), repeatable=True)
 
-    async def _call(self, method: str, target: str, body: bytes | None = None, content_type: str = JSON, *, repeatable: bool) -> bytes:
+    async def _call(self, method: str, target: str, body: bytes | None = None, form: Form = _JSON, *, repeatable: bool) -> bytes:
         attempt = 0
         while True:
             try:
                 if method == "GET":
-                    return await self._wire.call(method, target, None, "", self._timeout_s)
-                return await self._write(method, target, body, content_type)
+                    return await self._wire.call(method, target, None, Form(accept=form.accept), self._timeout_s)
+                return await self._write(method, target, body, form)
             except KubeError as error:
                 delay_s = self._retry.delay_s(error, attempt, repeatable=repeatable, jitter=self._jitter())
                 if delay_s is None:
@@ -153,14 +166,14 @@ class Client:
             attempt += 1
             await asyncio.sleep(delay_s)
 
-    async def _write(self, method: str, target: str, body: bytes | None, content_type: str) -> bytes:
+    async def _write(self, method: str, target: str, body: bytes | None, form: Form) -> bytes:
         async with self._places:
             wait_s = self._bucket.reserve(self._clock())
             if wait_s:
                 await asyncio.sleep(wait_s)
             if self._may_write is not None and not self._may_write():
                 raise Fenced(f"{method} {target}: not sent, another replica may lead")
-            return await self._wire.call(method, target, body, content_type, self._timeout_s)
+            return await self._wire.call(method, target, body, form, self._timeout_s)
 
 
 def _selection(scope: Scope) -> dict[str, str]:

@@ -65,5 +65,6 @@ class Transport(Protocol):
         self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes: ...
 
-    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
-        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). May reach the server twice (404)."""
+    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). May reach the server twice (404).
+        `propagation` says what becomes of what it owns (Background, Foreground, Orphan); "": as the server does by default."""

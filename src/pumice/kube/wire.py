@@ -11,7 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -24,6 +24,18 @@ from pumice.kube.errors import KubeError, NoAnswer, NoCredentials, api_error
 from pumice.kube.pool import CONNECT_S, KEPT_ALIVE_S, Answer, NotConnected, Pool
 from pumice.kube.tls import KeyPair, context
 
+JSON = "application/json"
+
+
+class Form(NamedTuple):
+    """The media types of an exchange: of the body that is sent, if any, and of the answer."""
+
+    content: str = ""
+    accept: str = JSON
+
+
+PLAIN = Form()
+
 
 class Wire:
     """Connections to one server as one user. To be entered before use: it needs the running event loop."""
@@ -34,7 +46,7 @@ class Wire:
         self._session: aiohttp.ClientSession | None = None
         self._pair: KeyPair | None = None
         self._tls = context(access.trust, None, access.server) if access.server.startswith("https:") else None
-        self._headers: dict[tuple[str, str], tuple[CIMultiDict[str], bytes]] = {}
+        self._headers: dict[tuple[str, Form], tuple[CIMultiDict[str], bytes]] = {}
         self._pool = None if access.proxy else Pool(access.server, access.trust.server_name)
         self._url = urlsplit(access.server)
 
@@ -50,11 +62,11 @@ class Wire:
             await self._session.close()
             self._session = None
 
-    async def call(self, method: str, target: str, body: bytes | None, content_type: str, timeout_s: float) -> bytes:
+    async def call(self, method: str, target: str, body: bytes | None, form: Form, timeout_s: float) -> bytes:
         """The body of a good answer. A refusal of our credentials is tried once more if there are newer ones."""
         authorization = await self._authorization()
         try:
-            return await self._exchange(method, target, body, content_type, timeout_s, authorization)
+            return await self._exchange(method, target, body, form, timeout_s, authorization)
         except KubeError as error:
             if getattr(error, "code", 0) != 401:
                 raise
@@ -62,7 +74,7 @@ class Wire:
             renewed = await self._authorization()
             if renewed == authorization:
                 raise
-        return await self._exchange(method, target, body, content_type, timeout_s, renewed)
+        return await self._exchange(method, target, body, form, timeout_s, renewed)
 
     async def _authorization(self) -> str:
         try:
@@ -70,27 +82,25 @@ class Wire:
         except (InputError, OSError) as error:
             raise NoCredentials(str(error)) from error
 
-    async def _exchange(
-        self, method: str, target: str, body: bytes | None, content_type: str, timeout_s: float, authorization: str
-    ) -> bytes:
+    async def _exchange(self, method: str, target: str, body: bytes | None, form: Form, timeout_s: float, authorization: str) -> bytes:
         with _our_words(method, target):
             if self._pool:
-                request = self._bytes(method, target, body, content_type, authorization)
+                request = self._bytes(method, target, body, form, authorization)
                 answer = await self._pool.ask(request, self._context(), timeout_s)
             else:
                 timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
-                async with self._request(method, target, body, content_type, timeout, authorization) as response:
+                async with self._request(method, target, body, form, timeout, authorization) as response:
                     answer = Answer(response.status, response.headers.get("Retry-After", ""), await response.read())
         if answer.status >= 300:
             raise api_error(answer.status, answer.body, answer.retry_after)
         return answer.body
 
-    async def lines(self, target: str, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def lines(self, target: str, idle_s: float, form: Form = PLAIN) -> AsyncIterator[list[bytes]]:
         """The lines of an answer that does not end, in batches as they come. What follows the last line break is not a line."""
         authorization = await self._authorization()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
         with _our_words("WATCH", target):
-            async with self._request("GET", target, None, "", timeout, authorization) as response:
+            async with self._request("GET", target, None, form, timeout, authorization) as response:
                 if response.status >= 300:
                     raise api_error(response.status, await response.read(), response.headers.get("Retry-After", ""))
                 rest: list[bytes] = []
@@ -102,7 +112,7 @@ class Wire:
                     rest.append(tail)
 
     def _request(
-        self, method: str, target: str, body: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout, authorization: str
+        self, method: str, target: str, body: bytes | None, form: Form, timeout: aiohttp.ClientTimeout, authorization: str
     ) -> aiohttp.client._RequestContextManager:
         assert self._session is not None, "enter the client with `async with` before use"
         access = self._access
@@ -110,7 +120,7 @@ class Wire:
             method,
             URL(access.server + target, encoded=True),
             data=body,
-            headers=self._head(authorization, content_type)[0],
+            headers=self._head(authorization, form)[0],
             timeout=timeout,
             ssl=self._context() or False,
             server_hostname=access.trust.server_name or None,
@@ -118,8 +128,8 @@ class Wire:
             allow_redirects=False,
         )
 
-    def _bytes(self, method: str, target: str, body: bytes | None, content_type: str, authorization: str) -> bytes:
-        head = self._head(authorization, content_type)[1]
+    def _bytes(self, method: str, target: str, body: bytes | None, form: Form, authorization: str) -> bytes:
+        head = self._head(authorization, form)[1]
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body is not None else b"\r\n"
         return b"".join((f"{method} {self._url.path}{target} HTTP/1.1\r\n".encode("ascii"), head, length, body or b""))
 
@@ -130,18 +140,18 @@ class Wire:
             self._pair, self._tls = pair, context(self._access.trust, pair, self._access.server)
         return self._tls
 
-    def _head(self, authorization: str, content_type: str) -> tuple[CIMultiDict[str], bytes]:
+    def _head(self, authorization: str, form: Form) -> tuple[CIMultiDict[str], bytes]:
         """The headers of a request, as values and as bytes; equal ones are built once."""
-        known = self._headers.get((authorization, content_type))
+        known = self._headers.get((authorization, form))
         if known is None:
             if len(self._headers) > 16:  # tokens that came and went
                 self._headers.clear()
             head = CIMultiDict(self._access.headers)
-            head.update({"User-Agent": self._user_agent, "Accept": "application/json", "Accept-Encoding": "identity"})
+            head.update({"User-Agent": self._user_agent, "Accept": form.accept, "Accept-Encoding": "identity"})
             head.update({"Authorization": authorization} if authorization else {})
-            head.update({"Content-Type": content_type} if content_type else {})
+            head.update({"Content-Type": form.content} if form.content else {})
             lines = [("Host", self._url.netloc.rpartition("@")[2]), *head.items()]
-            known = self._headers[authorization, content_type] = head, "".join(map(_header_line, lines)).encode()
+            known = self._headers[authorization, form] = head, "".join(map(_header_line, lines)).encode()
         return known
 
 
