@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -60,8 +61,11 @@ class Preemption:
         self.nominations = nominations
         self.extenders = extenders
         self.rotation = rotation
-        self.budgets = Budgets(session.cluster)
         self._runs: dict[Hashable, DryRun] = {}
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        return Budgets(self.cluster)
 
     def consider(self, task: Task, misfit: Misfit, args: PreemptionArgs) -> Verdict:
         """Where evictions would make room, and whose. Raises AttemptFailed."""
