@@ -48,7 +48,9 @@ def main() -> None:
 
 
 def show(row: Row) -> None:
-    def figure(value: float) -> str:
+    def figure(value: float | None) -> str:
+        if value is None:
+            return "-"
         return f"{value:,.0f}/s" if row.unit.endswith("/s") else f"{value:.3f} {row.unit}"
 
     peer = f"{row.peer / row.cpu:.0f}x" if row.peer and row.cpu and row.unit == "s" else ""

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import yaml
 
+from bench.measure import Row, rate
+
 PEER = {  #: per second, by connections
     "creates": {1: 478, 8: 1087, 64: 859},
     "binds": {1: 463, 8: 1231, 64: 1383},
@@ -136,22 +138,16 @@ async def _drive(target: Target, requests: list[bytes], connections: int) -> flo
     return time.perf_counter() - begun
 
 
-def _rows(target: Target, word: str, connections: int, requests: list[bytes], suffix: str = "") -> dict[str, object]:
+def _rows(target: Target, word: str, connections: int, requests: list[bytes], suffix: str = "") -> Row:
     cpu_s = target.cpu_s()
     seconds = asyncio.run(_drive(target, requests, connections))
     cpu_s = target.cpu_s() - cpu_s
     peer = PEER.get(word, {}).get(connections)
-    return {
-        "name": f"apiserver{suffix}: {word}, {connections} connections",
-        "unit": "1/s",
-        "value": round(len(requests) / seconds),
-        "cpu_us": round(cpu_s / len(requests) * 1e6),
-        "peer": peer,
-        "budget": 4 * peer if peer else None,
-    }
+    name = f"apiserver{suffix}: {word}, {connections} connections"
+    return rate(name, len(requests) / seconds, 4 * peer if peer else None, cpu_us_each=round(cpu_s / len(requests) * 1e6))
 
 
-def writes(*arguments: str, suffix: str = "") -> list[dict[str, object]]:
+def writes(*arguments: str, suffix: str = "") -> list[Row]:
     rows = []
     with server(*arguments) as target:
         for connections in CONNECTIONS:
@@ -200,38 +196,36 @@ async def _version(target: Target) -> int:
     return int(text.partition(b'"resourceVersion":"')[2].partition(b'"')[0])
 
 
-def watches() -> list[dict[str, object]]:
+def watches() -> list[Row]:
     rows = []
     for watchers in (1, 20):
         with server() as target:
             names = [f"pod-{index}" for index in range(REQUESTS)]
             asyncio.run(_drive(target, [target.request("POST", PODS, pod(name)) for name in names], 8))
             seconds = asyncio.run(_watched(target, watchers, [_bind(target, name) for name in names]))
-        rows.append({"name": f"apiserver: watch events, {watchers} watchers", "unit": "1/s", "value": round(REQUESTS * watchers / seconds)})
+        rows.append(rate(f"apiserver: watch events, {watchers} watchers", REQUESTS * watchers / seconds))
     return rows
 
 
-def memory() -> list[dict[str, object]]:
+def memory() -> list[Row]:
     with server() as target:
         before = target.memory_bytes()
         names = [f"pod-{index}" for index in range(4 * REQUESTS)]
         asyncio.run(_drive(target, [target.request("POST", PODS, pod(name)) for name in names], 8))
         each = (target.memory_bytes() - before) / len(names)
-    return [{"name": "apiserver: memory per pod", "unit": "KiB", "value": round(each / 1024, 1)}]
+    return [Row("apiserver: memory per pod", None, None, each / 1024, each / 1024, "KiB")]
 
 
-def journalled() -> list[dict[str, object]]:
+def journalled() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         return writes("--data", folder, suffix=" with journal")
 
 
-def run() -> list[dict[str, object]]:
-    parts: list[Callable[[], list[dict[str, object]]]] = [writes, journalled, watches, memory]
+def run() -> list[Row]:
+    parts: list[Callable[[], list[Row]]] = [writes, journalled, watches, memory]
     return [row for part in parts for row in part()]
 
 
 if __name__ == "__main__":
     for line in run():
-        budget = f"  budget {line['budget']}" if line.get("budget") else ""
-        cpu = f"  {line['cpu_us']} us of CPU each" if "cpu_us" in line else ""
-        print(f"{line['name']:58} {line['value']:>9} {line['unit']}{budget}{cpu}")
+        print(line)

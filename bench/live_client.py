@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from typing import Any
 
+from bench.measure import Row, rate
 from pumice.api.codec import decoder
 from pumice.api.pod import Pod
 from pumice.kube.access import Access, Fixed
@@ -116,7 +116,7 @@ async def _events(client: Client) -> int:
     return told
 
 
-def _measure(name: str, work: Callable[[Client], Coroutine[Any, Any, int]], budget: float | None, port: int) -> dict[str, Any]:
+def _measure(name: str, work: Callable[[Client], Coroutine[Any, Any, int]], budget: float | None, port: int) -> Row:
     async def main() -> tuple[int, float, float]:
         limits = Limits(qps=1e9, burst=1e9, in_flight=IN_FLIGHT)
         async with Client(Access(f"http://127.0.0.1:{port}", Fixed(TOKEN)), limits=limits) as client:
@@ -126,11 +126,10 @@ def _measure(name: str, work: Callable[[Client], Coroutine[Any, Any, int]], budg
 
     count, wall_s, cpu_s = asyncio.run(main())
     per_second = count / wall_s
-    row: dict[str, Any] = {"name": name, "count": count, "wall_s": wall_s, "cpu_s": cpu_s, "per_second": per_second}
-    return row | ({} if budget is None else {"budget_per_second": budget, "within_budget": per_second >= budget})
+    return rate(name, per_second, budget, done=count, cpu_us_each=round(cpu_s / count * 1e6))
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """The figures, one row a measurement."""
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
@@ -147,6 +146,5 @@ def run() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for row in run():
-        print(json.dumps({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}))
+        print(row)

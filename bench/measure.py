@@ -17,7 +17,7 @@ class Row(NamedTuple):
     """A figure. `budget` and `cpu` are in `unit`; `peer` is what the real one needed for the same."""
 
     name: str
-    budget: float
+    budget: float | None
     peer: float | None
     cpu: float
     wall: float
@@ -27,7 +27,14 @@ class Row(NamedTuple):
 
     @property
     def within(self) -> bool:
+        if self.budget is None:
+            return True
         return self.cpu >= self.budget if self.unit.endswith("/s") else self.cpu <= self.budget
+
+
+def rate(name: str, per_second: float, budget: float | None = None, **counts: Any) -> Row:
+    """So many a second; the more the better."""
+    return Row(name, budget, None, per_second, per_second, "/s", counts)
 
 
 def measured(name: str, budget: float, peer: float | None, build: Callable[[], T], act: Callable[[T], Any], repeat: int) -> Row:

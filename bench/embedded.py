@@ -1,0 +1,79 @@
+"""The embedded cluster as a whole: how long it takes to start, and from submitting gangs until all their pods run.
+
+Starting is measured from outside, the interpreter included. The gangs are Volcano jobs with one task; their pods run one second of the
+cluster's time after they were bound, which is subtracted from nothing: what is told is what a user waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from bench.measure import Row
+from pumice.apiserver.shapes import Object
+from pumice.cli.embedded import Embedded, Wanted, running
+from pumice.cli.wanting import policy_of
+from pumice.sim.node_pools import nodes_of, pools_of
+from pumice.sim.stage import read_stages
+
+START_BUDGET_S = 2.5
+GANGS_BUDGET_S = 20.0
+PATIENCE_S = 300.0
+
+
+def run() -> Iterator[Row]:
+    yield start(1000)
+    yield asyncio.run(gangs(5000, 100, 100))
+
+
+def start(nodes: int) -> Row:
+    with tempfile.TemporaryDirectory() as home:
+        command = [sys.executable, "-c", "from pumice.cli.main import main; main()", "up", "--port", "0", "--once"]
+        environment = {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home}
+        began = time.perf_counter()
+        process = subprocess.Popen([*command, "--nodes", f"{nodes}x8gpu"], env=environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+    return Row(
+        f"pumice up: {nodes:,} nodes, from nothing to all up, and its end", START_BUDGET_S, None, used.ru_utime + used.ru_stime, wall
+    )
+
+
+def job(name: str, replicas: int) -> Object:
+    resources = {"requests": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1", "resources": resources}]}
+    tasks = [{"name": "worker", "replicas": replicas, "template": {"spec": pod}}]
+    spec = {"schedulerName": "volcano", "minAvailable": replicas, "tasks": tasks}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+async def gangs(nodes: int, count: int, size: int) -> Row:
+    """From the first submission to the last pod running."""
+    wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
+    async with running(wanted) as cluster:
+        await asyncio.sleep(1)  # let the nodes' first heartbeats pass
+        cpu, wall = time.process_time(), time.perf_counter()
+        for number in range(count):
+            cluster.plane.store.create("jobs.batch.volcano.sh", job(f"train-{number}", size), "default")
+            await asyncio.sleep(0)
+        await _until_running(cluster, count * size)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    name = f"embedded: {count} gangs of {size} on {nodes:,} nodes, from submit to running"
+    return Row(name, GANGS_BUDGET_S, None, cpu, wall, counts={"pods": count * size})
+
+
+async def _until_running(cluster: Embedded, count: int) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        await asyncio.sleep(0.1)
+        pods = list(cluster.plane.store.all("pods"))
+        if len(pods) == count and all(pod["status"]["phase"] == "Running" for pod in pods):
+            return
+    raise TimeoutError(f"not all of {count} pods run after {PATIENCE_S:.0f} s")
