@@ -70,7 +70,13 @@ def limited(**limits: Thing) -> Thing:
 
 def test_a_queue_stops_at_its_limit_in_a_group_and_goes_on_in_the_next() -> None:
     made = cluster(
-        NODES, limited(g1={"cpu": 3}, g2={"cpu": "1"}), job("r", "q"), pod("r", "r", "n1", cpu=1), job("a", "q"), pods("a", 5, cpu=1)
+        NODES,
+        limited(g1={"cpu": 3}, g2={"cpu": "1"}),
+        job("r", "q"),
+        pod("r", "r", "n1", cpu=1),
+        pod("s", "r", "n0", cpu=1),
+        job("a", "q"),
+        pods("a", 5, cpu=1),
     )
     result = outcome(made, "gang", STRICT)
     assert sorted(bound_to(result).values()) == ["n1", "n1", "n2"]
@@ -111,3 +117,9 @@ def test_a_pod_of_no_job_is_free() -> None:
     made = cluster(NODES, pod("p", "", cpu=1))
     with opened(made, STRICT) as session:
         assert set(scores(session, "p")) == {"n0", "n1", "n2", "n3"}
+
+
+def test_other_queues_do_not_count() -> None:
+    other = [queue("o", affinity=affinity("g1")), job("b", "o", born=9), *pods("b", 3, cpu=1)]
+    made = cluster(NODES, limited(g1={"cpu": 1}, g2={"cpu": 0}), job("a", "q"), pods("a", 2, cpu=1), other)
+    assert per_job(outcome(made, "gang", STRICT)) == {"a": 1, "b": 3}

@@ -134,10 +134,10 @@ class NodeGroup(Plugin):
             self._count(queue, task)
 
     def on_deallocate(self, task: Task) -> None:
-        queue = task.job.queue if task.job else None
         group = self._placed.pop(task.uid, None)
-        if queue is not None and group:
-            self._held[queue.name][group] -= task.template.request
+        if group is not None:
+            assert task.job is not None and task.job.queue is not None
+            self._held[task.job.queue.name][group] -= task.template.request
 
     def _count(self, queue: Queue, task: Task) -> None:
         group = self.session.nodes.labels(task.node).get(GROUP_LABEL) if task.node >= 0 else None
