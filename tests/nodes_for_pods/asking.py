@@ -45,6 +45,8 @@ def app(name: str, label: str, on: str = "", namespace: str = "default") -> PodB
 
 
 def evaluated(made: Cluster, key: str, filters: Sequence[Filter] = (), scorers: Sequence[Scorer] = ()) -> Evaluation:
+    for rule in (*filters, *scorers):
+        hash(rule.key(made.tasks[key]))
     evaluation = Evaluation(made.tasks[key], made, filters, scorers)
     evaluation.refresh()
     return evaluation

@@ -92,7 +92,8 @@ def test_a_flat_request_is_read_as_well() -> None:
 
 def test_a_pod_without_claims_is_left_alone() -> None:
     made = made_of(*NODES, pod("p"))
-    assert all(rule.prepare(made.tasks["default/p"]) is None for rule in dynamic_resources(made))
+    for rule in dynamic_resources(made):
+        assert rule.prepare(made.tasks["default/p"]) is None and rule.key(made.tasks["default/p"]) is None
     assert "assumed devices" not in made.memory
 
 
@@ -258,6 +259,17 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert list(AssumedDevices.of(made).by_claim) == ["default/d"]
     made.remove("ResourceClaim", "default/d")
     assert AssumedDevices.of(made).in_use == {("drv", "a", "a0"): 1}
+
+
+def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c"), pod("q"), using("r", "d"))
+    AssumedDevices.of(made)
+    assert place(made, "p", 0) == ["r:a0"]
+    put(made, claim("d", asks(2)))
+    made.move(made.tasks["default/q"], status.ALLOCATED, 0)
+    assert admitted(made, "default/r", *dynamic_resources(made)) == ""
+    made.move(made.tasks["default/p"], status.PENDING, -1)
+    assert admitted(made, "default/r", *dynamic_resources(made)) == "a"
 
 
 def test_who_stands_where_there_are_no_devices_gets_none() -> None:

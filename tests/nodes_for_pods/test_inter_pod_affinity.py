@@ -8,7 +8,7 @@ import pytest
 
 from pumice.model import status
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
-from pumice.testing import PodBuilder
+from pumice.testing import PodBuilder, node
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, put, refusals, scores, zoned
 
 LONELY = "node(s) didn't match pod affinity rules!"
@@ -145,6 +145,21 @@ def test_answers_follow_pods_that_come_and_go() -> None:
     made.forget_eviction(made.tasks["default/web"])
     made.move(made.tasks["default/q"], status.PENDING, -1)
     assert admitted(made, "default/p", rule) == "c d"
+
+
+def test_a_node_that_joins_later_is_counted_too() -> None:
+    made = made_of(*ZONES, app("x", "web", "a"), likes(app("p", "p"), 1, term("web", HOST)), near(app("q", "q"), term("web", HOST)))
+    rule = InterPodAffinityFilter(made)
+    assert admitted(made, "default/q", rule) == "a"
+    made.put(*node("e").build())
+    made.put(*app("y", "web", "e").build())
+    assert admitted(made, "default/q", rule) == "a e"
+
+
+def test_pods_with_equal_labels_where_terms_look_share_an_evaluation() -> None:
+    made = made_of(*ZONES, far(app("web", "web", "a"), term("p")), *[app(f"p{i}", "p").label("index", str(i)) for i in range(3)])
+    rule = InterPodAffinityFilter(made)
+    assert len({rule.key(made.tasks[f"default/p{i}"]) for i in range(3)}) == 1
 
 
 def test_a_selector_without_any_value_to_look_up_is_held_against_every_pod() -> None:

@@ -123,6 +123,7 @@ def test_defaults_apply_to_pods_that_a_service_selects_and_do_not_ask_for_every_
     scorer = PodTopologySpreadScorer(SpreadConstraints(made, SYSTEM_DEFAULTS))
     assert scores(made, "default/p", scorer) == [44, 66, 77, 100]
     assert scores(made, "default/q", scorer) == []
+    assert scorer.key(made.tasks["default/p"]) == scorer.key(made.tasks["default/a-0"])
     assert scorer.key(made.tasks["default/p"]) != scorer.key(made.tasks["default/q"])
 
 
@@ -141,6 +142,13 @@ def test_defaults_apply_to_pods_that_a_controller_made(kind: str) -> None:
     scorer = PodTopologySpreadScorer(SpreadConstraints(made, [SYSTEM_DEFAULTS[1]], system=False))
     assert scores(made, "default/p", scorer)[1] == 100
     assert scores(made, "default/orphan", scorer) == []
+
+
+def test_pods_with_equal_labels_where_constraints_look_share_an_evaluation() -> None:
+    pods = [constrained({"topologyKey": HOST}).having("metadata", "name", value=f"p{i}").label("index", str(i)) for i in range(3)]
+    made = made_of(*zoned(a=""), *pods)
+    scorer = PodTopologySpreadScorer(SpreadConstraints(made))
+    assert len({scorer.key(task) for task in made.tasks.values()}) == 1
 
 
 def test_label_keys_complete_the_selector_with_the_pods_own_values() -> None:

@@ -251,7 +251,7 @@ def limits(name: str, count: int | None, driver: str = "csi.test") -> Thing:
 
 
 def attached(name: str, driver: str = "csi.test") -> list[Thing]:
-    return [volume(f"v-{name}", csi={"driver": driver, "volumeHandle": name}), claim(name, f"v-{name}")]
+    return [volume(f"v-{name}", phase="Bound", csi={"driver": driver, "volumeHandle": name}), claim(name, f"v-{name}")]
 
 
 def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once() -> None:
@@ -332,3 +332,40 @@ def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
     made = made_of(*NODES, using("p", "c"), pod("q"))
     assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", 'persistentvolumeclaim "c" not found!')
     assert VolumeRestrictions(made).prepare(made.tasks["default/q"]) is None
+
+
+def test_volumes_are_counted_from_pods_that_stand_there_already() -> None:
+    things = [
+        storage_class(),
+        volume("v"),
+        claim("c"),
+        claim("d"),
+        claim("e", "w"),
+        volume("w", phase="Bound"),
+        *attached("1"),
+        limits("a", 1),
+    ]
+    standing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
+    made = made_of(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
+    assert admitted(made, "default/p", *binding(made)) == ""
+    assert admitted(made, "default/q", NodeVolumeLimits(made)) == "a b c"
+    assert admitted(made, "default/r", NodeVolumeLimits(made)) == "a b c"
+    for name in "xyz":
+        made.move(made.tasks[f"default/{name}"], status.PENDING, -1)
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+
+
+def test_what_was_decided_stands_while_other_volumes_change() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    AssumedVolumes.of(made)
+    made.move(made.tasks["default/p"], status.BINDING, 0)
+    put(made, volume("other", storageClassName="else"))
+    assert admitted(made, "default/q", *binding(made)) == ""
+    made.remove("PersistentVolume", "v")
+    assert AssumedVolumes.of(made).of_pod(made.tasks["default/p"]) == []
+
+
+def test_disks_and_claims_of_a_pod_are_looked_at_together() -> None:
+    asker = using("p", "c").having("spec", "volumes", 1, value={"name": "d", "iscsi": {"iqn": "q"}})
+    made = made_of(*NODES, claim("c", "v"), volume("v"), mounting("x", iscsi={"iqn": "q"}).on("a"), asker)
+    assert admitted(made, "default/p", VolumeRestrictions(made)) == "b c"

@@ -50,8 +50,6 @@ class BalancedAllocation(Scorer):
             if column is None or (column > MEMORY and template.request[column] == 0):
                 continue
             fractions.append(_fraction(nodes.seen[column] + more[column], nodes.allocatable[column]))
-        if not fractions:
-            return np.full(len(nodes), MAX_SCORE)
         return np.trunc((1.0 - _deviation(fractions)) * MAX_SCORE)
 
 

@@ -103,9 +103,9 @@ def _value(node: Node, facts: Facts) -> Any:
             return _binary(sign, _value(left, facts), _value(right, facts))
         case Call(None, "has", (argument,)):
             return _has(argument, facts)
-        case Call(target, name, arguments):
-            own = () if target is None else (_value(target, facts),)
-            return _call(name, [*own, *(_value(argument, facts) for argument in arguments)])
+    assert isinstance(node, Call)
+    own = () if node.target is None else (_value(node.target, facts),)
+    return _call(node.name, [*own, *(_value(argument, facts) for argument in node.arguments)])
 
 
 def _truth(value: Any) -> bool:
