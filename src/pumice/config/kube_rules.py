@@ -18,7 +18,6 @@ from pumice.framework.session import Session
 from pumice.model.cluster import Cluster
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
 from pumice.plugins.kube.dynamic_resources import dynamic_resources
-from pumice.plugins.kube.dynamic_resources import dynamic_resources
 from pumice.plugins.kube.image_locality import ImageLocality
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
@@ -105,7 +104,6 @@ FILTERS: dict[str, Callable[[Configured, Cluster], list[Filter]]] = {
     "VolumeZone": lambda args, cluster: [VolumeZone(cluster)],
     "PodTopologySpread": lambda args, cluster: [PodTopologySpreadFilter(_constraints(args, cluster))],
     "InterPodAffinity": lambda args, cluster: [InterPodAffinityFilter(cluster)],
-    "DynamicResources": lambda args, cluster: dynamic_resources(cluster),
     "DynamicResources": lambda args, cluster: dynamic_resources(cluster),
 }
 

@@ -41,6 +41,7 @@ class DryRun:
         self._residents = Residents.of(cluster)
         rows = len(cluster.nodes)
         self._seen = np.full(rows, -1)
+        self._victims = np.zeros((0, rows), bool)
         self.has_lower, self.fits, self.clean = (np.zeros(rows, bool) for _ in range(3))
         violations, highest, total, numbers = np.zeros((4, rows), np.int64)
         self.costs = Costs(violations, highest, total, numbers, np.zeros(rows))
@@ -101,6 +102,7 @@ class DryRun:
         costs = self.costs
         costs.violations[rows] = violations
         costs.numbers[rows] = victims.sum(axis=0)
+        self._remember(rows, victims)
         if not len(victims):
             return
         priority = residents.priority[: len(victims), rows]
@@ -111,11 +113,15 @@ class DryRun:
         started = np.where(np.isinf(residents.started), self._now, residents.started)[: len(victims), rows]
         costs.started[rows] = np.where(victims & (priority == highest), started, np.inf).min(axis=0)
 
-    def candidate(self, row: int, task: Task, nominations: Nominations) -> Candidate:
+    def _remember(self, rows: Rows, victims: Mask) -> None:
+        more = len(victims) - len(self._victims)
+        if more > 0:
+            self._victims = np.concatenate([self._victims, np.zeros((more, len(self._seen)), bool)])
+        self._victims[: len(victims), rows] = victims
+        self._victims[len(victims) :, rows] = False
+
+    def candidate(self, row: int) -> Candidate:
         """Who would go on one row."""
-        rows, held = nominations.against(task)
-        crowd = held[self.columns][:, rows == row].sum(axis=1, keepdims=True)
-        walk = self.walk(np.array([row]), crowd)
         tasks = self._residents.tasks[row]
-        victims = [tasks[place] for place in np.flatnonzero(walk.victims[:, 0]).tolist()]
-        return Candidate(row, victims, int(walk.violating[:, 0].sum()))
+        victims = [tasks[place] for place in np.flatnonzero(self._victims[:, row]).tolist()]
+        return Candidate(row, victims, int(self.costs.violations[row]))

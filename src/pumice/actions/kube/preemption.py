@@ -79,7 +79,7 @@ class Preemption:
         if run is not None:
             run.refresh(task, self.nominations)
             if run.success[potential].any() and not asked:
-                return Verdict(self._cheapest(run, potential, wanted, task))
+                return Verdict(self._cheapest(run, potential, wanted))
             found = self._all_at_once(run, potential, wanted, task, misfit)
         else:
             found = self._one_by_one(potential, wanted, task, misfit)
@@ -110,14 +110,14 @@ class Preemption:
             self._runs[task.template] = run
         return run
 
-    def _cheapest(self, run: DryRun, potential: Rows, wanted: int, task: Task) -> Candidate:
+    def _cheapest(self, run: DryRun, potential: Rows, wanted: int) -> Candidate:
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
-        return run.candidate(int(rows[cheapest(run.costs.at(rows))]), task, self.nominations)
+        return run.candidate(int(rows[cheapest(run.costs.at(rows))]))
 
     def _all_at_once(self, run: DryRun, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
         found = Found()
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
-        found.candidates = [run.candidate(row, task, self.nominations) for row in rows.tolist()]
+        found.candidates = [run.candidate(row) for row in rows.tolist()]
         if found.candidates:
             return found
         empty, unfit = ~run.has_lower[potential], run.has_lower[potential] & ~run.fits[potential]

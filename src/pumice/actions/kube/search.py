@@ -120,6 +120,8 @@ class Search:
         rows, held = self.nominations.against(task)
         if among is not None:
             held, rows = held[:, among[rows]], rows[among[rows]]
+        if not len(rows):
+            return rows, together([])
         if sees_columns_only(evaluation):
             return rows, ask(evaluation.filters, Crowded(self.table, rows, held), np.ones(len(rows), bool))
         return rows, together([self._on_trial(task, evaluation, row) for row in rows.tolist()])
@@ -218,4 +220,4 @@ def together(words: Sequence[Words]) -> Words:
         refused[position], final[position] = word.refused[0], word.final[0]
         for text, where in word.reasons:
             reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
-    return Words(refused, final, list(reasons.items()), frozenset().union(*(word.by for word in words)))
+    return Words(refused, final, list(reasons.items()), frozenset(name for word in words for name in word.by))
