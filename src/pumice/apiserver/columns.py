@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api.spans import age, span
 from pumice.api.times import instant
 from pumice.apiserver.custom_columns import AGE
 from pumice.apiserver.kinds import Column
@@ -12,7 +13,6 @@ from pumice.apiserver.label_selectors import selector_text
 from pumice.apiserver.node_columns import NODE_COLUMNS
 from pumice.apiserver.pod_columns import POD_COLUMNS
 from pumice.apiserver.shapes import Object
-from pumice.apiserver.spans import age, span
 
 Cell = Callable[[Object, float], Any]
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pumice.api.spans import age
 from pumice.apiserver.kinds import Column
 from pumice.apiserver.shapes import Object
-from pumice.apiserver.spans import age
 
 _STEP = re.compile(r"\.?((?:[^.\[\]\\]|\\.)+)|\[(\*|-?\d+|'[^']*'|\"[^\"]*\"|\?\([^\]]*\))\]")
 _CONDITION = re.compile(r"\?\(\s*@\.([\w.]+)\s*==\s*['\"]([^'\"]*)['\"]\s*\)")

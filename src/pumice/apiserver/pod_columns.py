@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.spans import age
 from pumice.apiserver.custom_columns import AGE
 from pumice.apiserver.kinds import Column
 from pumice.apiserver.shapes import Object
-from pumice.apiserver.spans import age
 
 
 def _statuses(pod: Object, field: str = "containerStatuses") -> list[Any]:
