@@ -41,7 +41,7 @@ def running(name: str, *nodes: str, cpu: int = 1) -> list[PodBuilder]:
 def state(made: Cluster) -> dict[str, Any]:
     """All that a dry run might disturb, as values."""
     nodes = made.nodes
-    arrays = {name: getattr(nodes, name).copy() for name in ("allocatable", "used", "releasing", "pipelined", "scoring", "evicted")}
+    arrays = {name: value.copy() for name, value in vars(nodes).items() if isinstance(value, np.ndarray)}
     jobs = {job.uid: (job.held.tolist(), job.asked.tolist(), dict(job.counts), sorted(job.pending)) for job in made.jobs.values()}
     queues = {queue.name: (queue.held.tolist(), queue.pending.tolist()) for queue in made.queues.values()}
     places = {task.uid: (task.status, task.node, task.node_name, task.evicted) for task in made.tasks.values()}

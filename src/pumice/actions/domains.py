@@ -1,9 +1,9 @@
 """Placing a job in parts, or within a limit of the network topology.
 
 HyperNodes are tried in groups, the best group first: for the job, and within the job's for each part. In a group the first that
-does is taken, from the highest score down. Only for a job in parts, whose score is known when all its parts are placed, every
-HyperNode is tried, each time undone exactly, and the moves of the best are made again. HyperNodes that a gang eviction has cleared
-for the job come before all others.
+does is taken, from the highest score down. Only for a job in parts, whose score is known when all its parts are placed, several
+are tried, each time undone exactly, and the moves of the best are made again. HyperNodes that a gang eviction has cleared for the
+job come before all others.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pumice.actions.outlook import Outlook, missing
 from pumice.actions.placing import Placing
 from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.session import Session
@@ -23,6 +24,8 @@ from pumice.model.queue import Queue
 from pumice.model.resources import Mask
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task
+
+MOST_TRIED = 8  #: HyperNodes of one group, for a job in parts
 
 Choice = tuple[SubJob, HyperNode]
 Move = tuple[Task, int, bool]  #: task, row, and whether it waits there for room
@@ -56,33 +59,44 @@ class Domains:
 
     def _searched(self, queue: Queue, parts: Parts, statement: Statement) -> list[Choice]:
         job = parts.job
-        for group in self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE):
-            if job.has_one_part:
-                for domain, _ in self._ranked(next(iter(job.subjobs)), group):
-                    if (trial := self._try(queue, parts, domain, statement)) is not None:
-                        parts.take(trial.rest)
-                        return trial.choices
-            elif (trial := self._best(queue, parts, group, statement)) is not None:
+        outlook, least = Outlook(self.session, parts.tasks), missing(self.session, job)
+        groups = self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE)
+        hopeful = [[domain for domain in group if outlook.most(domain) >= least] for group in groups]
+        if not any(hopeful):
+            hopeful = [group[-1:] for group in groups[-1:]]  # to learn what is in the way
+        for group in hopeful:
+            if (trial := self._best(queue, parts, group, statement)) is not None:
                 parts.take(trial.rest)
                 return trial.choices
         return []
 
     def _best(self, queue: Queue, parts: Parts, group: list[HyperNode], statement: Statement) -> Trial | None:
-        """The HyperNode of a group in which the parts together score best; the moves are made."""
-        mark, trials = statement.mark(), []
-        for domain in group:
-            if (trial := self._try(queue, parts, domain, statement)) is not None:
-                trials.append(trial)
-                statement.rollback(mark)
-        if not trials:
-            return None
-        best = max(trials, key=lambda trial: trial.score)
-        for task, row, waits in best.moves:
+        """The job placed in the HyperNode of a group that scores best."""
+        if parts.job.has_one_part:
+            ranked = self._ranked(next(iter(parts.job.subjobs)), group)
+            trials = (self._try(queue, parts, domain, statement) for domain, _ in ranked)
+            return next((trial for trial in trials if trial is not None), None)
+        mark = statement.mark()
+        best: Trial | None = None
+        for domain in self._likeliest(parts.job, group):
+            trial = self._try(queue, parts, domain, statement)
+            if trial is not None and (best is None or trial.score > best.score):
+                best = trial
+            statement.rollback(mark)
+        for task, row, waits in best.moves if best is not None else ():
             if waits:
                 statement.pipeline(task, row)
             else:
                 statement.allocate(task, row)
         return best
+
+    def _likeliest(self, job: Job, group: list[HyperNode]) -> list[HyperNode]:
+        """The HyperNodes of a group to try for a job in parts: all, or of many those that would score best for the parts one by one."""
+        if len(group) <= MOST_TRIED:
+            return group
+        scores = [self.session.hyper_node_scores(part, group) for part in job.subjobs]
+        order = sorted(range(len(group)), key=lambda number: sum(score[number] for score in scores), reverse=True)
+        return [group[number] for number in order[:MOST_TRIED]]
 
     def _try(self, queue: Queue, parts: Parts, domain: HyperNode, statement: Statement) -> Trial | None:
         """Place a job within a HyperNode; undone if it does not get what it needs."""
@@ -118,7 +132,7 @@ class Domains:
         """Place a part in the best HyperNode below the given one, and say which and how good it is."""
         job, mark = sheet.job, statement.mark()
         for group in self.session.sub_gradients(job, part, within, Purpose.ALLOCATE):
-            for domain, score in self._ranked(part, group):
+            for domain, score in self._ranked(part, self._hopeful(part, sheet, group)):
                 rest = sheet.copy()
                 self._forget_errors(part, rest)
                 self.placing.place(queue, rest, statement, part, self._rows(domain))
@@ -128,10 +142,16 @@ class Domains:
                 statement.rollback(mark)
         return None
 
+    def _hopeful(self, part: SubJob, sheet: Worksheet, group: list[HyperNode]) -> list[HyperNode]:
+        if len(group) == 1:
+            return group
+        outlook, least = Outlook(self.session, sheet.tasks), missing(self.session, sheet.job, part)
+        return [domain for domain in group if outlook.most(domain) >= least]
+
     def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
         """HyperNodes with their scores, the best first. Since some are already found useless, ties are judged among the others."""
         left = list(group)
-        scores = self.session.hyper_node_scores(part, left)
+        scores = self.session.hyper_node_scores(part, left) if left else []
         while left:
             number = scores.index(max(scores))
             yield left.pop(number), scores.pop(number)

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.actions.bundles import Bundle, approved, in_order, split
+from pumice.actions.outlook import Outlook, missing
 from pumice.actions.worksheet import Parts
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
@@ -22,7 +23,7 @@ from pumice.model import status
 from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
 from pumice.model.queue import Queue
-from pumice.model.resources import EPSILON, Vector, fits
+from pumice.model.resources import Vector, fits
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task
 
@@ -171,17 +172,8 @@ class Attempt:
     # -- where the gang waits
 
     def _has_room(self) -> bool:
-        """Whether enough copies could fit node by node, if all tasks are alike: saves most hopeless tries."""
-        template = self.tasks[0].template
-        if not self.job.has_one_part or any(task.template is not template for task in self.tasks):
-            return True
-        future = self.session.nodes.future_idle[:, self.domain.rows]
-        copies = np.full(future.shape[1], np.inf)
-        for column, amount in zip(template.columns, template.amounts, strict=True):
-            copies = np.minimum(copies, np.floor((future[column] + EPSILON) / amount))
-        job = self.job
-        missing = job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort
-        return bool(np.maximum(copies, 0).sum() >= missing)
+        """Whether enough tasks could fit, node by node: saves most hopeless tries."""
+        return Outlook(self.session, self.tasks).most(self.domain) >= missing(self.session, self.job)
 
     def _place(self, statement: Statement) -> bool:
         """Let every part wait somewhere in the domain. Undone if the gang as a whole does not get what it needs."""

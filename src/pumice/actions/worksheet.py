@@ -68,6 +68,10 @@ class Parts:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for _, part in self._waiting for task in self.sheets[part.uid].tasks]
+
     def pop(self) -> tuple[SubJob, Worksheet]:
         part = heappop(self._waiting)[1]
         return part, self.sheets[part.uid]

@@ -187,6 +187,13 @@ class Session:
             return self.job_pipelined(job)
         return folds.vote_by_tier(self._methods["sub_job_pipelined"], subjob)
 
+    @cached_property
+    def keeps_gangs(self) -> bool:
+        """Whether no job, nor part of one, starts or waits for room below its minimum: gang has the first word on it."""
+        hooks = ("job_ready", "job_pipelined", "sub_job_ready", "sub_job_pipelined")
+        first = (next((tier for tier in self._methods[hook] if tier), []) for hook in hooks)
+        return all(any(method.__self__.name == "gang" for method in tier) for tier in first)  # type: ignore[attr-defined]
+
     # -- questions about queues
 
     def overused(self, queue: Queue) -> bool:

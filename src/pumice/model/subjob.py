@@ -56,8 +56,13 @@ class SubJob:
         return self.ready_margin >= 0
 
     @property
+    def pipelined_margin(self) -> int:
+        """The same, with tasks that wait for room."""
+        return self.ready_margin + self.count(status.PIPELINED)
+
+    @property
     def is_pipelined(self) -> bool:
-        return self.count(status.ALLOCATED_ALL | status.SUCCEEDED | status.PIPELINED) + self._best_effort >= self.min_member
+        return self.pipelined_margin >= 0
 
     @property
     def pending(self) -> list[Task]:

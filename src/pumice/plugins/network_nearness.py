@@ -69,6 +69,7 @@ class Nearness(Scorer):
 
     name = "network-topology-aware"
     reach = Reach.CLUSTER
+    relative = True
 
     def __init__(self, topology: Topology, cluster: Cluster) -> None:
         self._topology, self._cluster = topology, cluster
@@ -90,14 +91,15 @@ class Nearness(Scorer):
         here = state.around(self._topology.occupied(state.job))
         if here is None:
             return np.zeros(len(nodes))
-        values = self._closeness(here).copy()
+        homes = self._topology.tree.homes[nodes.row_numbers]
+        values = self._closeness(here)[homes]
         best = values == values.max(initial=0.0)
-        if best.sum() > 1:
-            values[best] += state.counts[self._topology.tree.homes[best]] / len(state.part.tasks)
-        return values if nodes.rows is None else values[nodes.rows]
+        if best.sum() > 1 or len(values) == 1:
+            values[best] += state.counts[homes[best]] / len(state.part.tasks)
+        return values
 
     def _closeness(self, here: HyperNode) -> Scores:
-        """Per row: 1 in the very HyperNode, 0 if only the whole cluster holds both."""
+        """Per HyperNode: 1 for this very one, 0 if only the whole cluster holds both."""
         if here.name not in self._by_place:
             tree = self._topology.tree
             lowest, highest = tree.all[0].tier, tree.root.tier
@@ -105,7 +107,7 @@ class Nearness(Scorer):
             for node in tree.all:
                 if node is not here and lowest < highest:
                     values[node.number] = (highest - tree.lowest_common(node, here).tier) / (highest - lowest)
-            self._by_place[here.name] = values[tree.homes]
+            self._by_place[here.name] = values
         return self._by_place[here.name]
 
 
