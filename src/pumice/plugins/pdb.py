@@ -19,11 +19,6 @@ class Budgets(Plugin):
     name = "pdb"
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        return self.victim_tasks(candidates)
-
-    reclaimable = preemptable
-
-    def victim_tasks(self, candidates: list[Task]) -> list[Task]:
         left = {id(budget): budget.status.disruptions_allowed for budgets in self._budgets.values() for _, budget in budgets}
         victims = []
         for task in candidates:
@@ -33,6 +28,8 @@ class Budgets(Plugin):
             if all(left[budget] >= 0 for budget in concerned):
                 victims.append(task)
         return victims
+
+    reclaimable = preemptable
 
     @cached_property
     def _budgets(self) -> dict[str, list[tuple[Selector, PodDisruptionBudget]]]:

@@ -1,0 +1,1 @@
+"""Stories over several cycles, each on a screen. `play` tells the language."""
