@@ -29,6 +29,7 @@ KINDS: dict[tuple[str, str], type[Wire]] = {
     ("scheduling.volcano.sh", "PodGroup"): volcano.PodGroup,
     ("topology.volcano.sh", "HyperNode"): volcano.HyperNode,
     ("nodeinfo.volcano.sh", "Numatopology"): volcano.Numatopology,
+    ("shard.volcano.sh", "NodeShard"): volcano.NodeShard,
     ("resource.k8s.io", "DeviceClass"): devices.DeviceClass,
     ("resource.k8s.io", "ResourceSlice"): devices.ResourceSlice,
     ("resource.k8s.io", "ResourceClaim"): devices.ResourceClaim,
@@ -46,6 +47,7 @@ CLUSTER_WIDE = frozenset(
         "Queue",
         "HyperNode",
         "Numatopology",
+        "NodeShard",
         "DeviceClass",
         "ResourceSlice",
     ]

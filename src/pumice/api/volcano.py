@@ -149,3 +149,21 @@ class NumaSpec(Wire, frozen=True):
 class Numatopology(Wire, frozen=True):
     metadata: Metadata
     spec: NumaSpec = NumaSpec()
+
+
+class ShardSpec(Wire, frozen=True):
+    nodes_desired: list[str] | None = None
+
+
+class ShardStatus(Wire, frozen=True):
+    nodes_in_use: list[str] | None = None
+    nodes_to_add: list[str] | None = None
+    nodes_to_remove: list[str] | None = None
+
+
+class NodeShard(Wire, frozen=True):
+    """The nodes of one of several schedulers."""
+
+    metadata: Metadata
+    spec: ShardSpec = ShardSpec()
+    status: ShardStatus = ShardStatus()

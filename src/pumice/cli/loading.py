@@ -61,7 +61,7 @@ def is_volcano(objects: Objects) -> bool:
 def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None = None) -> Policy:
     """From --conf, else from the objects, else the built-in one. Warnings go to standard error."""
     kube_batch = is_kube_batch(objects)
-    found = [config_text(_text(conf), conf)] if conf else objects.configurations
+    found = [config_text(read_file(conf), conf)] if conf else objects.configurations
     if not found:
         found = [config_text(KUBE_BATCH if kube_batch else DEFAULT if is_volcano(objects) else KUBE_DEFAULT, "built-in configuration")]
     policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict)
@@ -70,7 +70,8 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)
 
 
-def _text(path: str) -> str:
+def read_file(path: str) -> str:
+    """Raises InputError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -1,0 +1,126 @@
+"""`pumice scheduler`: Volcano's scheduler, or kube-scheduler, or both, on a live cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.cli.loading import read_file
+from pumice.cli.scheduler_flags import NOT_NEEDED, scheduler_options
+from pumice.config.reading import config_text, read_configurations, schedulers_of
+from pumice.config.volcano import DEFAULT
+from pumice.framework.policy import Policy
+from pumice.kube.lease import Term
+from pumice.kube.login import find
+from pumice.kube.resource import ObjectRef
+from pumice.live.logs import set_up
+from pumice.live.loop import LostLead
+from pumice.live.options import Options, Sharding
+from pumice.live.process import Replica, Settings
+from pumice.plugins.registry import plugins
+from pumice.sim.extenders import HttpWorld
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@scheduler_options
+def scheduler(**flags: Any) -> None:
+    """Schedule the pods of a live cluster, in the place of vc-scheduler: its flags, its configuration, its objects."""
+    set_up(flags["logging_format"], flags["verbosity"])
+    for name in NOT_NEEDED:
+        if flags[name.replace("-", "_")]:
+            log.info("--%s is not needed: %s", name, NOT_NEEDED[name])
+    configuration = Configuration(flags["scheduler_conf"], flags["plugins_dir"], flags["strict"])
+    names = flags["names"] or schedulers_of(configuration.load())
+    replica = Replica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings_of(flags, names, configuration))
+    try:
+        asyncio.run(replica.serve())
+    except LostLead:
+        sys.exit("the lead was lost; another replica has it")
+
+
+class Configuration:
+    """The file of --scheduler-conf, or the built-in configuration."""
+
+    def __init__(self, path: str, plugins_dir: str | None, strict: bool) -> None:
+        self._path = path
+        self._plugins_dir = plugins_dir
+        self._strict = strict
+        self._text = DEFAULT  #: as last taken over
+
+    def text(self) -> str:
+        return self._text
+
+    def load(self) -> Policy:
+        """Read it. Raises InputError."""
+        text = read_file(self._path) if self._path else DEFAULT
+        found = [config_text(text, self._path or "built-in configuration")]
+        policy, warnings = read_configurations(found, plugins(self._plugins_dir), strict=self._strict)
+        for warning in warnings:
+            log.warning("%s", warning)
+        self._text = text
+        return policy
+
+
+def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Configuration) -> Settings:
+    namespace = flags["leader_elect_resource_namespace"] or flags["lock_object_namespace"] or "volcano-system"
+    return Settings(
+        options=Options(
+            schedulers=tuple(names),
+            default_queue=flags["default_queue"],
+            period_s=flags["schedule_period"],
+            sync_timeout_s=flags["resource_sync_timeout"],
+            node_labels=tuple(_label(text) for text in flags["node_selector"]),
+            priority_classes=flags["priority_class"],
+            sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"]),
+        ),
+        load=configuration.load,
+        configuration=configuration.text,
+        conf_path=flags["scheduler_conf"],
+        qps=flags["kube_api_qps"],
+        burst=flags["kube_api_burst"],
+        term=_term(flags) if flags["leader_elect"] else None,
+        lock=ObjectRef(flags["leader_elect_resource_name"], namespace),
+        metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
+        healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
+        tls=_tls(flags),
+        dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
+        world=HttpWorld(),
+    )
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, colon, value = text.partition(":")
+    if not colon or not key:
+        raise InputError(f'"{text}" is not a label; write it as "label:value"', where="--node-selector")
+    return key.strip(), value.strip()
+
+
+def _term(flags: dict[str, Any]) -> Term:
+    try:
+        return Term(int(flags["leader_elect_lease_duration"]), flags["leader_elect_renew_deadline"], flags["leader_elect_retry_period"])
+    except ValueError as error:
+        raise InputError(str(error), where="--leader-elect-lease-duration") from None
+
+
+def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
+    """HTTPS for the probes, if all three files are given, as Volcano has it."""
+    certificate, key, authority = flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]
+    if not (certificate and key and authority):
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(Path(certificate), Path(key))
+        context.load_verify_locations(Path(authority))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"cannot be used: {error}", where="--tls-cert-file") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context

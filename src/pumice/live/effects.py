@@ -1,0 +1,125 @@
+"""From a cycle's decisions to requests: exact bodies, and only what differs from what the server has or was told already.
+
+Pure but for `said`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.api.times import rfc3339
+from pumice.framework.decisions import Decisions, Evict, GroupStatus
+from pumice.kube.events import Occurrence, Regarding
+from pumice.kube.resource import POD_GROUPS, ObjectRef
+from pumice.live.group_status import HYPERNODE_KEY, known_status, next_status, same_status
+from pumice.live.queue_status import queue_requests
+from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup
+from pumice.live.said import GroupNote, Mark, Said
+from pumice.model.cluster import Cluster
+from pumice.model.job import INQUEUE, PENDING, UNKNOWN, Job
+from pumice.model.shadow import is_shadow
+from pumice.model.task import Task
+
+
+def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str) -> Requests:
+    """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
+    events: list[Occurrence] = []
+    binds = [BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by)) for bind in decisions.binds]
+    for bound in binds:
+        said.pods.pop(bound.pod.uid, None)
+    evictions = [_evict(eviction, events) for eviction in decisions.evictions]
+    marks = _marks(decisions, said, events)
+    groups = []
+    for group in decisions.groups:
+        write = _group(group, said, now, transition)
+        if write is not None:
+            groups.append(write)
+        events += _speech(group, said, now, written=write is not None)
+    for event in decisions.events:
+        if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
+            events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
+    return Requests(evictions, binds, marks, groups, queue_requests(cluster, said), events)
+
+
+def pod_ref(task: Task) -> ObjectRef:
+    return ObjectRef(task.name, task.namespace, task.uid)
+
+
+def about_pod(pod: ObjectRef) -> Regarding:
+    return Regarding("Pod", pod.name, pod.namespace, pod.uid, "v1")
+
+
+def about_group(job: Job) -> Regarding:
+    uid = (job.group.metadata.uid if job.group else None) or ""
+    return Regarding(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
+
+
+def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
+    task = eviction.task
+    events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "Evict", f"Pod is evicted, because of {eviction.action}"))
+    if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
+        events.append(Occurrence(about_group(task.job), "Normal", "Evict", eviction.action))
+    return EvictPod(pod_ref(task), eviction.action, task.template.scheduler_name)
+
+
+# ---- pods that wait
+
+
+def _marks(decisions: Decisions, said: Said, events: list[Occurrence]) -> list[MarkPod]:
+    nominated: dict[str, str] = {place.task.uid: place.node for place in decisions.pipelined if place.evicted}
+    nominated |= {task.uid: node for task, node in decisions.nominations.items()}
+    marks = []
+    for waiting in decisions.waiting:
+        task = waiting.task
+        if task.gated:
+            continue
+        mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
+        if not _is_marked(said.pods.get(task.uid), mark):
+            said.pods[task.uid] = mark
+            marks.append(MarkPod(pod_ref(task), mark.reason, mark.message, mark.nominated))
+            events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
+    return marks
+
+
+def _is_marked(known: Mark | None, mark: Mark) -> bool:
+    if known is None or (known.reason, known.message) != (mark.reason, mark.message):
+        return False
+    return mark.nominated is None or mark.nominated == known.nominated
+
+
+# ---- PodGroups
+
+
+def _group(group: GroupStatus, said: Said, now: float, transition: str) -> WriteGroup | None:
+    wire = group.job.group
+    if wire is None or is_shadow(wire):
+        return None
+    uid = wire.metadata.uid or ""
+    note = said.group(group.job.uid, uid)
+    before = note.status if note is not None else known_status(wire)
+    after = next_status(before, group, rfc3339(now), transition)
+    annotations = _hypernode(group, note)
+    if not annotations and same_status(before, after):
+        return None
+    said.groups[group.job.uid] = GroupNote(uid, after, annotations)
+    return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
+
+
+def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
+    """The annotation to write, None to take it away; empty if it is there as it should be."""
+    told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
+    known: Any = told.get(HYPERNODE_KEY, group.job.annotations.get(HYPERNODE_KEY)) or None
+    wanted = group.hypernode or None
+    return {} if known == wanted else {HYPERNODE_KEY: wanted}
+
+
+def _speech(group: GroupStatus, said: Said, now: float, *, written: bool) -> list[Occurrence]:
+    """What is told of a group: why its gang is not placed, each time that changes; or once that it stands."""
+    job, condition = group.job, group.condition
+    if job.group is None or is_shadow(job.group):
+        return []
+    if group.phase in (PENDING, INQUEUE, UNKNOWN):
+        if condition is None or condition.type != "Unschedulable" or not said.is_news(job.uid, "Unschedulable", condition.message, now):
+            return []
+        return [Occurrence(about_group(job), "Warning", "Unschedulable", condition.message)]
+    return [Occurrence(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []

@@ -1,0 +1,194 @@
+"""Changes that reflectors tell, into the kept state; and whether they could matter to a decision.
+
+A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Three things are not taken at their word:
+
+* pods that neither are ours to place nor stand on a node, and nodes that `--node-selector` leaves to others, are passed over;
+* of a PodGroup or Queue from before our last write of its status, all but the status is taken;
+* objects that say nothing new (heartbeats, other fields than ours) are dropped before they cost anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from pumice.api.core import Node
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup, Queue
+from pumice.kube.view import Change, Deleted
+from pumice.live.ledger import Ledger
+from pumice.live.metrics import LiveMetrics
+from pumice.live.options import Options
+from pumice.live.originals import Told
+from pumice.live.said import Said
+from pumice.live.urgency import Urgency
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+
+log = logging.getLogger(__name__)
+
+
+class Ingest:
+    """`take` is what reflectors deliver to."""
+
+    def __init__(
+        self, cluster: Cluster, options: Options, said: Said, ledger: Ledger, metrics: LiveMetrics, news: Callable[[Urgency], None]
+    ) -> None:
+        self._cluster = cluster
+        self._node_labels = options.node_labels
+        self._said = said
+        self._ledger = ledger
+        self._metrics = metrics
+        self._news = news
+
+    def take(self, kind: str, change: Change[Any]) -> None:
+        """An object that the model cannot read spoils nothing but itself."""
+        try:
+            urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
+        except ValueError as error:
+            self._metrics.refused.add(kind)
+            log.error("a %s was passed over: %s", kind, error)
+            return
+        if urgency:
+            self._news(urgency)
+
+    def _put(self, kind: str, item: Any) -> Urgency:
+        match item:
+            case Pod():
+                return self._pod(item)
+            case Node():
+                return self._node(item)
+            case Told(PodGroup() as group, raw):
+                return self._group(group, raw)
+            case Told(Queue() as queue, raw):
+                return self._queue(queue, raw)
+        return self._other(kind, item)
+
+    # ---- pods
+
+    def _pod(self, pod: Pod) -> Urgency:
+        cluster = self._cluster
+        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+        ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
+        if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
+            return self._pod_gone(key)
+        task = cluster.tasks.get(key)
+        before = _look(task) if task is not None else None
+        cluster.put("Pod", pod)
+        return _difference(before, _look(cluster.tasks[key]))
+
+    def _pod_gone(self, key: str) -> Urgency:
+        task = self._cluster.tasks.get(key)
+        if task is None:
+            return Urgency.NOTHING
+        self._said.pods.pop(task.uid, None)
+        self._cluster.remove("Pod", key)
+        return Urgency.LATER if task.status & status.FINISHED else Urgency.SOON
+
+    # ---- nodes
+
+    def _node(self, node: Node) -> Urgency:
+        cluster, name = self._cluster, node.metadata.name
+        labels = node.metadata.labels or {}
+        if self._node_labels and not any(labels.get(key) == value for key, value in self._node_labels):
+            return self._node_gone(name)
+        row = cluster.nodes.rows.get(name)
+        if row is not None and cluster.nodes.alive[row] and _same(cluster.nodes.wire[row], node):
+            return Urgency.NOTHING
+        cluster.put("Node", node)
+        return Urgency.SOON
+
+    def _node_gone(self, name: str) -> Urgency:
+        if name not in self._cluster.nodes.rows:
+            return Urgency.NOTHING
+        self._cluster.remove("Node", name)
+        return Urgency.SOON
+
+    # ---- groups and queues
+
+    def _group(self, group: PodGroup, raw: bytes) -> Urgency:
+        cluster, meta = self._cluster, group.metadata
+        key = f"{meta.namespace}/{meta.name}"
+        self._ledger.groups.keep(key, meta, raw)
+        job = cluster.jobs.get(key)
+        known = job.group if job is not None else None
+        older = self._said.is_older(key, meta.uid or "", int(meta.resource_version or 0))
+        phase, domain = (job.phase, job.allocated_hypernode) if job is not None else ("", "")
+        if job is not None and known is not None and _same(known, group):
+            return Urgency.NOTHING
+        cluster.put("PodGroup", group)
+        if older and job is not None:
+            job.allocated_hypernode = domain
+            cluster.set_phase(job, phase)
+        if known is None or known.metadata.uid != meta.uid or known.spec != group.spec or cluster.jobs[key].phase != phase:
+            return Urgency.SOON
+        return Urgency.NOTHING
+
+    def _queue(self, queue: Queue, raw: bytes) -> Urgency:
+        cluster, meta = self._cluster, queue.metadata
+        self._ledger.queues.keep(meta.name, meta, raw)
+        self._said.queue_heard(meta.name, int(meta.resource_version or 0))
+        known = cluster.queue(meta.name).wire
+        cluster.put("Queue", queue)
+        if known is None or known.spec != queue.spec or known.status.state != queue.status.state:
+            return Urgency.SOON
+        return Urgency.NOTHING if known.metadata.annotations == meta.annotations else Urgency.LATER
+
+    # ---- the rest
+
+    def _other(self, kind: str, item: Any) -> Urgency:
+        meta = item.metadata
+        item = replace(item, metadata=replace(meta, resource_version=None, generation=None))
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        if self._cluster.of(kind).get(key) == item:
+            return Urgency.NOTHING
+        self._cluster.put(kind, item)
+        return Urgency.SOON
+
+    def _removed(self, kind: str, gone: Deleted) -> Urgency:
+        key = f"{gone.namespace}/{gone.name}" if gone.namespace else gone.name
+        if kind == "Pod":
+            return self._pod_gone(key)
+        if kind == "Node":
+            return self._node_gone(key)
+        if kind == "PodGroup":
+            self._ledger.groups.forget(key)
+            self._said.forget_group(key)
+        elif kind == "Queue":
+            self._ledger.queues.forget(key)
+            self._said.queues.pop(key, None)
+        self._cluster.remove(kind, key)
+        return Urgency.SOON
+
+
+def _same(known: Any, told: Any) -> bool:
+    """Whether two forms of an object are equal in all that we read but their versions."""
+    if known.metadata.resource_version == told.metadata.resource_version:
+        return True
+    return bool(_versionless(known) == _versionless(told))
+
+
+def _versionless(item: Any) -> Wire:
+    form: Wire = replace(item, metadata=replace(item.metadata, resource_version=None, generation=None))
+    return form
+
+
+def _look(task: Task) -> tuple[Any, ...]:
+    """All of a task that decisions read."""
+    return (task.status, task.node_name, task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+
+
+def _difference(before: tuple[Any, ...] | None, after: tuple[Any, ...]) -> Urgency:
+    """What a pod's change can mean for decisions."""
+    if before == after:
+        return Urgency.NOTHING
+    if before is None or before[2:] != after[2:]:
+        return Urgency.SOON
+    if before[1] == after[1] and not after[0] & (status.FINISHED | status.RELEASING | status.PENDING):
+        return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group
+    return Urgency.SOON

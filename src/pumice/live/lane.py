@@ -1,0 +1,63 @@
+"""A queue of keyed work with so many hands: one call at a time for a key, and only the newest request of those that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Lane(Generic[T]):
+    """`act` must not raise but for bugs."""
+
+    def __init__(self, width: int, act: Callable[[T], Awaitable[None]]) -> None:
+        self._width = width
+        self._act = act
+        self._waiting: dict[Hashable, T] = {}
+        self._order: asyncio.Queue[Hashable] = asyncio.Queue()  #: keys that have work and no hand; a dropped one may still stand here
+        self._flying: set[Hashable] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def put(self, key: Hashable, request: T) -> None:
+        if key not in self._waiting and key not in self._flying:
+            self._order.put_nowait(key)
+        self._waiting[key] = request
+        self._empty.clear()
+
+    def drop(self, key: Hashable) -> None:
+        """Forget what waits for the key. What is under way goes on."""
+        self._waiting.pop(key, None)
+        self._settle()
+
+    @property
+    def idle(self) -> bool:
+        return self._empty.is_set()
+
+    async def emptied(self) -> None:
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as hands:
+            for _ in range(self._width):
+                hands.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._order.get()
+            if key in self._flying or key not in self._waiting:
+                continue
+            self._flying.add(key)
+            try:
+                await self._act(self._waiting.pop(key))
+            finally:
+                self._flying.discard(key)
+                if key in self._waiting:
+                    self._order.put_nowait(key)
+                self._settle()
+
+    def _settle(self) -> None:
+        if not self._waiting and not self._flying:
+            self._empty.set()

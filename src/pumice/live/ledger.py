@@ -1,0 +1,156 @@
+"""What is assumed of the cluster until the server says so: a bind holds its room, an eviction frees it only when the pod is gone.
+
+Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: it is then
+taken as it is (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from pumice.api.codec import decoder
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup, Queue
+from pumice.kube.errors import KubeError
+from pumice.kube.events import Occurrence
+from pumice.kube.resource import ObjectRef
+from pumice.live.clock import Clock
+from pumice.live.effects import about_pod
+from pumice.live.metrics import LiveMetrics
+from pumice.live.originals import Originals, slim
+from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
+from pumice.live.said import Said
+from pumice.live.urgency import Urgency
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+
+EXPIRY_S = 30.0
+log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """The sender's `Outcomes`. `news` is told what may matter to the next cycle, `tell` takes events."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        said: Said,
+        clock: Clock,
+        metrics: LiveMetrics,
+        tell: Callable[[Occurrence], None],
+        news: Callable[[Urgency], None],
+    ) -> None:
+        self.groups = Originals()
+        self.queues = Originals()
+        self.lost_lead = False
+        self._cluster = cluster
+        self._said = said
+        self._clock = clock
+        self._metrics = metrics
+        self._tell = tell
+        self._news = news
+        self._unseen: dict[str, tuple[ObjectRef, float]] = {}  #: binds that were granted, by pod uid: until when the watch must show them
+
+    def expired(self) -> Iterator[ObjectRef]:
+        """Pods to be read again because the watch did not show their bind."""
+        now = self._clock.now()
+        for uid, (ref, deadline) in list(self._unseen.items()):
+            task = self._task(ref)
+            if task is not None and task.status == status.BINDING:
+                if now < deadline:
+                    return  # the others were granted later
+                self._metrics.expired.add()
+                log.warning("pod %s was bound, but the watch has not shown it for %.0f s", ref, EXPIRY_S)
+                yield ref
+            del self._unseen[uid]
+
+    def _task(self, ref: ObjectRef) -> Task | None:
+        task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
+        return task if task is not None and task.uid == ref.uid else None
+
+    # ---- pods
+
+    def bound(self, request: BindPod) -> None:
+        now = self._clock.now()
+        self._unseen[request.pod.uid] = (request.pod, now + EXPIRY_S)
+        self._metrics.binds.add("bound")
+        task = self._task(request.pod)
+        if task is not None:
+            self._metrics.tasks.observe(max(0.0, now - task.created) * 1000, "Bound")
+        self._tell(Occurrence(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
+
+    def bind_failed(self, request: BindPod, error: KubeError) -> None:
+        self._metrics.binds.add("failed")
+        task = self._task(request.pod)
+        if task is not None and task.job is not None:
+            self._metrics.retries.add(task.job.uid)
+        log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
+        self._tell(Occurrence(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
+
+    def evicted(self, request: EvictPod) -> None:
+        self._metrics.evictions.add("deleted")
+
+    def evict_failed(self, request: EvictPod, error: KubeError) -> None:
+        self._metrics.evictions.add("failed")
+        log.warning("pod %s was not evicted: %s", request.pod, error)
+
+    def pod_read(self, ref: ObjectRef, pod: Pod | None) -> None:
+        self._unseen.pop(ref.uid, None)
+        if self._task(ref) is None:
+            return
+        if pod is None:
+            self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
+        else:
+            self._cluster.restore(pod)
+        self._news(Urgency.SOON)
+
+    def mark_failed(self, request: MarkPod, error: KubeError) -> None:
+        self._said.pods.pop(request.pod.uid, None)
+        self._failed("Pod", str(request.pod), error)
+
+    # ---- statuses
+
+    def group_written(self, request: WriteGroup, raw: bytes) -> None:
+        group = self._keep(self.groups, PodGroup, str(request.group), raw)
+        note = self._said.group(str(request.group), request.group.uid)
+        if note is not None and note.status is request.status:
+            note.version = int(group.metadata.resource_version or 0)
+        self._metrics.writes.add("PodGroup", "written")
+
+    def group_failed(self, request: WriteGroup, error: KubeError) -> None:
+        note = self._said.group(str(request.group), request.group.uid)
+        if note is not None and note.status is request.status:
+            del self._said.groups[str(request.group)]
+            job = self._cluster.jobs.get(str(request.group))
+            if job is not None and job.group is not None:
+                self._cluster.changed[job.uid] = job
+        self._failed("PodGroup", str(request.group), error)
+
+    def queue_written(self, request: WriteQueue, raw: bytes) -> None:
+        queue = self._keep(self.queues, Queue, request.queue, raw)
+        note = self._said.queues.get(request.queue)
+        if note is not None:
+            note.version = int(queue.metadata.resource_version or 0)
+        self._metrics.writes.add("Queue", "written")
+
+    def queue_failed(self, request: WriteQueue, error: KubeError) -> None:
+        self._said.queues.pop(request.queue, None)
+        self._failed("Queue", request.queue, error)
+
+    def _keep(self, originals: Originals, struct: type[Wire], key: str, raw: bytes) -> PodGroup | Queue:
+        item: PodGroup | Queue = decoder(struct).decode(raw)
+        originals.keep(key, item.metadata, slim(raw))
+        return item
+
+    def _failed(self, kind: str, name: str, error: KubeError) -> None:
+        """The next cycle sees that the server does not have it and asks again; no sooner than the period, lest it ask without end."""
+        self._metrics.writes.add(kind, "failed")
+        log.info("the status of %s %s was not written: %s", kind, name, error)
+        self._news(Urgency.LATER)
+
+    def fenced(self) -> None:
+        self.lost_lead = True
+        self._news(Urgency.SOON)

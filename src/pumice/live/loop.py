@@ -1,0 +1,205 @@
+"""The live scheduler: follow the cluster, decide when something happened that could matter, let the decisions leave.
+
+The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they give.
+Deciding never awaits, so no news can come in between. Writes leave in the background and their outcomes come back through the `Ledger`;
+the next cycle does not wait for them, since what was decided is assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from pumice.framework.cycle import cycle
+from pumice.framework.decisions import Decisions
+from pumice.framework.policy import Policy
+from pumice.framework.world import NOWHERE, World
+from pumice.kube.events import Occurrence
+from pumice.kube.recorder import Recorder
+from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
+from pumice.kube.transport import Transport
+from pumice.live.clock import Clock, WallClock
+from pumice.live.effects import effects
+from pumice.live.ingest import Ingest
+from pumice.live.ledger import Ledger
+from pumice.live.metrics import LiveMetrics
+from pumice.live.options import Options
+from pumice.live.said import Said
+from pumice.live.sender import Sender
+from pumice.live.shard import sharded
+from pumice.live.sources import all_synced, reflectors
+from pumice.live.timing import timed
+from pumice.live.urgency import Pulse, Urgency
+from pumice.model.cluster import Cluster
+
+log = logging.getLogger(__name__)
+DEFAULT_OPTIONS = Options()
+
+
+class LostLead(Exception):
+    """A write was held back: another replica may lead. What was assumed is worth nothing any more."""
+
+
+class Scheduler:
+    """See the module. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        policy: Policy,
+        options: Options = DEFAULT_OPTIONS,
+        clock: Clock | None = None,
+        *,
+        world: World = NOWHERE,
+        recorder: Recorder | None = None,
+        metrics: LiveMetrics | None = None,
+        pace: Pace = DEFAULT_PACE,
+        when_synced: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.options = options
+        self.clock: Clock = clock or WallClock()
+        self.metrics = metrics or LiveMetrics()
+        self.cluster = Cluster(options.schedulers, options.default_queue)
+        self.synced = asyncio.Event()
+        self.cycled_at = 0.0  #: when the last cycle ended
+        self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now)
+        self._transport = transport
+        self._world = world
+        self._when_synced = when_synced
+        self._said = Said()
+        self._pulse = Pulse(options.period_s)
+        self._stirred = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news)
+        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self.metrics, self._news)
+        self._sender = Sender(transport, self._ledger, self._ledger.groups, self._ledger.queues, self.clock, options.concurrency)
+        self._following = reflectors(transport, options, self._ingest.take, pace)
+        self.adopt(policy)
+
+    def adopt(self, policy: Policy) -> None:
+        """Decide by this policy from the next cycle on."""
+        self.policy = policy
+        self._acting = timed(sharded(policy, self.options.sharding), self.metrics)
+        self.cluster.shadow_groups = policy.shadow_groups
+        self._news(Urgency.SOON)
+
+    def tell(self, what: Occurrence) -> None:
+        self.recorder.tell(what)
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        return self._following
+
+    # ---- running
+
+    async def run(self) -> None:
+        """Until cancelled. Raises LostLead as soon as a write was held back by the fence."""
+        async with self.started():
+            while True:
+                await self._until_due()
+                self.turn()
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """Follow the cluster and send, in the background; inside, everything there was has been read."""
+        work = [self._sender.run(), self.recorder.run(), *(reflector.run() for reflector in self._following)]
+        tasks = [asyncio.create_task(each) for each in work]
+        for task in tasks:
+            task.add_done_callback(self._background_ended)
+        try:
+            await self._all_synced()
+            self.synced.set()
+            self._when_synced()
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        """A bug there must not leave a scheduler that looks alive."""
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+            self._stirred.set()
+
+    async def _all_synced(self) -> None:
+        """Wait for it, unless the background fails."""
+        syncing = asyncio.create_task(all_synced(self._following, self.options.sync_timeout_s))
+        try:
+            while not syncing.done():
+                self._check()
+                stirred = asyncio.create_task(self._stirred.wait())
+                await asyncio.wait([syncing, stirred], return_when=asyncio.FIRST_COMPLETED)
+                stirred.cancel()
+                self._stirred.clear()
+            await syncing
+        finally:
+            syncing.cancel()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._ledger.lost_lead:
+            raise LostLead
+
+    async def step(self) -> Decisions:
+        """One cycle now; it has left, and every answer come, when this returns."""
+        decisions = self.turn()
+        await self._sender.drained()
+        return decisions
+
+    def turn(self) -> Decisions:
+        """Decide, and let it leave."""
+        self._check()
+        for ref in self._ledger.expired():
+            self._sender.read_again(ref)
+        now = self.clock.now()
+        decisions = cycle(self.cluster, self._acting, now, self._world)
+        for place in decisions.pipelined:
+            if place.evicted:
+                place.task.nominated = place.node
+        requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()))
+        self._sender.send(requests)
+        for event in requests.events:
+            self.recorder.tell(event)
+        self.cycled_at = self.clock.now()
+        took_s = self.cycled_at - now
+        self._pulse.cycled(now, took_s)
+        self.metrics.observe_cycle(decisions, now, took_s)
+        if decisions.binds or decisions.evictions:
+            log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
+        return decisions
+
+    # ---- when
+
+    def _news(self, urgency: Urgency) -> None:
+        self._pulse.news(urgency, self.clock.now())
+        if urgency:
+            self._stirred.set()
+
+    async def _until_due(self) -> None:
+        """Sleep until the next cycle should begin; news wake it to reckon anew."""
+        while True:
+            self._check()
+            self._stirred.clear()
+            waiting = bool(self.cluster.waiting or self.cluster.unadmitted or self.cluster.loose)
+            left_s = self._pulse.due_at(waiting) - self.clock.now()
+            if left_s <= 0:
+                await asyncio.sleep(0)
+                return
+            await self._sleep_or_news(left_s)
+
+    async def _sleep_or_news(self, seconds: float) -> None:
+        sleep = asyncio.ensure_future(self.clock.sleep(seconds))
+        stirred = asyncio.ensure_future(self._stirred.wait())
+        try:
+            await asyncio.wait([sleep, stirred], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            stirred.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(sleep, stirred, return_exceptions=True)

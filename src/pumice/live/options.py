@@ -1,0 +1,30 @@
+"""What a scheduler is told besides its policy."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pumice.model.cluster import DEFAULT_QUEUE
+
+
+class Sharding(msgspec.Struct, frozen=True):
+    """Which nodes are ours when several schedulers share them by NodeShards."""
+
+    mode: str = "none"  #: none, hard, soft
+    name: str = "volcano"  #: of our NodeShard
+
+
+class Options(msgspec.Struct, frozen=True):
+    schedulers: tuple[str, ...] = ("volcano",)  #: schedulerNames whose pods are ours
+    default_queue: str = DEFAULT_QUEUE
+    period_s: float = 1.0  #: at most so long a waiting pod is left alone
+    sync_timeout_s: float = 60.0  #: how long resources that can be done without are waited for
+    node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
+    priority_classes: bool = True
+    sharding: Sharding = Sharding()
+    concurrency: int = 32  #: binds under way; evictions and statuses have half as many places each
+
+    @property
+    def component(self) -> str:
+        """The name under which events are told."""
+        return self.schedulers[0] if len(self.schedulers) == 1 else "volcano"

@@ -1,0 +1,206 @@
+"""One replica, from its first request to its last: queues, the election, the scheduler, probes, signals.
+
+Replicas that do not lead wait without reading the cluster; the winner reads it afresh, so that it knows everything that its predecessor
+wrote. All writes of the scheduler ask the fence of the election. A replica that loses the lead ends, and whoever runs it starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from pumice.api.errors import InputError
+from pumice.framework.policy import Policy
+from pumice.framework.world import NOWHERE, World
+from pumice.kube.access import Access
+from pumice.kube.client import Client, Limits
+from pumice.kube.election import Election, new_identity
+from pumice.kube.events import Occurrence, Regarding
+from pumice.kube.lease import Candidate, Term
+from pumice.kube.resource import LEASES, ObjectRef
+from pumice.live.bootstrap import make_queues
+from pumice.live.clock import WallClock
+from pumice.live.dump import dump
+from pumice.live.health import HealthServer, insights, probes
+from pumice.live.loop import LostLead, Scheduler
+from pumice.live.metrics import LiveMetrics
+from pumice.live.options import Options
+from pumice.live.reload import Reloader
+from pumice.live.world import LiveWorld
+from pumice.model.cluster import Cluster
+
+log = logging.getLogger(__name__)
+GC_THRESHOLDS = (50_000, 20, 100)
+
+
+class Settings(msgspec.Struct):
+    """Everything that flags say."""
+
+    options: Options
+    load: Callable[[], Policy]  #: reads the configuration. Raises InputError
+    configuration: Callable[[], str]  #: its text
+    conf_path: str = ""
+    qps: float = 2000.0
+    burst: float = 2000.0
+    term: Term | None = None  #: None: no election
+    lock: ObjectRef = ObjectRef("volcano", "volcano-system")
+    metrics_address: str = ""
+    healthz_address: str = ""
+    tls: ssl.SSLContext | None = None  #: of the health address
+    dump_folder: str = ""  #: empty: signals write no file
+    world: World = NOWHERE  #: where extenders are reached
+
+
+class Replica:
+    """See the module. `serve` returns when it was told to end, and raises LostLead."""
+
+    def __init__(self, access: Access, settings: Settings) -> None:
+        self._access = access
+        self._settings = settings
+        self._clock = WallClock()
+        self._metrics = LiveMetrics()
+        self._scheduler: Scheduler | None = None
+        self._election: Election | None = None
+
+    async def serve(self) -> None:
+        policy = self._settings.load()
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
+            for server in self._servers():
+                await stack.enter_async_context(server)
+            ended = stack.enter_context(_signals(self._write_state if self._settings.dump_folder else None))
+            await _first(self._work(client, policy), ended.wait())
+
+    async def _work(self, client: Client, policy: Policy) -> None:
+        await make_queues(client, self._settings.options.default_queue, self._clock)
+        if self._settings.term is None:
+            return await self._schedule(client, policy)
+        async with Client(self._access, user_agent="pumice/leader-election") as lease_client:
+            return await self._lead(client, lease_client, policy, self._settings.term)
+
+    async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
+        election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
+        running = asyncio.create_task(election.run())
+        try:
+            await _first(election.won.wait(), running)
+            if not election.leading():
+                raise LostLead
+            await _first(self._schedule(client.fenced(election.leading), policy, election.candidate.identity), running)
+            raise LostLead
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await election.release()
+
+    async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
+        settings = self._settings
+        world = LiveWorld(self._clock, settings.world)
+        scheduler = self._scheduler = Scheduler(
+            client, policy, settings.options, self._clock, world=world, metrics=self._metrics, when_synced=_settle_memory
+        )
+        self._metrics.leading.set(1)
+        if identity:
+            scheduler.tell(Occurrence(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
+        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics)]
+        if settings.conf_path:
+            reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
+            work.append(reloader.run())
+        try:
+            await _first(*work)
+        finally:
+            self._metrics.leading.set(0)
+
+    # ---- configuration
+
+    def _regarding(self) -> Regarding:
+        """What events about the scheduler itself are told of."""
+        lock = self._settings.lock
+        return Regarding(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
+
+    def _adopt(self, policy: Policy) -> None:
+        assert self._scheduler is not None
+        self._scheduler.adopt(policy)
+        self._metrics.config_ok.set(1)
+        self._metrics.config_at.set(self._clock.now())
+        self._scheduler.tell(Occurrence(self._regarding(), "Normal", "ConfigurationReloaded", f"{self._settings.conf_path} is in force"))
+
+    def _refused(self, error: InputError) -> None:
+        assert self._scheduler is not None
+        self._metrics.config_ok.set(0)
+        self._scheduler.tell(Occurrence(self._regarding(), "Warning", "ConfigurationRefused", str(error)))
+
+    # ---- what is asked over HTTP
+
+    def _servers(self) -> list[HealthServer]:
+        settings = self._settings
+        if settings.metrics_address and settings.metrics_address == settings.healthz_address:
+            return [HealthServer(settings.metrics_address, [*probes(self), *insights(self)], settings.tls)]
+        servers = [HealthServer(settings.metrics_address, insights(self))] if settings.metrics_address else []
+        return servers + ([HealthServer(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
+
+    def alive(self) -> str:
+        lost = self._election is not None and self._election.candidate.lost
+        return "the lead was lost" if lost else ""
+
+    def ready(self) -> str:
+        reading = self._scheduler is not None and not self._scheduler.synced.is_set()
+        return self.alive() or ("the cluster is being read" if reading else "")
+
+    def metrics(self) -> str:
+        return self._metrics.page(self._scheduler.cluster if self._scheduler is not None else Cluster())
+
+    def state(self) -> bytes:
+        return dump(self._scheduler.cluster if self._scheduler is not None else Cluster(), self._settings.configuration())
+
+    def _write_state(self) -> None:
+        path = Path(self._settings.dump_folder, f"pumice-state-{int(self._clock.now())}.json")
+        try:
+            path.write_bytes(self.state())
+            log.info("the state was written to %s; replay it with: pumice cycle -f %s", path, path)
+        except OSError as error:
+            log.error("the state cannot be written to %s: %s", path, error.strerror)
+
+
+async def _first(*work: Awaitable[object]) -> None:
+    """Wait until one of them ends, with its failure if it failed; the others are cancelled, except what was a task already."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    own = [task for task, each in zip(tasks, work, strict=True) if task is not each]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
+
+
+@contextmanager
+def _signals(write_state: Callable[[], None] | None) -> Iterator[asyncio.Event]:
+    """The event is set by SIGTERM and SIGINT; SIGUSR1 and SIGUSR2 write the state."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    handlers: dict[signal.Signals, Callable[[], object]] = {signal.SIGTERM: ended.set, signal.SIGINT: ended.set}
+    if write_state is not None:
+        handlers |= {signal.SIGUSR1: write_state, signal.SIGUSR2: write_state}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield ended
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+
+def _settle_memory() -> None:
+    """What was read stays: no collection need look at it again. After that, collections are rare, for little garbage is cyclic."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)

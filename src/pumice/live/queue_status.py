@@ -1,0 +1,41 @@
+"""What queues hold, themselves and all below them, written where it differs from what the server has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.live.requests import WriteQueue
+from pumice.live.said import QueueNote, Said
+from pumice.model.cluster import Cluster
+from pumice.model.queue import Queue
+from pumice.model.resources import EPSILON, Vector
+
+
+def queue_requests(cluster: Cluster, said: Said) -> list[WriteQueue]:
+    """Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
+    writes = []
+    for name, held in _totals(cluster).items():
+        queue = cluster.queues[name]
+        note = said.queues.get(name)
+        known = note.held if note is not None else cluster.dimensions.vector(queue.wire.status.allocated if queue.wire else None)
+        held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
+        if np.abs(cluster.dimensions.fitted(known) - held).max() >= EPSILON:
+            writes.append(WriteQueue(name, cluster.dimensions.quantities(held)))
+            said.queues[name] = QueueNote(held)
+    return writes
+
+
+def _totals(cluster: Cluster) -> dict[str, Vector]:
+    """By name, for queues that exist."""
+    totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
+    for queue in cluster.queues.values():
+        if not queue.held.any():
+            continue
+        met: set[str] = set()
+        above: Queue | None = queue
+        while above is not None and above.name not in met:
+            met.add(above.name)
+            if above.name in totals:
+                totals[above.name] += queue.held
+            above = cluster.queues.get(above.parent) if above.parent else None
+    return totals

@@ -1,0 +1,63 @@
+"""What a cycle asks of the API server, as plain values. `effects` makes them, `sender` carries them out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pumice.kube.events import Occurrence
+from pumice.kube.resource import ObjectRef
+
+
+class BindPod(NamedTuple):
+    """Put a pod on a node. `already`: an extender has done it, so that only the watch remains to be waited for."""
+
+    pod: ObjectRef
+    node: str
+    annotations: dict[str, str]
+    already: bool = False
+
+
+class EvictPod(NamedTuple):
+    """Tell in the pod's status why, then delete it."""
+
+    pod: ObjectRef
+    action: str  #: preempt, reclaim, shuffle, ...
+    scheduler: str  #: the victim's schedulerName
+
+
+class MarkPod(NamedTuple):
+    """PodScheduled=False and the nominated node. `nominated` None leaves that as it is, "" takes it back."""
+
+    pod: ObjectRef
+    reason: str
+    message: str
+    nominated: str | None
+
+
+class WriteGroup(NamedTuple):
+    """A PodGroup's status, and annotations laid over its own (None: taken away)."""
+
+    group: ObjectRef
+    status: dict[str, Any]
+    annotations: dict[str, str | None]
+
+
+class WriteQueue(NamedTuple):
+    """What a queue holds."""
+
+    queue: str
+    allocated: dict[str, str]
+
+
+class Requests(NamedTuple):
+    """All of one cycle, in the order in which they should leave."""
+
+    evictions: list[EvictPod]
+    binds: list[BindPod]
+    marks: list[MarkPod]
+    groups: list[WriteGroup]
+    queues: list[WriteQueue]
+    events: list[Occurrence]
+
+    def __bool__(self) -> bool:
+        return any(self)

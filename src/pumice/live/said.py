@@ -1,0 +1,81 @@
+"""What we told the API server and have not heard back yet, so that nothing is written twice and no echo is taken for news.
+
+* Groups and queues: a status stands here from the cycle that decided it until the watch shows an object at least as new as the answer to
+  our write. Until then what the watch shows of that status is older than what we know.
+* Pods: the last condition written, for as long as the pod waits.
+* Events: when a message was told last, so that one that does not change is repeated now and then, not every cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pumice.model.resources import Vector
+
+REPEAT_S = 30.0  #: an unchanged message is told again after so long; those who watch for events see that it still holds
+
+
+class GroupNote(msgspec.Struct):
+    """A status of ours. `version`: the resource version that it got, None while that is not known."""
+
+    uid: str
+    status: dict[str, Any]
+    annotations: dict[str, str | None]
+    version: int | None = None
+
+
+class QueueNote(msgspec.Struct):
+    """What a queue holds, as we wrote it."""
+
+    held: Vector
+    version: int | None = None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    reason: str
+    message: str
+    nominated: str | None
+
+
+class Said:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, GroupNote] = {}  #: by job uid
+        self.pods: dict[str, Mark] = {}  #: by pod uid
+        self.queues: dict[str, QueueNote] = {}  #: by name
+        self._told: dict[str, dict[str, tuple[str, float]]] = {}  #: by job uid, by reason: message and time
+
+    def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
+        """Our status of this very group, if it is newer than the watch."""
+        note = self.groups.get(job_uid)
+        return note if note is not None and note.uid == group_uid else None
+
+    def is_older(self, job_uid: str, group_uid: str, version: int) -> bool:
+        """Whether an object of the watch is from before our last write; forgets the note if it is not."""
+        note = self.group(job_uid, group_uid)
+        if note is not None and (note.version is None or version < note.version):
+            return True
+        self.groups.pop(job_uid, None)
+        return False
+
+    def queue_heard(self, name: str, version: int) -> None:
+        """The watch showed a queue."""
+        note = self.queues.get(name)
+        if note is not None and note.version is not None and version >= note.version:
+            del self.queues[name]
+
+    def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
+        """Whether to tell it; notes that it was told."""
+        told = self._told.setdefault(job_uid, {})
+        message_before, at = told.get(reason, ("", float("-inf")))
+        if message_before == message and now - at < REPEAT_S:
+            return False
+        told[reason] = (message, now)
+        return True
+
+    def forget_group(self, job_uid: str) -> None:
+        self.groups.pop(job_uid, None)
+        self._told.pop(job_uid, None)

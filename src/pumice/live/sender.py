@@ -1,0 +1,219 @@
+"""Carries requests out over a `Transport`, and tells how each of them ended.
+
+Binds, evictions and statuses have lanes of their own, so that none waits behind another kind; within a lane so many calls are under way at
+once that a slow one delays nothing else. In a lane a key (a pod, a group, a queue) has one call at a time, and of several requests that
+wait for it only the newest is made.
+
+A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
+node, before that is known could fill a node twice. The same holds for a pod whose state is to be read again after a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from pumice.api.codec import decoder
+from pumice.api.pod import Pod
+from pumice.api.times import rfc3339
+from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
+from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
+from pumice.kube.resource import POD_GROUPS, PODS, QUEUES, ObjectRef
+from pumice.kube.retry import Backoff
+from pumice.kube.transport import Transport
+from pumice.live.clock import Clock
+from pumice.live.lane import Lane
+from pumice.live.originals import Originals
+from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup, WriteQueue
+
+BACKOFF = Backoff(0.2, 5.0)
+SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
+EVICT_TRIES = 4
+
+
+class Outcomes(Protocol):
+    """Who hears how requests ended."""
+
+    def bound(self, request: BindPod) -> None: ...
+    def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
+    def evicted(self, request: EvictPod) -> None: ...
+    def evict_failed(self, request: EvictPod, error: KubeError) -> None: ...
+    def pod_read(self, ref: ObjectRef, pod: Pod | None) -> None:
+        """A pod as it is now, after a failure; None if it is gone."""
+
+    def mark_failed(self, request: MarkPod, error: KubeError) -> None: ...
+    def group_written(self, request: WriteGroup, raw: bytes) -> None: ...
+    def group_failed(self, request: WriteGroup, error: KubeError) -> None: ...
+    def queue_written(self, request: WriteQueue, raw: bytes) -> None: ...
+    def queue_failed(self, request: WriteQueue, error: KubeError) -> None: ...
+    def fenced(self) -> None:
+        """A write was held back because we no longer lead."""
+
+
+class Sender:
+    """`send` returns at once; `run` works until it is cancelled."""
+
+    def __init__(
+        self, transport: Transport, outcomes: Outcomes, groups: Originals, queues: Originals, clock: Clock, concurrency: int
+    ) -> None:
+        self._transport = transport
+        self._outcomes = outcomes
+        self._groups = groups
+        self._queues = queues
+        self._clock = clock
+        few = max(1, concurrency // 2)
+        self._evictions: Lane[EvictPod] = Lane(few, self._evict)
+        self._binds: Lane[BindPod] = Lane(concurrency, self._bind)
+        self._marks: Lane[MarkPod] = Lane(few, self._mark)
+        self._writes: Lane[WriteGroup | WriteQueue] = Lane(few, self._write)
+        self._reads: Lane[ObjectRef] = Lane(few, self._read)
+        self._lanes: tuple[Lane[Any], ...] = (self._evictions, self._binds, self._marks, self._writes, self._reads)
+
+    def send(self, requests: Requests) -> None:
+        for eviction in requests.evictions:
+            self._evictions.put(eviction.pod.uid, eviction)
+        for bound in requests.binds:
+            self._marks.drop(bound.pod.uid)
+            self._binds.put(bound.pod.uid, bound)
+        for mark in requests.marks:
+            self._marks.put(mark.pod.uid, mark)
+        for group in requests.groups:
+            self._writes.put(("group", str(group.group)), group)
+        for queue in requests.queues:
+            self._writes.put(("queue", queue.queue), queue)
+
+    def read_again(self, pod: ObjectRef) -> None:
+        """Find out how a pod really is."""
+        self._reads.put(pod.uid, pod)
+
+    @property
+    def idle(self) -> bool:
+        return all(lane.idle for lane in self._lanes)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes:
+                tasks.create_task(lane.run())
+
+    async def drained(self) -> None:
+        """Wait until everything asked so far has been answered."""
+        while not self.idle:
+            for lane in self._lanes:
+                await lane.emptied()
+
+    # ---- pods
+
+    async def _bind(self, request: BindPod) -> None:
+        attempt = 0
+        while not request.already:
+            try:
+                await bind(self._transport, request.pod, request.node, request.annotations)
+                break
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                if not _in_doubt(error, attempt):
+                    self._outcomes.bind_failed(request, error)
+                    return self.read_again(request.pod)
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            attempt += 1
+        return self._outcomes.bound(request)
+
+    async def _evict(self, request: EvictPod) -> None:
+        for attempt in range(EVICT_TRIES):
+            conditions = eviction_conditions(request.action, request.scheduler, rfc3339(self._clock.now()))
+            try:
+                await evict(self._transport, request.pod, conditions)
+                return self._outcomes.evicted(request)
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                failure = error
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+        self._outcomes.evict_failed(request, failure)
+        return self.read_again(request.pod)
+
+    async def _read(self, ref: ObjectRef) -> None:
+        attempt = 0
+        while True:
+            try:
+                pod = decoder(Pod).decode(await self._transport.get(PODS, ref))
+                return self._outcomes.pod_read(ref, pod if pod.metadata.uid == ref.uid else None)
+            except ApiError as error:
+                if error.code == 404:
+                    return self._outcomes.pod_read(ref, None)
+            except KubeError:
+                pass
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            attempt += 1
+
+    async def _mark(self, request: MarkPod) -> None:
+        at = rfc3339(self._clock.now())
+        await self._told(
+            amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)),
+            lambda error: self._outcomes.mark_failed(request, error),
+        )
+
+    # ---- statuses of whole objects
+
+    async def _write(self, request: WriteGroup | WriteQueue) -> None:
+        if isinstance(request, WriteGroup):
+            return await self._write_group(request)
+        return await self._write_queue(request)
+
+    async def _write_group(self, request: WriteGroup) -> None:
+        whole = self._groups.get(str(request.group))
+        if whole is None or whole["metadata"].get("uid") != request.group.uid:
+            return
+        whole["status"] = request.status
+        if request.annotations:
+            laid = (whole["metadata"].get("annotations") or {}) | request.annotations
+            whole["metadata"]["annotations"] = {key: value for key, value in laid.items() if value is not None}
+        answer = await self._told(
+            self._transport.update(POD_GROUPS, request.group, whole), lambda error: self._outcomes.group_failed(request, error)
+        )
+        if answer is not None:
+            self._outcomes.group_written(request, answer)
+
+    async def _write_queue(self, request: WriteQueue) -> None:
+        whole = self._queues.get(request.queue)
+        if whole is None:
+            return
+        whole["status"] = (whole.get("status") or {}) | {"allocated": request.allocated}
+        answer = await self._told(
+            self._transport.update(QUEUES, ObjectRef(request.queue), whole, subresource="status"),
+            lambda error: self._outcomes.queue_failed(request, error),
+        )
+        if answer is not None:
+            self._outcomes.queue_written(request, answer)
+
+    async def _told(self, call: Awaitable[Any], failed: Callable[[KubeError], None]) -> Any:
+        """The answer; None if there was none that helps, and that was told."""
+        try:
+            return await call
+        except Fenced:
+            self._outcomes.fenced()
+        except KubeError as error:
+            failed(error)
+        return None
+
+
+def _in_doubt(error: KubeError, attempt: int) -> bool:
+    """Whether a bind may still come true, so that its place must not be given away."""
+    if isinstance(error, NoAnswer):
+        return error.sent
+    return isinstance(error, ApiError) and error.code >= 500 and attempt < SERVER_ERRORS
+
+
+def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
+    """Say in a pod's status that it waits; whether anything changed. A pod that was placed meanwhile is left alone."""
+    there = status.get("conditions") or []
+    if any(condition.get("type") == "PodScheduled" and condition.get("status") == "True" for condition in there):
+        return False
+    condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": at}
+    changed = set_conditions(status, [condition | {"reason": request.reason, "message": request.message}])
+    if request.nominated is not None and request.nominated != status.get("nominatedNodeName", ""):
+        status["nominatedNodeName"] = request.nominated
+        changed = True
+    return changed

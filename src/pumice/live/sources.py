@@ -1,0 +1,99 @@
+"""What is watched: a table of resources, how each is decoded, and which of them a cluster may be without.
+
+Only pods and nodes must be there. For the others, a server that does not know them (an older one, or one without Volcano's definitions)
+counts as one without such objects; they are asked for again and again, so that definitions installed later are noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api.codec import decoder
+from pumice.api.kinds import KINDS
+from pumice.kube import resource as r
+from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
+from pumice.kube.resource import Resource
+from pumice.kube.transport import Scope, Transport
+from pumice.kube.view import Change
+from pumice.live.options import Options
+from pumice.live.originals import whole
+
+log = logging.getLogger(__name__)
+
+REQUIRED = (r.NODES, r.PODS)
+WITH_BYTES = (r.QUEUES, r.POD_GROUPS)  #: their status is written as a whole object
+OPTIONAL = (
+    r.PRIORITY_CLASSES,
+    r.NAMESPACES,
+    r.RESOURCE_QUOTAS,
+    r.SERVICES,
+    r.REPLICATION_CONTROLLERS,
+    r.REPLICA_SETS,
+    r.STATEFUL_SETS,
+    r.DISRUPTION_BUDGETS,
+    r.VOLUME_CLAIMS,
+    r.VOLUMES,
+    r.STORAGE_CLASSES,
+    r.CSI_NODES,
+    r.RESOURCE_CLAIMS,
+    r.RESOURCE_SLICES,
+    r.DEVICE_CLASSES,
+    r.NUMA_TOPOLOGIES,
+    r.HYPER_NODES,
+)
+
+
+class Source(NamedTuple):
+    resource: Resource
+    decode: Callable[[msgspec.Raw], Any]
+    required: bool
+
+
+def sources(options: Options) -> Iterator[Source]:
+    """The resources that these options call for."""
+    for resource in (*REQUIRED, *WITH_BYTES, *OPTIONAL, *([r.NODE_SHARDS] if options.sharding.mode != "none" else [])):
+        if resource is r.PRIORITY_CLASSES and not options.priority_classes:
+            continue
+        struct = KINDS[resource.group, resource.kind]
+        decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
+        yield Source(resource, decode, resource in REQUIRED)
+
+
+Take = Callable[[str, Change[Any]], None]
+
+
+def reflectors(transport: Transport, options: Options, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
+    """One for each source. `take` is given the kind and the change."""
+
+    def delivery(kind: str) -> Callable[[Change[Any]], None]:
+        return lambda change: take(kind, change)
+
+    return [
+        Reflector(transport, Scope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required)
+        for source in sources(options)
+    ]
+
+
+async def all_synced(following: list[Reflector[Any]], timeout_s: float) -> None:
+    """Wait until everything has been read; for what can be done without, no longer than so."""
+    needed = [reflector for reflector in following if reflector.scope.resource in REQUIRED]
+    rest = [reflector for reflector in following if reflector not in needed]
+    await _synced(needed, None)
+    await _synced(rest, timeout_s)
+    for reflector in rest:
+        if not reflector.synced.is_set():
+            log.error("%s cannot be read and are left out for now: %s", reflector.scope.resource.plural, reflector.trouble)
+
+
+async def _synced(following: list[Reflector[Any]], timeout_s: float | None) -> None:
+    waits = [asyncio.ensure_future(reflector.synced.wait()) for reflector in following]
+    try:
+        await asyncio.wait(waits, timeout=timeout_s)
+    finally:
+        for wait in waits:
+            wait.cancel()

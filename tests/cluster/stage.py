@@ -1,0 +1,168 @@
+"""What stories on a real API server are made of: Volcano's definitions, nodes, queues, PodGroups and pods, and kubelets that only say so.
+
+There is no controller manager and no kubelet here: `run_bound` reports bound pods as running and lets deleted ones go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import pumice.apiserver
+from pumice.kube.client import Client
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
+from pumice.kube.transport import PatchType, Scope, as_dict
+
+CRDS = Path(pumice.apiserver.__file__).parent / "crds"
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+
+
+async def absent(call: Any) -> Any:
+    """Await it; that the object exists already is well too."""
+    try:
+        return await call
+    except ApiError as error:
+        if error.code != 409:
+            raise
+
+
+async def install_definitions(client: Client) -> None:
+    for path in sorted(CRDS.glob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text()):
+            await absent(client.create(DEFINITIONS, document))
+    for resource in (QUEUES, POD_GROUPS):
+        await until_true(lambda resource=resource: served(client, resource))
+
+
+async def served(client: Client, resource: Resource) -> bool:
+    try:
+        async for _ in client.pages(Scope(resource), limit=1):
+            pass
+    except ApiError:
+        return False
+    return True
+
+
+async def until_true(question: Callable[[], Any], pause_s: float = 0.05) -> None:
+    """Ask again and again; the story's limit ends it."""
+    while not await question():
+        await asyncio.sleep(pause_s)
+
+
+class Stage:
+    """One story's objects: its namespace, and nodes and queues named after it."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+
+    async def set_up(self) -> None:
+        await install_definitions(self.client)
+        await absent(self.client.create(ACCOUNTS, {"metadata": {"name": "default"}}, self.namespace))
+
+    # ---- objects
+
+    async def node(self, name: str, cpu: int) -> str:
+        """A node that only this story's pods select."""
+        full = f"{self.namespace}-{name}"
+        await self.client.create(NODES, {"metadata": {"name": full, "labels": {"story": self.namespace}}})
+        amounts = {"cpu": str(cpu), "memory": "100Gi", "pods": "110"}
+        status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+        await self.client.patch(NODES, ObjectRef(full), {"status": status}, PatchType.MERGE, subresource="status")
+        await self.client.patch(NODES, ObjectRef(full), {"spec": {"taints": None}}, PatchType.MERGE)  # new nodes are not ready
+        return full
+
+    async def queue(self, name: str, **spec: Any) -> str:
+        full = f"{self.namespace}-{name}"
+        await absent(
+            self.client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": full}, "spec": spec})
+        )
+        await self.open_queue(full)
+        return full
+
+    async def open_queue(self, name: str) -> None:
+        """What the queue controller does."""
+        patch = {"status": {"state": "Open"}}
+        await self.client.patch(QUEUES, ObjectRef(name), patch, PatchType.MERGE, subresource="status")
+
+    async def gang(
+        self, name: str, pods: int, cpu: float, *, queue: str, minimum: int | None = None, priority_class: str = "", **spec: Any
+    ) -> None:
+        """A PodGroup and its pods. Further fields are the pods'."""
+        body = {"minMember": pods if minimum is None else minimum, "queue": queue, "priorityClassName": priority_class}
+        group = {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", "metadata": {"name": name}, "spec": body}
+        await self.client.create(POD_GROUPS, group, self.namespace)
+        await asyncio.gather(*(self.pod(f"{name}-{number}", cpu, group=name, **spec) for number in range(pods)))
+
+    async def pod(self, name: str, cpu: float, *, group: str, scheduler: str = "volcano", **spec: Any) -> ObjectRef:
+        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}
+        body = {
+            "metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group}},
+            "spec": {
+                "containers": [container],
+                "schedulerName": scheduler,
+                "nodeSelector": {"story": self.namespace},
+                "automountServiceAccountToken": False,
+                "terminationGracePeriodSeconds": 0,
+                **spec,
+            },
+        }
+        made = as_dict(await self.client.create(PODS, body, self.namespace))
+        return ObjectRef(name, self.namespace, made["metadata"]["uid"])
+
+    # ---- what happened
+
+    async def pods(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        async for page in self.client.pages(Scope(PODS, self.namespace)):
+            for raw in page.items:
+                pod = as_dict(raw)
+                found[pod["metadata"]["name"]] = pod
+        return found
+
+    async def placed(self, prefix: str = "") -> dict[str, str]:
+        """Pod to node, of those that have one and are not on their way out."""
+        pods = await self.pods()
+        return {
+            name: pod["spec"]["nodeName"]
+            for name, pod in pods.items()
+            if name.startswith(prefix) and pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp")
+        }
+
+    async def until_placed(self, prefix: str, count: int) -> dict[str, str]:
+        async def enough() -> bool:
+            return len(await self.placed(prefix)) >= count
+
+        await until_true(enough)
+        return await self.placed(prefix)
+
+    async def group(self, name: str) -> dict[str, Any]:
+        """A PodGroup's status."""
+        status: dict[str, Any] = as_dict(await self.client.get(POD_GROUPS, ObjectRef(name, self.namespace))).get("status") or {}
+        return status
+
+    async def until_phase(self, name: str, phase: str) -> None:
+        async def there() -> bool:
+            return (await self.group(name)).get("phase") == phase
+
+        await until_true(there)
+
+    # ---- kubelets
+
+    async def run_bound(self) -> None:
+        """Once: what bound pods' kubelets would report."""
+        for name, pod in (await self.pods()).items():
+            if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending" and not pod["metadata"].get("deletionTimestamp"):
+                patch = {"status": {"phase": "Running"}}
+                await self.client.patch(PODS, ObjectRef(name, self.namespace), patch, PatchType.MERGE, subresource="status")
+
+    async def kubelets(self) -> None:
+        while True:
+            await self.run_bound()
+            await asyncio.sleep(0.1)

@@ -1,0 +1,141 @@
+"""The live scheduler on a real API server: gangs, queues, preemption, reclaim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from stage import Stage, absent
+
+from pumice.config.volcano import DEFAULT, read_policy
+from pumice.kube.client import Client
+from pumice.kube.resource import EVENTS, PODS, QUEUES, ObjectRef, Resource
+from pumice.kube.transport import Scope, as_dict
+from pumice.live.bootstrap import make_queues
+from pumice.live.clock import WallClock
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from pumice.plugins.registry import plugins
+
+pytestmark = pytest.mark.cluster
+Play = Callable[..., None]
+
+PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
+
+
+@asynccontextmanager
+async def scheduling(client: Client, namespace: str, conf: str = DEFAULT) -> AsyncIterator[tuple[Stage, Scheduler]]:
+    """A stage with the default queue open, kubelets, and a scheduler that uses the story's nodes."""
+    stage = Stage(client, namespace)
+    await stage.set_up()
+    await make_queues(client, "default", WallClock())
+    await stage.open_queue("default")
+    policy, _ = read_policy(conf, plugins(None))
+    scheduler = Scheduler(client, policy, Options(period_s=0.3, node_labels=(("story", namespace),)))
+    work = [asyncio.create_task(scheduler.run()), asyncio.create_task(stage.kubelets())]
+    try:
+        yield stage, scheduler
+        for task in work:
+            assert not task.done(), task
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.gather(*(client.delete(PODS, ObjectRef(name, namespace)) for name in await stage.pods()))
+
+
+async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
+    return [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
+
+
+def test_a_gang_is_placed_whole_and_says_so(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace) as (stage, _):
+            nodes = [await stage.node(name, cpu=2) for name in ("a", "b")]
+            await stage.gang("train", pods=4, cpu=1, queue="default")
+            placed = await stage.until_placed("train", 4)
+            assert sorted(placed.values()) == sorted(nodes * 2)
+            await stage.until_phase("train", "Running")
+            status = await stage.group("train")
+            assert status["running"] == 4 and [c["type"] for c in status["conditions"]] == ["Scheduled"]
+            told = {(event["involvedObject"]["kind"], event["reason"]) for event in await events(client, namespace)}
+            assert {("Pod", "Scheduled"), ("PodGroup", "Scheduled")} <= told
+
+    play(story)
+
+
+def test_a_gang_that_does_not_fit_gets_nothing_and_is_told_why(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace) as (stage, scheduler):
+            await stage.node("a", cpu=3)
+            await stage.gang("train", pods=4, cpu=1, queue="default")
+            reasons: set[str] = set()
+            while "Unschedulable" not in reasons:
+                conditions = [c for pod in (await stage.pods()).values() for c in pod["status"].get("conditions", ())]
+                reasons = {c["reason"] for c in conditions if c["type"] == "PodScheduled"}
+                await asyncio.sleep(0.05)
+            assert not await stage.placed()
+            await stage.until_phase("train", "Inqueue")
+            writes = scheduler.metrics.writes.value("PodGroup", "written")
+            await asyncio.sleep(1.0)
+            assert scheduler.metrics.writes.value("PodGroup", "written") == writes, "a waiting group costs no writes"
+            await stage.node("b", cpu=1)
+            await stage.until_placed("train", 4)
+
+    play(story)
+
+
+def test_queues_tell_what_they_hold_up_to_the_root(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace) as (stage, _):
+            await stage.node("a", cpu=4)
+            queue = await stage.queue("q", weight=1)
+            await stage.gang("train", pods=2, cpu=1.5, queue=queue)
+            await stage.until_placed("train", 2)
+
+            async def allocated(name: str) -> Any:
+                return (as_dict(await client.get(QUEUES, ObjectRef(name))).get("status") or {}).get("allocated")
+
+            while await allocated(queue) != {"cpu": "3", "memory": "0", "pods": "2"}:
+                await asyncio.sleep(0.05)
+            assert (await allocated("root"))["cpu"] == "3"
+
+    play(story)
+
+
+def test_a_more_important_gang_takes_the_place_of_another(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+        for name, value in (("low", 10), ("high", 1000)):
+            await absent(client.create(classes, {"metadata": {"name": f"{namespace}-{name}"}, "value": value}))
+        async with scheduling(client, namespace, PREEMPTING) as (stage, _):
+            await stage.node("a", cpu=4)
+            low, high = f"{namespace}-low", f"{namespace}-high"
+            await stage.gang("low", pods=4, cpu=1, queue="default", minimum=1, priorityClassName=low)
+            await stage.until_placed("low", 4)
+            await stage.until_phase("low", "Running")
+            await stage.gang("high", pods=2, cpu=1, queue="default", priority_class=high, priorityClassName=high)
+            await stage.until_placed("high", 2)
+            assert len(await stage.placed("low")) == 2
+            reasons = {event["reason"] for event in await events(client, namespace)}
+            assert "Evict" in reasons
+
+    play(story)
+
+
+def test_a_queue_takes_back_what_it_deserves(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace, PREEMPTING) as (stage, _):
+            await stage.node("a", cpu=4)
+            greedy, poor = await stage.queue("greedy", weight=1), await stage.queue("poor", weight=1)
+            await stage.gang("first", pods=4, cpu=1, queue=greedy, minimum=1)
+            await stage.until_placed("first", 4)
+            await stage.until_phase("first", "Running")
+            await stage.gang("second", pods=2, cpu=1, queue=poor)
+            await stage.until_placed("second", 2)
+            assert len(await stage.placed("first")) == 2
+
+    play(story)
