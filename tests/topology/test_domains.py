@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from pumice.framework.cycle import cycle
+from pumice.framework.plugin import Plugin
 from pumice.framework.topology import Purpose
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.queue import Queue
+from pumice.model.task import Task
 from pumice.sim.cycles import advance
 from pumice.testing import Outcome, cluster, hypernode, node, pod, podgroup, schedule, session
 from pumice.testing.scene import NOW, policy
@@ -93,6 +97,67 @@ def test_without_the_plugin_limits_do_not_bind() -> None:
     assert len(schedule(made, ACTIONS, "gang", "predicates").binds) == 5
 
 
+def test_without_gang_a_rack_takes_what_it_can() -> None:
+    made = cluster(
+        *racks(2, 2), podgroup("a", 9).topology(1).needs(cpu=1), *gang("a", 4), podgroup("o").phase("Running"), *running("o", "n1")
+    )
+    assert len(schedule(made, ACTIONS, "predicates", "network-topology-aware").binds) == 4
+
+
+def test_a_gang_that_fits_nowhere_says_how_much_is_short() -> None:
+    outcome = run(*racks(2, 1), podgroup("a", 5).topology(1), *gang("a", 5))
+    text = "no HyperNode of tier 1 or lower has room for all 5 pending pods: the roomiest, r1, has room for 4, 1 too few"
+    assert outcome.waiting["default/a-0"] == text
+    assert f"Origin reason is a-0: {text}" in outcome.waiting["default/a-1"]
+
+
+def test_a_part_that_fits_nowhere_says_so_too() -> None:
+    outcome = run(*racks(1, 1), *parts(3, 1, 3, 3))
+    assert "has room for all 3 pending pods: the roomiest, r1, has room for 2, 1 too few" in outcome.waiting["default/a-0-0"]
+
+
+def test_a_gang_refused_by_nodes_says_what_they_say() -> None:
+    pods = [p.selector("zone", "east") for p in gang("a", 2)]
+    outcome = run(*racks(1, 1), podgroup("a", 2).topology(1), *pods)
+    assert outcome.waiting["default/a-0"].startswith("0/1 nodes are unavailable: 1 node(s) didn't match")
+
+
+def test_a_gang_that_is_refused_by_its_queue_blames_no_domain() -> None:
+    class Closed(Plugin):
+        name = "closed"
+
+        def allocatable(self, queue: Queue, task: Task) -> bool:
+            return False
+
+    made = cluster(*racks(1, 1), podgroup("a", 2).topology(1), *gang("a", 2))
+    assert "HyperNode" not in schedule(made, ACTIONS, *PLUGINS, Closed).waiting["default/a-0"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_planned_run_goes_where_one_by_one_would(seed: int) -> None:
+    """A plugin that might choose nodes itself makes allocate ask for each pod anew."""
+
+    class Bystander(Plugin):
+        name = "bystander"
+
+        def best_node(self, task: Task, scores: Any) -> int | None:
+            return None
+
+    dice = random.Random(seed)
+    objects: list[Any] = []
+    for number in range(3):
+        names = [f"n{number}-{index}" for index in range(dice.randint(2, 5))]
+        objects += [node(name).cpu(dice.randint(2, 9)).memory(f"{dice.randint(4, 40)}Gi") for name in names]
+        objects.append(hypernode(f"r{number}").holds(*names))
+    for number in range(4):
+        size = dice.randint(4, 9)
+        pods = [p.memory(f"{number + 1}Gi") for p in gang(f"g{number}", size)]
+        objects += [podgroup(f"g{number}", dice.randint(2, size)).topology(1).created(f"2026-01-01T00:00:0{number}Z"), *pods]
+    planned = schedule(cluster(*objects), ACTIONS, *PLUGINS)
+    assert planned == schedule(cluster(*objects), ACTIONS, *PLUGINS, Bystander)
+    assert planned.binds
+
+
 # -- dry runs
 
 
@@ -164,6 +229,12 @@ def test_a_part_that_does_not_fit_is_not_placed_by_half() -> None:
 def test_pods_in_no_part_may_start_one_by_one() -> None:
     outcome = run(node("n").cpu(4), *parts(2, 1, 3, 2, tier=None), *gang("a", 2))
     assert len(outcome.binds) == 4
+
+
+def test_of_many_racks_a_job_in_parts_takes_the_fullest() -> None:
+    taken = [podgroup("o").phase("Running"), *running("o", *["n9"] * 3)]
+    outcome = run(*racks(*[1] * 12, cpu=8), *taken, *parts(2, 2, 4, 2, 2))
+    assert set(outcome.binds.values()) == {"n9"}
 
 
 def test_a_job_and_its_parts_may_both_have_limits() -> None:

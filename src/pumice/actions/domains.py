@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pumice.actions.outlook import Outlook, missing
+from pumice.actions.outlook import Outlook, missing, shortage
 from pumice.actions.placing import Placing
 from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.session import Session
@@ -68,7 +68,19 @@ class Domains:
             if (trial := self._best(queue, parts, group, statement)) is not None:
                 parts.take(trial.rest)
                 return trial.choices
+        self._complain(parts)
         return []
+
+    def _complain(self, parts: Parts) -> None:
+        """Say what is short if no node refused any task, since none was asked."""
+        errors = self.session.fit_errors
+        if any(task.uid in errors for task in parts.tasks):
+            return
+        part, sheet = parts.copy().pop()
+        limits = (self.topology.sub_limit(parts.job, part), self.topology.limit(parts.job))
+        found = shortage(self.session, sheet.tasks, next((limit for limit in limits if limit is not None), None))
+        if found is not None:
+            errors[sheet.tasks[-1].uid] = found
 
     def _best(self, queue: Queue, parts: Parts, group: list[HyperNode], statement: Statement) -> Trial | None:
         """The job placed in the HyperNode of a group that scores best."""

@@ -1,4 +1,7 @@
-"""How many of some tasks could at most find room in a HyperNode, by resources alone: saves dry runs that are bound to fail."""
+"""How many of some tasks could at most find room in a HyperNode, by resources alone.
+
+Saves dry runs that are bound to fail, and tells what is short where nothing was even tried.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pumice.framework.reasons import FitErrors
 from pumice.framework.session import Session
 from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
@@ -44,3 +48,28 @@ def missing(session: Session, job: Job, part: SubJob | None = None) -> int:
     if part is not None and not job.has_one_part:
         return max(1, -part.pipelined_margin)
     return max(1, job.min_member - job.ready_count - job.waiting_count - job.pending_best_effort)
+
+
+class NoDomain(FitErrors):
+    """No HyperNode within the limit has room for all pending tasks of a part."""
+
+    def __init__(self, nodes: int, limit: int, pending: int, roomiest: HyperNode, most: int) -> None:
+        super().__init__(nodes, Counter(), np.zeros(len(roomiest.rows), bool))
+        self._text = (
+            f"no HyperNode of tier {limit} or lower has room for all {pending} pending pods: "
+            f"the roomiest, {roomiest.name}, has room for {most}, {pending - most} too few"
+        )
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def shortage(session: Session, tasks: list[Task], limit: int | None) -> NoDomain | None:
+    """What is short for tasks that must stay within a HyperNode of that tier; None if it is not room."""
+    domains = [domain for domain in session.topology.tree.all if limit is not None and domain.tier <= limit]
+    if not domains or limit is None:
+        return None
+    outlook = Outlook(session, tasks)
+    roomiest = max(domains, key=outlook.most)
+    most = outlook.most(roomiest)
+    return NoDomain(session.nodes.count, limit, len(tasks), roomiest, most) if most < len(tasks) else None
