@@ -56,16 +56,17 @@ class DryRun:
         self._residents.refresh()
         rows, held = nominations.against(task)
         stamp = self._residents.stamp + nominations.stamp
-        if task.nominated:
-            self._seen[rows] = -1  # its own nomination does not count against it
+        own = nominations.row_of(task)
+        if own >= 0:
+            self._seen[own] = -1  # its own nomination does not count against it, but against its equals
         changed = np.flatnonzero(stamp != self._seen)
         if len(changed):
             crowd = np.zeros((len(self.columns), len(self._seen)))
             crowd[:, rows] = held[self.columns]
             self._take(changed, self.walk(changed, crowd[:, changed]))
             self._seen[:] = stamp
-            if task.nominated:
-                self._seen[rows] = -1
+            if own >= 0:
+                self._seen[own] = -1
 
     def walk(self, rows: Rows, crowd: Table) -> Walk:
         """`crowd`: [need, row] what nominated pods hold there."""

@@ -42,6 +42,10 @@ class Nominations:
         if self._below.pop(task.uid, None) is None:
             self._count(task, row, -1)
 
+    def row_of(self, task: Task) -> int:
+        """Where it is nominated; -1 for nowhere."""
+        return self._places.get(task.uid, (task, -1))[1]
+
     def on(self, row: int) -> list[Task]:
         return list(self._by_row.get(row, {}).values())
 
