@@ -237,6 +237,29 @@ def test_of_many_racks_a_job_in_parts_takes_the_fullest() -> None:
     assert set(outcome.binds.values()) == {"n9"}
 
 
+def test_of_many_racks_a_job_in_parts_with_a_limit_takes_the_fullest() -> None:
+    taken = [podgroup("o").phase("Running"), *running("o", *["n11"] * 3)]
+    group = podgroup("a", 4).topology(1).parts("part", 2, 2)
+    outcome = run(*racks(*[1] * 12, cpu=8), *taken, group, *part("a", "0", 2), *part("a", "1", 2))
+    assert set(outcome.binds.values()) == {"n11"}
+
+
+def test_a_job_in_parts_waits_where_pods_are_leaving() -> None:
+    leaving = [one.leaving() for one in running("o", "n1", "n2", cpu=2)]
+    full = podgroup("f").phase("Running"), *running("f", "n3", "n4", cpu=2)
+    group = podgroup("a", 4).topology(1).parts("part", 2, 2)
+    objects = [*racks(2, 2), podgroup("o").phase("Running"), *leaving, *full, group, *part("a", "0", 2), *part("a", "1", 2)]
+    outcome = run(*objects)
+    assert outcome.binds == {}
+    assert sorted(outcome.pipelined.values()) == ["n1", "n1", "n2", "n2"]
+
+
+def test_racks_alike_are_tried_until_one_does() -> None:
+    objects = [item.label("zone", "east") if item.kind == "Node" and number > 1 else item for number, item in enumerate(racks(2, 2, 2))]
+    pods = [p.selector("zone", "east") for p in gang("a", 2)]
+    assert {rack_of(where) for where in run(*objects, podgroup("a", 2).topology(1), *pods).binds.values()} == {2}
+
+
 def test_a_job_and_its_parts_may_both_have_limits() -> None:
     group = podgroup("a", 4).topology(2).parts("part", 2, 2, 1)
     far = [node("f1").cpu(8), hypernode("r9").holds("f1"), hypernode("s9", 2).holds("r9", kind="HyperNode")]
@@ -343,7 +366,8 @@ def test_a_nominated_gang_waits_while_victims_leave_and_keeps_its_nomination() -
 @pytest.mark.parametrize(("least", "promised"), [(4, ["n1", "n1", "n3", "n3"]), (5, [])])
 def test_a_gang_in_parts_goes_where_room_was_made_for_each_if_that_is_enough(least: int, promised: list[str]) -> None:
     group = podgroup("a", least).parts("part", 2, 2, 1)
-    made = cluster(*racks(2, 2), group, *part("a", "0", 2), *part("a", "1", 2), pod("a-z").gang("a").leaving())
+    gated = pod("a-z").cpu(1).gang("a").having("spec", "schedulingGates", value=[{"name": "later"}])
+    made = cluster(*racks(2, 2), group, *part("a", "0", 2), *part("a", "1", 2), gated)
     job = made.jobs["default/a"]
     job.nominated_hypernodes = {part.uid: f"r{part.match_index + 1}" for part in job.subjobs if part.policy}
     for task in job.tasks.values():
