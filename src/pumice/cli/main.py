@@ -19,6 +19,14 @@ COMMANDS = {
     "scheduler": "pumice.cli.scheduler",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
+    "job": "pumice.cli.job",
+    "queue": "pumice.cli.queue",
+    "pod": "pumice.cli.pod",
+    "jobflow": "pumice.cli.flows",
+    "jobtemplate": "pumice.cli.flows",
+    "apply": "pumice.cli.apply",
+    "get": "pumice.cli.get",
+    "completion": "pumice.cli.completion",
 }
 
 

@@ -1,0 +1,89 @@
+"""`pumice apply -f`: make the cluster as files say, for machines without kubectl.
+
+It is server-side apply under the manager "pumice": fields that files no longer name are given up, fields that others wrote are taken over,
+as with kubectl's ordinary apply. Custom definitions come first and are waited for, so that one call may bring kinds and objects of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.cli.manifests import Manifest, manifests
+from pumice.cli.remote import Remote, namespace_option, remote_options
+from pumice.kube.client import Client
+from pumice.kube.discovery import Served, discover, of_kind
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import ObjectRef
+from pumice.kube.transport import as_dict
+
+MANAGER = "pumice"
+FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that others in the same files may need
+ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
+
+
+@click.command()
+@remote_options
+@namespace_option
+@click.option("-f", "--filename", "paths", multiple=True, required=True, help='A file, a folder, or "-" for standard input; repeatable.')
+def apply(remote: Remote, namespace: str | None, paths: tuple[str, ...]) -> None:
+    """Create or change objects so that they are as files say."""
+    wanted = list(manifests(paths))
+    if not wanted:
+        raise InputError("no objects found in what was given", where="--filename")
+    wanted.sort(key=lambda item: FIRST.index(item["kind"]) if item["kind"] in FIRST else len(FIRST))
+
+    defined = {(item.get("spec") or {}).get("group") for item in wanted if item["kind"] == FIRST[0]}
+
+    async def make(client: Client) -> None:
+        served = await discover(client)
+        for item in wanted:
+            if item["apiVersion"].partition("/")[0] in defined and not _has(served, item):
+                served = await _once_served(client, item)
+            await _apply(client, item, served, remote, namespace)
+
+    remote.run(make)
+
+
+def _has(served: list[Served], item: Manifest) -> bool:
+    return any(one.resource.api_version == item["apiVersion"] and one.resource.kind == item["kind"] for one in served)
+
+
+async def _once_served(client: Client, item: Manifest) -> list[Served]:
+    """Kinds that were defined a moment ago are served soon."""
+    for _ in range(ESTABLISHED_TRIES):
+        served = await discover(client)
+        if _has(served, item):
+            break
+        await asyncio.sleep(ESTABLISHED_PAUSE_S)
+    return served
+
+
+async def _apply(client: Client, item: Manifest, served: list[Served], remote: Remote, namespace: str | None) -> None:
+    one = of_kind(item["apiVersion"], item["kind"], served)
+    metadata = item["metadata"]
+    name = metadata.get("name")
+    if not name:
+        raise InputError("is missing; generateName is for create only", where=item["kind"], field="metadata.name")
+    where = ""
+    if one.resource.namespaced:
+        where = remote.namespace(metadata.get("namespace") or namespace)
+        if namespace and where != namespace:
+            raise InputError(f'{one.title} {name} is for namespace "{where}", and "{namespace}" was asked for', where="--namespace")
+        metadata["namespace"] = where
+    ref = ObjectRef(name, where)
+    before = await _version(client, one, ref)
+    after = as_dict(await client.apply(one.resource, ref, item, MANAGER))["metadata"]["resourceVersion"]
+    click.echo(f"{one.title}/{name} {'created' if before is None else 'unchanged' if before == after else 'configured'}")
+
+
+async def _version(client: Client, one: Served, ref: ObjectRef) -> Any:
+    try:
+        return as_dict(await client.get(one.resource, ref))["metadata"]["resourceVersion"]
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None

@@ -1,0 +1,182 @@
+"""`pumice job`: Volcano's jobs, with vcctl's commands, flags and columns."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.api.quantity import QuantityError, quantity
+from pumice.cli.manifests import Manifest, manifests
+from pumice.cli.orders import order
+from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.kube.client import Client
+from pumice.kube.resource import EVENTS, JOBS, ObjectRef
+from pumice.kube.transport import Scope, as_dict
+from pumice.report.columns import wide_columns
+from pumice.report.describe import described
+
+COLUMNS = (
+    ("Creation", 15),
+    ("Phase", 12),
+    ("JobType", 12),
+    ("Replicas", 12),
+    ("Min", 6),
+    ("Pending", 10),
+    ("Running", 10),
+    ("Succeeded", 12),
+    ("Failed", 10),
+    ("Unknown", 12),
+    ("RetryCount", 10),
+)
+DEFAULT_AMOUNTS = "cpu=1000m,memory=100Mi"
+
+name_option = click.option("-N", "--name", required=True, help="The job's name.")
+
+
+@click.group()
+def job() -> None:
+    """Run, look at, suspend, resume and delete Volcano's jobs."""
+
+
+@job.command()
+@remote_options
+@namespace_option
+@click.option("-f", "--filename", help="The job as a YAML file; the flags below describe one without a file.")
+@click.option("-N", "--name", default="test", show_default=True, help="The job's name.")
+@click.option("-i", "--image", default="busybox", show_default=True, help="The image of its containers.")
+@click.option("-c", "--command", default="", help="What they run, as a shell would split it.")
+@click.option("-m", "--min", "least", default=1, show_default=True, help="How many pods must run together.")
+@click.option("-r", "--replicas", default=1, show_default=True, help="How many pods there are.")
+@click.option("-S", "--scheduler", default="volcano", show_default=True, help="Who schedules it.")
+@click.option("-q", "--queue", default="", help="Its queue.")
+@click.option("-R", "--requests", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod asks for.")
+@click.option("-L", "--limits", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod may use.")
+def run(remote: Remote, namespace: str | None, filename: str | None, **described_by: Any) -> None:
+    """Create a job from a file or from flags."""
+    manifest = _from_file(filename) if filename else _from_flags(**described_by)
+    where = remote.namespace(namespace or manifest["metadata"].get("namespace"))
+    manifest["metadata"]["namespace"] = where
+    made = as_dict(remote.run(lambda client: client.create(JOBS, manifest, where)))
+    click.echo(f"run job {made['metadata']['name']} successfully")
+
+
+def _from_file(path: str) -> Manifest:
+    found = list(manifests([path]))
+    if len(found) != 1 or found[0]["kind"] != JOBS.kind or found[0]["apiVersion"] != JOBS.api_version:
+        raise InputError(f"must hold one Job of {JOBS.api_version}; for anything else use pumice apply", where=path)
+    return found[0]
+
+
+def _from_flags(
+    *, name: str, image: str, command: str, least: int, replicas: int, scheduler: str, queue: str, requests: str, limits: str
+) -> Manifest:
+    import shlex
+
+    amounts = {"requests": _amounts(requests, "--requests"), "limits": _amounts(limits, "--limits")}
+    container: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", "resources": amounts}
+    if command:
+        container["command"] = shlex.split(command)
+    pod = {"metadata": {"name": name, "labels": {"volcano.sh/job-name": name}}}
+    template = {**pod, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec: dict[str, Any] = {"minAvailable": least, "schedulerName": scheduler}
+    spec |= {"queue": queue} if queue else {}
+    spec["tasks"] = [{"name": "test", "replicas": replicas, "template": template}]
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _amounts(text: str, flag: str) -> dict[str, str]:
+    """`cpu=1,memory=1Gi` as a resource list."""
+    found = {}
+    for part in filter(None, text.split(",")):
+        name, equals, amount = part.partition("=")
+        try:
+            quantity(amount)
+        except QuantityError as error:
+            raise InputError(str(error), where=flag) from None
+        if not equals or not name:
+            raise InputError(f'"{part}" is not an amount; write one such as "cpu=1"', where=flag)
+        found[name.strip()] = amount.strip()
+    return found
+
+
+@job.command("list")
+@remote_options
+@namespace_option
+@everywhere_option
+@click.option("-S", "--scheduler", help="Only jobs of this scheduler.")
+@click.option("-q", "--queue", help="Only jobs of this queue.")
+@click.option("--selector", default="", help="Only jobs with this in their names.")
+def list_(remote: Remote, namespace: str | None, everywhere: bool, scheduler: str | None, queue: str | None, selector: str) -> None:
+    """List jobs."""
+    scope = Scope(JOBS, remote.namespace(namespace, everywhere))
+    found = [
+        item
+        for item in remote.run(lambda client: listed(client, scope))
+        if scheduler in (None, item["spec"].get("schedulerName"))
+        and queue in (None, item["spec"].get("queue"))
+        and selector in item["metadata"]["name"]
+    ]
+    if not found:
+        click.echo("No resources found")
+        return
+    names = [("Namespace", 0)] if everywhere else []
+    widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
+    head = [*((title, widest[0]) for title, _ in names), ("Name", max(widest[1], 7)), *COLUMNS]
+    click.echo(wide_columns(head, (([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found)))
+
+
+def _row(item: dict[str, Any]) -> list[object]:
+    spec, status = item["spec"], item.get("status") or {}
+    replicas = sum(task.get("replicas") or 0 for task in spec.get("tasks") or ())
+    phase = (status.get("state") or {}).get("phase") or ""
+    counts = [status.get(field) or 0 for field in ("pending", "running", "succeeded", "failed", "unknown", "retryCount")]
+    kind = (item["metadata"].get("labels") or {}).get("volcano.sh/job-type") or "Batch"
+    created = (item["metadata"].get("creationTimestamp") or "")[:10]
+    return [item["metadata"]["name"], created, phase, kind, replicas, spec.get("minAvailable") or 0, *counts]
+
+
+@job.command()
+@remote_options
+@namespace_option
+@name_option
+def view(remote: Remote, namespace: str | None, name: str) -> None:
+    """Show a job in full, with its events."""
+    where = remote.namespace(namespace)
+
+    async def ask(client: Client) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        found = as_dict(await client.get(JOBS, ObjectRef(name, where)))
+        about = f"involvedObject.kind=Job,involvedObject.name={name},involvedObject.uid={found['metadata']['uid']}"
+        return found, await listed(client, Scope(EVENTS, where, field_selector=about))
+
+    click.echo(described(*remote.run(ask), now=time.time()))
+
+
+@job.command()
+@remote_options
+@namespace_option
+@name_option
+def suspend(remote: Remote, namespace: str | None, name: str) -> None:
+    """Abort a job: its pods end, the job stays and can be resumed."""
+    remote.run(lambda client: order(client, JOBS, ObjectRef(name, remote.namespace(namespace)), "AbortJob"))
+
+
+@job.command()
+@remote_options
+@namespace_option
+@name_option
+def resume(remote: Remote, namespace: str | None, name: str) -> None:
+    """Start a suspended job again."""
+    remote.run(lambda client: order(client, JOBS, ObjectRef(name, remote.namespace(namespace)), "ResumeJob"))
+
+
+@job.command()
+@remote_options
+@namespace_option
+@name_option
+def delete(remote: Remote, namespace: str | None, name: str) -> None:
+    """Delete a job, and with it its pods."""
+    remote.run(lambda client: client.delete(JOBS, ObjectRef(name, remote.namespace(namespace))))
+    click.echo(f"delete job {name} successfully")

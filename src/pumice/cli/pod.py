@@ -1,0 +1,56 @@
+"""`pumice pod list`: the pods of Volcano's jobs, with vcctl's flags and columns."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from pumice.api.spans import age
+from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.kube.resource import PODS
+from pumice.kube.transport import Scope
+from pumice.report.columns import columns
+
+JOB_NAME, QUEUE_NAME, QUEUE_OF_PLAIN_PODS = "volcano.sh/job-name", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"
+HEAD = ("Name", "Ready", "Status", "Restart", "Age")
+
+
+@click.group()
+def pod() -> None:
+    """Look at the pods of Volcano's jobs."""
+
+
+@pod.command("list")
+@remote_options
+@namespace_option
+@everywhere_option
+@click.option("-j", "--job", help="Only pods of this job.")
+@click.option("-q", "--queue", help="Only pods in this queue, plain ones too.")
+def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | None, queue: str | None) -> None:
+    """List the pods that belong to jobs."""
+    chosen = f"{JOB_NAME}={job}" if job else "" if queue else JOB_NAME
+    scope = Scope(PODS, remote.namespace(namespace, everywhere), label_selector=chosen)
+    found = [item for item in remote.run(lambda client: listed(client, scope)) if queue in (None, _queue(item["metadata"]))]
+    if not found:
+        click.echo("No resources found")
+        return
+    now = time.time()
+    rows = [([item["metadata"]["namespace"]] if everywhere else []) + _row(item, now) for item in found]
+    click.echo(columns((("Namespace",) if everywhere else ()) + HEAD, rows))
+
+
+def _queue(metadata: dict[str, Any]) -> str | None:
+    """Jobs label their pods; other pods name their queue in an annotation."""
+    return (metadata.get("labels") or {}).get(QUEUE_NAME) or (metadata.get("annotations") or {}).get(QUEUE_OF_PLAIN_PODS)
+
+
+def _row(item: dict[str, Any], now: float) -> list[str]:
+    metadata, status = item["metadata"], item.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    ready = sum(bool(each.get("ready")) for each in containers)
+    restarts = sum(each.get("restartCount") or 0 for each in containers)
+    phase = "Terminating" if metadata.get("deletionTimestamp") else status.get("reason") or status.get("phase") or "Unknown"
+    wanted = len(item["spec"].get("containers") or ())
+    return [metadata["name"], f"{ready}/{wanted}", phase, str(restarts), age(metadata.get("creationTimestamp"), now)]

@@ -1,0 +1,87 @@
+"""Commands that speak with a cluster: its options, a client for as long as the command runs, and failures as one clear line.
+
+    @click.command()
+    @remote_options
+    def command(remote: Remote, ...):
+        remote.run(lambda client: story(client, ...))
+
+The flags are vcctl's: -k/--kubeconfig and -s/--master; --context comes from kubectl. Refused by the server or no answer: exit code 1;
+wrong input: 2, as everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import click
+
+from pumice.kube.access import Access
+from pumice.kube.client import Client
+from pumice.kube.errors import ApiError, KubeError
+from pumice.kube.login import find
+from pumice.kube.transport import Scope, as_dict
+
+T = TypeVar("T")
+Command = Callable[..., None]
+
+
+class Remote:
+    """Where the cluster is; nothing is read or sent before `run`."""
+
+    def __init__(self, kubeconfig: str, context: str, master: str) -> None:
+        self._where = {"kubeconfig": kubeconfig, "context": context, "master": master}
+
+    @functools.cached_property
+    def access(self) -> Access:
+        return find(self._where["kubeconfig"], context=self._where["context"], master=self._where["master"])
+
+    def namespace(self, asked: str | None, everywhere: bool = False) -> str:
+        """The one asked for, or the kubeconfig's; "" for all."""
+        return "" if everywhere else asked or self.access.namespace
+
+    def run(self, story: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        async def connected() -> T:
+            async with Client(self.access) as client:
+                return await story(client)
+
+        try:
+            return asyncio.run(connected())
+        except KubeError as error:
+            raise click.ClickException(explained(error, self.access.server)) from None
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+
+
+def explained(error: KubeError, server: str) -> str:
+    """A failure in kubectl's words."""
+    if isinstance(error, ApiError):
+        return f"from server ({error.reason or error.code}): {error.message}"
+    return f"{server} did not answer: {error}"
+
+
+def remote_options(command: Command) -> Command:
+    """Gives a command the options and, as its first argument, a Remote."""
+
+    @functools.wraps(command)
+    def with_remote(kubeconfig: str, context: str, master: str, **rest: Any) -> None:
+        command(Remote(kubeconfig, context, master), **rest)
+
+    options = (
+        click.option("-s", "--master", default="", help="The API server's URL, in place of the kubeconfig's."),
+        click.option("--context", default="", help="The context of the kubeconfig to use."),
+        click.option("-k", "--kubeconfig", default="", help="Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config."),
+    )
+    return functools.reduce(lambda decorated, option: option(decorated), options, with_remote)
+
+
+namespace_option = click.option("-n", "--namespace", help="The namespace. Default: the context's.")
+everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+
+
+async def listed(client: Client, scope: Scope) -> list[dict[str, Any]]:
+    """All objects of a scope, by namespace and name."""
+    found = [as_dict(raw) async for page in client.pages(scope, limit=500) for raw in page.items]
+    return sorted(found, key=lambda item: (item["metadata"].get("namespace") or "", item["metadata"]["name"]))
