@@ -21,7 +21,7 @@ from pumice.model.changes import Change, Watcher
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
-from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
+from pumice.model.resources import DEVICE_SHARES, PODS, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
 from pumice.model.template import GROUP_ANNOTATION, Template
@@ -368,6 +368,7 @@ class Cluster:
                 continue
             rest = job.without_gated(job.outstanding()) if job.reserves else None
             surplus = np.maximum(job.held - job.min_resources, 0.0)
+            surplus[PODS] = 0.0  # pods are no resource that a queue counts
             admitted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
             self._recount(job, rest, surplus, admitted)
 
@@ -386,6 +387,7 @@ class Cluster:
             queue.elastic -= job.surplus
         if job.admitted is not None:
             self.admitted -= job.admitted
+        surplus = surplus if surplus is not None and surplus.any() else None
         job.reserve, job.surplus, job.admitted = reserve, surplus, admitted
         if reserve is not None:
             queue.inqueue += reserve

@@ -25,6 +25,42 @@ PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running",
 class Job:
     """See the module. Without a PodGroup (`group` None) its tasks are nobody's."""
 
+    __slots__ = (
+        "_subjobs",
+        "admitted",
+        "allocated_hypernode",
+        "annotations",
+        "asked",
+        "counts",
+        "created",
+        "group",
+        "has_min_resources",
+        "held",
+        "labels",
+        "min_amounts",
+        "min_member",
+        "min_resources",
+        "name",
+        "namespace",
+        "never_preempted",
+        "nominated_hypernodes",
+        "pending",
+        "pending_best_effort",
+        "phase",
+        "preemptable",
+        "priority",
+        "queue",
+        "reserve",
+        "role_minimum",
+        "role_minimum_total",
+        "surplus",
+        "tasks",
+        "uid",
+        "waiting_since",
+        "waiting_time",
+        "zone",
+    )
+
     def __init__(self, uid: str, dimensions: Dimensions) -> None:
         self.uid = uid
         self.namespace, _, self.name = uid.partition("/")
@@ -58,10 +94,7 @@ class Job:
         self.role_minimum_total = sum(self.role_minimum.values())
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
-        self.min_amounts = dimensions.amounts(spec.min_resources) if spec else {}
-        self.min_resources: Vector = dimensions.zeros()
-        for column, amount in self.min_amounts.items():
-            self.min_resources[column] = amount
+        self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
         self.waiting_time = _waiting_time(annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE_KEY, labels.get(PREEMPTABLE_KEY)) is not None and not self.preemptable

@@ -44,6 +44,7 @@ class Dimensions:
         self.columns: dict[str, int] = {name: column for column, name in enumerate(self.names)}
         self.width = WIDTH
         self.ignored = frozenset(ignored)
+        self._shared: dict[tuple[object, ...], tuple[dict[int, float], Vector]] = {}
 
     def column(self, name: str) -> int | None:
         """The column of a name, given one at first sight; None for what is no resource of scheduling."""
@@ -70,6 +71,18 @@ class Dimensions:
             column = self.column(name)
             if column is not None:
                 found[column] = self.amount(name, quantity)
+        return found
+
+    def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
+        """The amounts and their vector, the same objects for all equal ones: not to be changed."""
+        amounts = self.amounts(resources)
+        key = (self.width, *sorted(amounts.items()))
+        found = self._shared.get(key)
+        if found is None:
+            vector = self.zeros()
+            for column, amount in amounts.items():
+                vector[column] = amount
+            found = self._shared[key] = amounts, vector
         return found
 
     def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0) -> Vector:
