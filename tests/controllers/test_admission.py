@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import plain_pod, queue, table, task, vcjob
 
 from pumice.controllers import annotations as key
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
 from pumice.controllers.memory import Memory
 from pumice.controllers.objects import Object, copied
 from pumice.controllers.writes import merged
+from tests.controllers.stage import plain_pod, queue, table, task, vcjob
 
 GROUPS = {
     "PodGroup": "scheduling.volcano.sh/v1beta1",

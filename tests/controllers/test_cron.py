@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import Stage, fixed_key_pair, table, vcjob
 
 from pumice.api.times import instant
 from pumice.controllers import kinds
@@ -17,6 +16,7 @@ from pumice.controllers.cron.controller import CronJobs
 from pumice.controllers.cron.schedule import ScheduleError, missed, parse_schedule
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.registry import volcano_controllers
+from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob
 
 
 @pytest.mark.parametrize("row", table("cron_times.yaml"), ids=lambda row: f"{row['schedule']} after {row['after']}")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from stage import Stage, vcjob
-
 from pumice.controllers import kinds
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.objects import Object, labels_of
+from tests.controllers.stage import Stage, vcjob
 
 FLOW = "flow.volcano.sh/v1alpha1"
 

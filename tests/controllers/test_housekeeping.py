@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import NOON, Stage, plain_pod, pod_spec, vcjob
 
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
@@ -16,6 +15,7 @@ from pumice.controllers.namespace import Namespaces
 from pumice.controllers.node_lifecycle import NodeLifecycle
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.resource_quota import ResourceQuotas
+from tests.controllers.stage import NOON, Stage, plain_pod, pod_spec, vcjob
 
 
 def config(name: str, *owners: str, blocks: bool = False, **more: Any) -> Object:

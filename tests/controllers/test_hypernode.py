@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from stage import Stage
-
 from pumice.controllers import kinds
 from pumice.controllers.hypernode import HyperNodeCounts, HyperNodeDiscovery
 from pumice.controllers.objects import Object, name_of
+from tests.controllers.stage import Stage
 
 TOPOLOGY = {"Main": ["zone", "rack"]}
 

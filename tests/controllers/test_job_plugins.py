@@ -6,12 +6,11 @@ import base64
 import json
 from typing import Any
 
-from stage import Stage, queue, task, vcjob
-
 from pumice.controllers import kinds
 from pumice.controllers.job.plugins.plugin import flags
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import Object
+from tests.controllers.stage import Stage, queue, task, vcjob
 
 
 def play(plugins: dict[str, list[str]], *tasks: Object) -> Stage:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from stage import Stage, fixed_key_pair, queue, task, vcjob
-
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import Object, annotations_of, labels_of
+from tests.controllers.stage import Stage, fixed_key_pair, queue, task, vcjob
 
 
 def play(job: Object, *others: Object) -> Stage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
@@ -15,6 +14,7 @@ from pumice.controllers.job.policies import choose
 from pumice.controllers.job.request import Request
 from pumice.controllers.memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
+from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 
 def _world(row: dict[str, Any]) -> Memory:

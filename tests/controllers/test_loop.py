@@ -7,7 +7,6 @@ from collections.abc import Hashable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stage import NOON, plain_pod, queue
 
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change, Result, itself, result
@@ -17,6 +16,7 @@ from pumice.controllers.objects import Key
 from pumice.controllers.settle import Unsettled, settle
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Delete, Patch, change, merge_patch, merged, patch
+from tests.controllers.stage import NOON, plain_pod, queue
 
 
 class Counting:

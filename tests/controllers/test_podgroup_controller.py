@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from stage import Stage, plain_pod
-
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of
 from pumice.controllers.podgroup import PodGroups
+from tests.controllers.stage import Stage, plain_pod
 
 
 def workload(kind: str = "ReplicaSet", replicas: int = 2, annotations: dict[str, str] | None = None, **status: Any) -> Object:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stage import Stage, queue, table
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object
 from pumice.controllers.queue import Queues, next_state
+from tests.controllers.stage import Stage, queue, table
 
 
 @pytest.mark.parametrize("row", table("queue_states.yaml"), ids=lambda row: f"{row['state'] or 'new'} {row['action']} busy={row['busy']}")

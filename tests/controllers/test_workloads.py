@@ -6,7 +6,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stage import Stage, pod_spec
 
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of, condition, labels_of, name_of, status_of, terminating
@@ -14,6 +13,7 @@ from pumice.controllers.registry import collecting_controllers, kubernetes_contr
 from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from pumice.controllers.workloads.pods import active, ready
 from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
+from tests.controllers.stage import Stage, pod_spec
 
 
 def template(image: str = "a", **more: Any) -> Object:
