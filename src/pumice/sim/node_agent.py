@@ -67,6 +67,7 @@ class NodeAgents:
         self._returned = returned
         self._up: dict[str, str] = {}  #: uids of the nodes that live, by name
         self._rounds: deque[str] = deque()  #: nodes up, or up a while ago, in the order of their next renewal
+        self._in_rounds: set[str] = set()  #: what stands in `_rounds`
         self._alarm: Alarm | None = None
 
     def is_up(self, name: str) -> bool:
@@ -82,7 +83,8 @@ class NodeAgents:
         if self._up.get(name) == uid_of(node):
             return
         self._up[name] = uid_of(node)
-        if name not in self._rounds:
+        if name not in self._in_rounds:
+            self._in_rounds.add(name)
             self._rounds.append(name)
         self._register(node)
         self._returned(name)
@@ -114,6 +116,8 @@ class NodeAgents:
             if name in self._up:
                 self._renew(name, lease_s)
                 self._rounds.append(name)
+            else:
+                self._in_rounds.discard(name)
         self._alarm = None
         if self._rounds:
             self._next_round()
