@@ -104,9 +104,9 @@ class Placing:
         idle = feasible & evaluation.fits_idle
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
-        copies = sheet.run_length(task)
-        if copies >= MIN_RUN and evaluation.steady_among(idle) and not self.session.has_best_node:
-            rows = plan(evaluation, idle, copies)
+        is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN
+        if is_run and evaluation.steady_among(idle) and not self.session.has_best_node:
+            rows = plan(evaluation, idle, sheet.run_length(task))
             self._plan = (evaluation, within, rows, len(self.cluster.log))
             return next(rows)
         return self.session.best_node(task, evaluation, idle)

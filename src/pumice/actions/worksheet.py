@@ -36,11 +36,11 @@ class Worksheet:
     def pop(self) -> Task:
         return self.tasks.pop()
 
-    def run_length(self, task: Task) -> int:
-        """How many equal tasks follow one another from this one on."""
+    def run_length(self, task: Task, enough: int | None = None) -> int:
+        """How many equal tasks follow one another from this one on; not counted further than `enough`."""
         length = 1
         for follower in reversed(self.tasks):
-            if follower.template is not task.template:
+            if follower.template is not task.template or length == enough:
                 break
             length += 1
         return length

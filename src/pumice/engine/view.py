@@ -14,6 +14,8 @@ from pumice.model.template import Template
 
 Scores = NDArray[np.float64]
 
+FEW = 64  #: up to so many rows, picking them one by one is the fastest
+
 
 class View:
     """Columns of `table` for `rows` (None: all)."""
@@ -35,7 +37,11 @@ class View:
 
     def _show(self, name: str) -> Table:
         table: Table = getattr(self.table, name)
-        return table if self.rows is None else table.take(self.rows, axis=1)
+        if self.rows is None:
+            return table
+        if len(self.rows) < FEW:
+            return table[:, self.rows]  # take() would first make a whole copy, since rows are a part of what is reserved
+        return table.take(self.rows, axis=1)
 
     @cached_property
     def allocatable(self) -> Table:

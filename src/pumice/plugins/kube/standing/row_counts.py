@@ -46,6 +46,8 @@ class RowCounts:
 
     def present(self, rows: int) -> Mask:
         """Rows where it stands at all."""
+        if len(self.by_row) > FEW:
+            return self.array(rows) > 0
         mask = np.zeros(rows, bool)
         mask[list(self.by_row)] = True
         return mask
