@@ -15,7 +15,7 @@ from pumice.framework.session import Session
 from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
 from pumice.model.nodes import Table
-from pumice.model.resources import EPSILON
+from pumice.model.resources import EPSILON, Vector
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task
 from pumice.model.template import Template
@@ -33,12 +33,13 @@ class Outlook:
         return sum(min(count, int(copies[domain.rows].sum())) for count, copies in self._kinds)
 
 
-def _copies(template: Template, future: Table) -> Table:
+def _copies(template: Template, future: Table) -> Vector:
     """Per node, how many copies fit in."""
-    copies = np.full(future.shape[1], np.inf)
+    copies: Vector = np.full(future.shape[1], np.inf)
     for column, amount in template.needs:
         copies = np.minimum(copies, np.floor((future[column] + EPSILON) / amount))
-    return np.maximum(copies, 0)
+    most: Vector = np.maximum(copies, 0)
+    return most
 
 
 def missing(session: Session, job: Job, part: SubJob | None = None) -> int:
