@@ -335,16 +335,8 @@ def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
 
 
 def test_volumes_are_counted_from_pods_that_stand_there_already() -> None:
-    things = [
-        storage_class(),
-        volume("v"),
-        claim("c"),
-        claim("d"),
-        claim("e", "w"),
-        volume("w", phase="Bound"),
-        *attached("1"),
-        limits("a", 1),
-    ]
+    claims = [claim("c"), claim("d"), claim("e", "w"), claim("f", storageClassName="none")]
+    things = [storage_class(), volume("v"), *claims, volume("w", phase="Bound"), *attached("1"), limits("a", 1)]
     standing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
     made = made_of(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
     assert admitted(made, "default/p", *binding(made)) == ""
