@@ -1,0 +1,263 @@
+"""An API server in memory, as a Transport: what the live loop is tested against, without a network.
+
+It keeps the real one's promises: rising resource versions, optimistic locking, 404, 409, watches that begin with all objects or go on from
+a version, subresources that write only their part. It also watches over the promises that are made to users: `breaches` lists every bind
+that put a node above its allocatable cpu. Its kubelets are instant or as slow as `start_s` and `stop_s` say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from pumice.api.quantity import quantity
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
+from pumice.kube.transport import Page, PatchType, Scope
+
+Object = dict[str, Any]
+Key = tuple[str, str, str]  #: plural, namespace, name
+
+
+class MemoryServer:
+    """See the module. `writes` holds every write that arrived: verb, plural, subresource, name."""
+
+    def __init__(self, *, start_s: float | None = 0.5, stop_s: float = 0.5) -> None:
+        self.objects: dict[Key, Object] = {}
+        self.version = 100
+        self.log: list[tuple[int, str, str, bytes]] = []  #: version, plural, kind of event, object
+        self.writes: list[tuple[str, str, str, str]] = []
+        self.breaches: list[str] = []
+        self.missing: set[str] = set()  #: plurals that this server does not know
+        self.before_write: Callable[[str, Resource, str], None] = lambda verb, resource, name: None  #: may raise
+        self._start_s = start_s
+        self._stop_s = stop_s
+        self._news = asyncio.Condition()
+        self._kubelets: set[asyncio.Task[None]] = set()
+
+    # ---- for stories
+
+    def put(self, resource: Resource, name: str, namespace: str = "default", **content: Any) -> Object:
+        """Create or change an object."""
+        key = (resource.plural, namespace if resource.namespaced else "", name)
+        old = self.objects.get(key)
+        meta = {"name": name, "uid": old["metadata"]["uid"] if old else uuid.uuid4().hex, "creationTimestamp": "2023-11-14T22:00:00Z"}
+        meta |= {"namespace": namespace} if resource.namespaced else {}
+        meta |= content.pop("metadata", {})
+        return self._store(key, {**(old or {}), **content, "metadata": meta})
+
+    def node(self, name: str, cpu: int = 2, **metadata: Any) -> Object:
+        amounts = {"cpu": str(cpu), "memory": "100Gi", "pods": "110"}
+        return self.put(NODES, name, metadata=metadata, status={"allocatable": amounts, "capacity": amounts})
+
+    def queue(self, name: str = "default", **spec: Any) -> Object:
+        return self.put(QUEUES, name, spec={"weight": 1, **spec}, status={"state": "Open"})
+
+    def gang(self, name: str, pods: int, cpu: float = 1, *, minimum: int | None = None, queue: str = "default", **spec: Any) -> None:
+        self.put(POD_GROUPS, name, spec={"minMember": pods if minimum is None else minimum, "queue": queue, **spec})
+        for number in range(pods):
+            self.pod(f"{name}-{number}", cpu, group=name)
+
+    def pod(self, name: str, cpu: float = 1, *, group: str = "", node: str = "", scheduler: str = "volcano", **spec: Any) -> Object:
+        annotations = {"annotations": {"scheduling.k8s.io/group-name": group}} if group else {}
+        container = {"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}
+        body = {"containers": [container], "schedulerName": scheduler, **({"nodeName": node} if node else {}), **spec}
+        return self.put(PODS, name, metadata=annotations, spec=body, status={"phase": "Running" if node else "Pending"})
+
+    def remove(self, resource: Resource, name: str, namespace: str = "default") -> None:
+        key = (resource.plural, namespace if resource.namespaced else "", name)
+        gone = self.objects.pop(key, None)
+        if gone is not None:
+            self._tell(key, "DELETED", gone)
+
+    def found(self, resource: Resource, name: str, namespace: str = "default") -> Object:
+        return self.objects[resource.plural, namespace if resource.namespaced else "", name]
+
+    def all(self, resource: Resource) -> list[Object]:
+        return [obj for (plural, _, _), obj in self.objects.items() if plural == resource.plural]
+
+    def placed(self, prefix: str = "") -> dict[str, str]:
+        """Pod to node."""
+        pods = {obj["metadata"]["name"]: obj for obj in self.all(PODS) if "deletionTimestamp" not in obj["metadata"]}
+        return {name: pod["spec"]["nodeName"] for name, pod in pods.items() if name.startswith(prefix) and pod["spec"].get("nodeName")}
+
+    def running(self) -> int:
+        return sum(obj["status"].get("phase") == "Running" for obj in self.all(PODS))
+
+    # ---- Transport
+
+    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+        await asyncio.sleep(0)
+        return msgspec.json.encode(self._find(resource, ref))
+
+    async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+        await asyncio.sleep(0)
+        self._known(scope.resource)
+        yield Page([msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)], str(self.version))
+
+    async def watch(
+        self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float
+    ) -> AsyncIterator[list[bytes]]:
+        await asyncio.sleep(0)
+        self._known(scope.resource)
+        plural, position = scope.resource.plural, int(resource_version or 0)
+        if initial:
+            position = self.version
+            yield [*(_event("ADDED", obj) for obj in self.all(scope.resource)), _bookmark(position)]
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        at = len(self.log) if initial else 0
+        while asyncio.get_running_loop().time() < deadline:
+            news = [line for version, kind, _, line in self.log[at:] if kind == plural and version > position]
+            at = len(self.log)
+            if news:
+                yield news
+            await self._until_news(at, deadline)
+
+    async def _until_news(self, at: int, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline), self._news:
+                await self._news.wait_for(lambda: len(self.log) > at)
+        except TimeoutError:
+            pass
+
+    async def create(
+        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+    ) -> bytes:
+        body = _plain(body)
+        name = name or body["metadata"]["name"]
+        await self._arrived("create", resource, subresource, name)
+        if subresource == "binding":
+            return self._bind(ObjectRef(name, namespace, body["metadata"].get("uid", "")), body)
+        key = (resource.plural, namespace if resource.namespaced else "", name)
+        if key in self.objects:
+            raise ApiError(409, "AlreadyExists", name)
+        return msgspec.json.encode(self._store(key, {**body, "metadata": {**body["metadata"], "uid": uuid.uuid4().hex}}))
+
+    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
+        body = _plain(body)
+        await self._arrived("update", resource, subresource, ref.name)
+        old = self._find(resource, ref)
+        if body["metadata"].get("resourceVersion") not in (None, "", old["metadata"]["resourceVersion"]):
+            raise ApiError(409, "Conflict", "the object has been modified")
+        new = (
+            {**old, "status": body["status"]} if subresource == "status" else {**body, "metadata": {**old["metadata"], **body["metadata"]}}
+        )
+        return msgspec.json.encode(self._store((resource.plural, old["metadata"].get("namespace", ""), ref.name), new))
+
+    async def patch(
+        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+    ) -> bytes:
+        await self._arrived("patch", resource, subresource, ref.name)
+        old = self._find(resource, ref)
+        return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), {**old, **_plain(body)}))
+
+    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
+        await self._arrived("delete", resource, "", ref.name)
+        old = self._find(resource, ref)
+        if ref.uid and old["metadata"]["uid"] != ref.uid:
+            raise ApiError(409, "Conflict", "another uid")
+        key = (resource.plural, ref.namespace, ref.name)
+        if resource == PODS and old["spec"].get("nodeName"):
+            if "deletionTimestamp" not in old["metadata"]:
+                self._store(key, {**old, "metadata": {**old["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"}})
+                self._later(self._stop_s, lambda: self._gone(key, old["metadata"]["uid"]))
+        else:
+            self.remove(resource, ref.name, ref.namespace)
+
+    # ---- inside
+
+    async def _arrived(self, verb: str, resource: Resource, subresource: str, name: str) -> None:
+        await asyncio.sleep(0)
+        self._known(resource)
+        self.before_write(verb, resource, name)
+        self.writes.append((verb, resource.plural, subresource, name))
+
+    def _known(self, resource: Resource) -> None:
+        if resource.plural in self.missing:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+    def _find(self, resource: Resource, ref: ObjectRef) -> Object:
+        self._known(resource)
+        found = self.objects.get((resource.plural, ref.namespace if resource.namespaced else "", ref.name))
+        if found is None:
+            raise ApiError(404, "NotFound", f"{resource.plural} {ref} not found")
+        return deepcopy(found)
+
+    def _bind(self, ref: ObjectRef, body: Object) -> bytes:
+        pod = self._find(PODS, ref)
+        if pod["metadata"]["uid"] != (ref.uid or pod["metadata"]["uid"]) or pod["spec"].get("nodeName"):
+            raise ApiError(409, "Conflict", f"pod {ref} is already assigned to node {pod['spec'].get('nodeName')!r}")
+        pod["spec"]["nodeName"] = node = body["target"]["name"]
+        pod["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations") or {})
+        rest = [c for c in pod["status"].get("conditions", ()) if c["type"] != "PodScheduled"]
+        pod["status"]["conditions"] = [*rest, {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:30:00Z"}]
+        self._store(("pods", ref.namespace, ref.name), pod)
+        self._weigh(node)
+        if self._start_s is not None:
+            self._later(self._start_s, lambda: self._start(("pods", ref.namespace, ref.name), pod["metadata"]["uid"]))
+        return b"{}"
+
+    def _weigh(self, node: str) -> None:
+        asked = [
+            quantity(container["resources"]["requests"]["cpu"]).milli
+            for pod in self.all(PODS)
+            if pod["spec"].get("nodeName") == node and pod["status"].get("phase") not in ("Succeeded", "Failed")
+            for container in pod["spec"]["containers"]
+        ]
+        allocatable = quantity(self.found(NODES, node)["status"]["allocatable"]["cpu"]).milli
+        if sum(asked) > allocatable:
+            self.breaches.append(f"{node} holds {sum(asked)}m of {allocatable}m")
+
+    def _start(self, key: Key, uid: str) -> None:
+        pod = self.objects.get(key)
+        if pod is not None and pod["metadata"]["uid"] == uid and "deletionTimestamp" not in pod["metadata"]:
+            self._store(key, {**pod, "status": {**pod["status"], "phase": "Running"}})
+
+    def _gone(self, key: Key, uid: str) -> None:
+        pod = self.objects.get(key)
+        if pod is not None and pod["metadata"]["uid"] == uid:
+            self.remove(PODS, key[2], key[1])
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, act)
+
+    def _store(self, key: Key, obj: Object) -> Object:
+        obj = deepcopy(obj)
+        kind = "MODIFIED" if key in self.objects else "ADDED"
+        self.objects[key] = obj
+        self._tell(key, kind, obj)
+        return obj
+
+    def _tell(self, key: Key, kind: str, obj: Object) -> None:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        self.log.append((self.version, key[0], kind, _event(kind, obj)))
+        try:
+            task = asyncio.get_running_loop().create_task(self._wake())
+        except RuntimeError:
+            return  # before the story begins
+        self._kubelets.add(task)
+        task.add_done_callback(self._kubelets.discard)
+
+    async def _wake(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+
+def _plain(body: Any) -> Object:
+    plain: Object = msgspec.json.decode(msgspec.json.encode(body))
+    return plain
+
+
+def _event(kind: str, obj: Object) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": obj})
+
+
+def _bookmark(version: int) -> bytes:
+    meta = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    return msgspec.json.encode({"type": "BOOKMARK", "object": {"metadata": meta}})

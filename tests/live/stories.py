@@ -1,0 +1,42 @@
+"""A scheduler running over a server in memory, for as long as a story lasts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pumice.config.volcano import DEFAULT, read_policy
+from pumice.framework.policy import Policy
+from pumice.kube.transport import Transport
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from pumice.plugins.registry import plugins
+from tests.live.virtual import VirtualClock
+
+PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
+
+
+def policy(conf: str = DEFAULT) -> Policy:
+    return read_policy(conf, plugins(None))[0]
+
+
+@asynccontextmanager
+async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options | None = None, **more: Any) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler(transport, policy(conf), options or Options(), VirtualClock(), **more)
+    running = asyncio.create_task(scheduler.run())
+    try:
+        yield scheduler
+        if running.done():
+            await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def until(condition: Callable[[], bool], within_s: float = 120.0) -> None:
+    """Wait for something that is going to happen, in virtual time."""
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.01)

@@ -1,0 +1,310 @@
+"""The whole live loop over a server in memory, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pumice.kube.errors import ApiError, NoAnswer
+from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.live.options import Options
+from tests.live.memory import MemoryServer
+from tests.live.stories import PREEMPTING, policy, scheduling, until
+from tests.live.virtual import run
+
+
+def server(**options: Any) -> MemoryServer:
+    made = MemoryServer(**options)
+    made.queue("root")
+    made.queue()
+    return made
+
+
+def written(api: MemoryServer, plural: str, subresource: str = "") -> int:
+    return sum(write[1:3] == (plural, subresource) for write in api.writes)
+
+
+def condition(pod: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next((c for c in pod["status"].get("conditions", ()) if c["type"] == kind), {})
+
+
+def test_a_gang_is_bound_within_a_tenth_of_a_second_and_its_status_follows() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        async with scheduling(api) as scheduler:
+            await scheduler.synced.wait()
+            began = scheduler.clock.now()
+            api.gang("train", pods=4)
+            await until(lambda: len(api.placed()) == 4)
+            assert scheduler.clock.now() - began < 0.1
+            await until(lambda: api.found(POD_GROUPS, "train").get("status", {}).get("running") == 4)
+            status = api.found(POD_GROUPS, "train")["status"]
+            assert status["phase"] == "Running" and [c["type"] for c in status["conditions"]] == ["Scheduled"]
+            await until(lambda: api.found(QUEUES, "root")["status"].get("allocated") == {"cpu": "4", "memory": "0", "pods": "4"})
+            scheduler.cluster.check()
+        assert not api.breaches
+
+    run(story())
+
+
+def test_pods_of_other_schedulers_take_room() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        api.pod("theirs", 3, node="a", scheduler="default-scheduler")
+        api.gang("train", pods=2)
+        async with scheduling(api):
+            await asyncio.sleep(5)
+            assert api.placed("train") == {}
+            api.remove(PODS, "theirs")
+            await until(lambda: len(api.placed("train")) == 2)
+
+    run(story())
+
+
+def test_what_waits_is_told_once_and_then_costs_nothing() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=3)
+        api.gang("train", pods=4)
+        async with scheduling(api) as scheduler:
+            await asyncio.sleep(5)
+            pod = api.found(PODS, "train-3")
+            assert condition(pod, "PodScheduled")["status"] == "False"
+            assert api.found(POD_GROUPS, "train")["status"]["phase"] == "Inqueue"
+            before = len(api.writes)
+            cycles = scheduler.metrics.cycles.count()
+            await asyncio.sleep(20)
+            assert len(api.writes) == before
+            assert scheduler.metrics.cycles.count() > cycles, "it goes on looking"
+
+    run(story())
+
+
+def test_an_idle_cluster_is_looked_at_once_a_second_at_most() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        async with scheduling(api) as scheduler:
+            await asyncio.sleep(60)
+            assert scheduler.metrics.cycles.count() <= 62
+            for _ in range(100):
+                api.node("a", cpu=4)  # heartbeats
+                await asyncio.sleep(0.01)
+            assert scheduler.metrics.cycles.count() <= 65
+
+    run(story())
+
+
+def test_a_member_whose_bind_is_refused_is_tried_again_and_that_is_told() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        refusals = [ApiError(403, "Forbidden", "not now")] * 2
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if verb == "create" and resource == PODS and name == "train-2" and refusals:
+                raise refusals.pop()
+
+        api.before_write = refuse
+        api.gang("train", pods=4)
+        async with scheduling(api) as scheduler:
+            await until(lambda: len(api.placed()) == 4)
+            await asyncio.sleep(1)
+            told = [e for e in api.all(EVENTS) if e["reason"] == "FailedScheduling" and e["involvedObject"]["name"] == "train-2"]
+            assert told and "binding to a failed" in told[0]["message"]
+            assert scheduler.metrics.binds.value("failed") == 2 and scheduler.metrics.binds.value("bound") == 4
+            scheduler.cluster.check()
+
+    run(story())
+
+
+def test_a_bind_whose_answer_is_lost_is_found_out_and_its_room_is_not_given_away() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=1)
+        api.node("b", cpu=1)
+        bind = api._bind
+        lost = [True, True, True]
+
+        def bind_and_lose(ref: Any, body: Any) -> bytes:
+            if lost:
+                lost.pop()
+                raise NoAnswer("cut", sent=True)
+            return bind(ref, body)
+
+        api._bind = bind_and_lose  # type: ignore[method-assign]
+        api.gang("train", pods=2)
+        async with scheduling(api):
+            await until(lambda: len(api.placed()) == 2)
+        assert not api.breaches and sorted(api.placed().values()) == ["a", "b"]
+
+    run(story())
+
+
+def test_a_bind_that_the_watch_never_shows_is_looked_up() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=1)
+        api._bind = lambda ref, body: b"{}"  # type: ignore[method-assign]
+        api.gang("train", pods=1)
+        async with scheduling(api) as scheduler:
+            await asyncio.sleep(10)
+            assert scheduler.cluster.tasks["default/train-0"].node_name == "a", "assumed"
+            del api._bind
+            await until(lambda: api.placed() == {"train-0": "a"})
+            assert scheduler.metrics.expired.value() == 1
+
+    run(story())
+
+
+def test_a_victim_is_told_why_before_it_is_deleted_and_only_as_many_go_as_must() -> None:
+    async def story() -> None:
+        api = server(stop_s=5.0)
+        api.node("a", cpu=4)
+        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+        for name, value in (("low", 1), ("high", 10)):
+            api.put(classes, name, value=value)
+        api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
+        for number in range(4):
+            api.pod(f"low-{number}", group="low", node="a", priority=1)
+        api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
+        for number in range(2):
+            api.pod(f"high-{number}", group="high", priority=10)
+        async with scheduling(api, PREEMPTING) as scheduler:
+            await until(lambda: len(api.placed("high")) == 2)
+            victims = [name for verb, plural, _, name in api.writes if (verb, plural) == ("delete", "pods")]
+            assert len(victims) == 2 == len(api.placed("low"))
+            for victim in victims:
+                verbs = [(verb, sub) for verb, plural, sub, name in api.writes if plural == "pods" and name == victim]
+                assert verbs[:2] == [("update", "status"), ("delete", "")]
+            scheduler.cluster.check()
+        assert not api.breaches
+
+    run(story())
+
+
+def test_an_eviction_that_fails_is_taken_back() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=2)
+        api.queue("greedy")
+        api.queue("poor")
+        api.put(POD_GROUPS, "first", spec={"minMember": 1, "queue": "greedy"}, status={"phase": "Running"})
+        for number in range(2):
+            api.pod(f"first-{number}", group="first", node="a")
+        api.gang("second", pods=1, queue="poor")
+        broken = [True]
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if broken and verb == "delete":
+                raise ApiError(500, "InternalError", "no")
+
+        api.before_write = refuse
+        async with scheduling(api, PREEMPTING) as scheduler:
+            await until(lambda: scheduler.metrics.evictions.value("failed") >= 1)
+            assert len(api.placed("first")) == 2 and not api.placed("second")
+            broken.clear()
+            await until(lambda: api.placed("second") == {"second-0": "a"})
+            assert len(api.placed("first")) == 1 and not api.breaches
+
+    run(story())
+
+
+def test_a_group_that_somebody_else_changes_meanwhile_is_written_again() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        conflicts = []
+
+        def interfere(verb: str, resource: Resource, name: str) -> None:
+            if resource == POD_GROUPS and len(conflicts) < 3:
+                conflicts.append(name)
+                group = api.found(POD_GROUPS, name)
+                api.put(POD_GROUPS, name, metadata={"labels": {"touched": str(len(conflicts))}}, spec=group["spec"])
+
+        api.before_write = interfere
+        api.gang("train", pods=2)
+        async with scheduling(api):
+            await until(lambda: api.found(POD_GROUPS, "train").get("status", {}).get("running") == 2)
+            assert api.found(POD_GROUPS, "train")["metadata"]["labels"] == {"touched": "3"}
+
+    run(story())
+
+
+def test_a_server_without_volcanos_definitions_is_done_without() -> None:
+    async def story() -> None:
+        api = server()
+        api.missing = {"podgroups", "queues", "hypernodes", "numatopologies"}
+        api.node("a", cpu=4)
+        async with scheduling(api) as scheduler:
+            await asyncio.wait_for(scheduler.synced.wait(), 5)
+            await asyncio.sleep(5)
+            assert scheduler.metrics.cycles.count() > 1
+
+    run(story())
+
+
+def test_only_selected_nodes_are_used() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        api.node("b", cpu=1, labels={"for": "us"})
+        api.gang("train", pods=2, minimum=1)
+        async with scheduling(api, options=Options(node_labels=(("for", "us"),))):
+            await asyncio.sleep(3)
+            assert list(api.placed().values()) == ["b"]
+            api.node("a", cpu=4, labels={"for": "us"})
+            await until(lambda: len(api.placed()) == 2)
+
+    run(story())
+
+
+def test_another_policy_counts_from_the_next_cycle_on() -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=1)
+        api.gang("train", pods=1)
+        async with scheduling(api, 'actions: "enqueue"\ntiers: []\n') as scheduler:
+            await asyncio.sleep(5)
+            assert not api.placed()
+            scheduler.adopt(policy())
+            await until(lambda: api.placed() == {"train-0": "a"}, within_s=0.5)
+
+    run(story())
+
+
+def test_whoever_keeps_the_time_may_ask_for_single_steps() -> None:
+    async def story() -> None:
+        from pumice.live.loop import Scheduler
+        from tests.live.virtual import VirtualClock
+
+        api = server()
+        api.node("a", cpu=2)
+        api.gang("train", pods=2)
+        scheduler = Scheduler(api, policy(), Options(), VirtualClock())
+        async with scheduler.started():
+            decisions = await scheduler.step()
+            assert len(decisions.binds) == 2 and len(api.placed()) == 2
+
+    run(story())
+
+
+@pytest.mark.parametrize("gone", [PODS, NODES])
+def test_what_is_deleted_is_forgotten(gone: Resource) -> None:
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=2)
+        api.gang("train", pods=2)
+        async with scheduling(api) as scheduler:
+            await until(lambda: api.running() == 2)
+            for obj in api.all(gone):
+                api.remove(gone, obj["metadata"]["name"])
+            await asyncio.sleep(1)
+            assert (len(scheduler.cluster.tasks) == 0) if gone == PODS else (scheduler.cluster.nodes.count == 0)
+            scheduler.cluster.check()
+
+    run(story())
