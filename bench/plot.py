@@ -33,14 +33,16 @@ def curve(spec: dict[str, Any], offset: int) -> str:
         f'<text x="{offset + LEFT - 6}" y="{place(0, y)[1] + 4:.1f}" text-anchor="end">{y:.3g}</text>' for y in (0, most_y / 2, most_y)
     )
     frame = f'<path d="M{offset + LEFT},{TOP} V{TOP + inner_h} H{offset + LEFT + inner_w}" fill="none" stroke="#888"/>'
-    title = f'<text x="{offset + LEFT}" y="16" font-weight="bold">{spec["name"]}</text><text x="{offset + LEFT}" y="31">{spec["y"]}, by {spec["x"]}</text>'
+    words = f'<text x="{offset + LEFT}" y="31">{spec["y"]}, by {spec["x"]}</text>'
+    title = f'<text x="{offset + LEFT}" y="16" font-weight="bold">{spec["name"]}</text>{words}'
     return f'{title}{frame}{x_texts}{y_texts}<polyline points="{line}" fill="none" stroke="#b5541c" stroke-width="2"/>{marks}'
 
 
 def draw(growth: list[dict[str, Any]]) -> str:
     panels = "".join(curve(spec, number * WIDTH) for number, spec in enumerate(growth))
     size = f'width="{WIDTH * len(growth)}" height="{HEIGHT}" viewBox="0 0 {WIDTH * len(growth)} {HEIGHT}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>{panels}</svg>\n'
+    style = 'font-family="sans-serif" font-size="11"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}><rect width="100%" height="100%" fill="white"/>{panels}</svg>\n'
 
 
 if __name__ == "__main__":

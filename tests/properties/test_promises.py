@@ -71,9 +71,11 @@ class Life(RuleBasedStateMachine):
         if not rare:
             return
         row = self.cluster.nodes.rows.get(name)
-        if row is None and any(task.node_name == name for task in self.cluster.tasks.values()):
-            self.shrunk.add(name)
-        elif row is not None and (self.cluster.nodes.used[CPU, row] > cpu * 1000 or self.cluster.nodes.used[PODS, row] > pods):
+        if row is None:
+            too_small = any(task.node_name == name for task in self.cluster.tasks.values())  # pods that come back with it
+        else:
+            too_small = bool(self.cluster.nodes.used[CPU, row] > cpu * 1000 or self.cluster.nodes.used[PODS, row] > pods)
+        if too_small:
             self.shrunk.add(name)
         else:
             self.shrunk.discard(name)

@@ -24,7 +24,10 @@ class Reach(Enum):
 
 
 class Reason(NamedTuple):
-    """Why a node was refused. `final`: no eviction would help (UnschedulableAndUnresolvable). `narrows`: it is out before any filter is asked."""
+    """Why a node was refused.
+
+    `final`: no eviction would help (UnschedulableAndUnresolvable). `narrows`: it is out before any filter is asked.
+    """
 
     text: str
     final: bool = False
