@@ -239,4 +239,4 @@ def test_a_kubernetes_job_counts_from_its_end() -> None:
     meta = {"name": "j", "namespace": "default"}
     status = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": rfc3339(NOON)}]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"ttlSecondsAfterFinished": 0}, "status": status}
-    assert Stage(job, controllers=[JobTtl(), Garbage()]).names(kinds.BATCH_JOB) == []
+    assert Stage(job, controllers=[JobTtl(kinds.BATCH_JOB), Garbage()]).names(kinds.BATCH_JOB) == []

@@ -1,6 +1,6 @@
 """Finished jobs that are to be kept only for a time: deleted, with what they own, when it is up.
 
-Covers Volcano's Jobs (counted from their last transition) and Kubernetes' (from their end).
+For Volcano's Jobs (counted from their last transition) or Kubernetes' (from their end), which elsewhere are its own controllers' business.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class JobTtl:
 
     name = "job-ttl"
 
-    def __init__(self) -> None:
-        self.watches = dict.fromkeys((kinds.JOB, kinds.BATCH_JOB), _with_ttl)
+    def __init__(self, kind: str = kinds.JOB) -> None:
+        self.watches = {kind: _with_ttl}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Finished)

@@ -69,6 +69,7 @@ def kubernetes_controllers() -> list[Controller]:
         StatefulSets(),
         DaemonSets(),
         BatchJobs(),
+        JobTtl(kinds.BATCH_JOB),
         CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB),
         DisruptionBudgets(),
         ResourceQuotas(),

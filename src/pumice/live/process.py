@@ -6,13 +6,12 @@ wrote. All writes of the scheduler ask the fence of the election. A replica that
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import signal
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -30,10 +29,11 @@ from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 from pumice.live.dump import dump
 from pumice.live.health import HealthServer, insights, probes
-from pumice.live.loop import LostLead, Scheduler
+from pumice.live.loop import Scheduler
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
 from pumice.live.reload import Reloader
+from pumice.live.running import first, told_to_end, while_leading
 from pumice.live.world import LiveWorld
 from pumice.model.cluster import Cluster
 
@@ -76,8 +76,9 @@ class Replica:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
             for server in self._servers():
                 await stack.enter_async_context(server)
-            ended = stack.enter_context(_signals(self._write_state if self._settings.dump_folder else None))
-            await _first(self._work(client, policy), ended.wait())
+            dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._write_state) if self._settings.dump_folder else {}
+            ended = stack.enter_context(told_to_end(dumping))
+            await first(self._work(client, policy), ended.wait())
 
     async def _work(self, client: Client, policy: Policy) -> None:
         await make_queues(client, self._settings.options.default_queue, self._clock)
@@ -88,17 +89,8 @@ class Replica:
 
     async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
         election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
-        running = asyncio.create_task(election.run())
-        try:
-            await _first(election.won.wait(), running)
-            if not election.leading():
-                raise LostLead
-            await _first(self._schedule(client.fenced(election.leading), policy, election.candidate.identity), running)
-            raise LostLead
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            await election.release()
+        fenced = client.fenced(election.leading)
+        await while_leading(election, lambda: self._schedule(fenced, policy, election.candidate.identity))
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
@@ -114,7 +106,7 @@ class Replica:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())
         try:
-            await _first(*work)
+            await first(*work)
         finally:
             self._metrics.leading.set(0)
 
@@ -167,36 +159,6 @@ class Replica:
             log.info("the state was written to %s; replay it with: pumice cycle -f %s", path, path)
         except OSError as error:
             log.error("the state cannot be written to %s: %s", path, error.strerror)
-
-
-async def _first(*work: Awaitable[object]) -> None:
-    """Wait until one of them ends, with its failure if it failed; the others are cancelled, except what was a task already."""
-    tasks = [asyncio.ensure_future(each) for each in work]
-    own = [task for task, each in zip(tasks, work, strict=True) if task is not each]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in own:
-            task.cancel()
-        await asyncio.gather(*own, return_exceptions=True)
-
-
-@contextmanager
-def _signals(write_state: Callable[[], None] | None) -> Iterator[asyncio.Event]:
-    """The event is set by SIGTERM and SIGINT; SIGUSR1 and SIGUSR2 write the state."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    handlers: dict[signal.Signals, Callable[[], object]] = {signal.SIGTERM: ended.set, signal.SIGINT: ended.set}
-    if write_state is not None:
-        handlers |= {signal.SIGUSR1: write_state, signal.SIGUSR2: write_state}
-    for number, handler in handlers.items():
-        loop.add_signal_handler(number, handler)
-    try:
-        yield ended
-    finally:
-        for number in handlers:
-            loop.remove_signal_handler(number)
 
 
 def _settle_memory() -> None:

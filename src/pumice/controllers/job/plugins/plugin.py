@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pumice.controllers import annotations as key
+from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.objects import Object, name_of, spec_of
+from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of, spec_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Write
 
@@ -23,6 +25,13 @@ class Plugin:
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         """Change a pod that is about to be created."""
+
+
+def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
+    """An object that goes with the job, and that its controller finds by the label."""
+    made = kinds.new(kind, namespace_of(job), name, **fields)
+    made["metadata"] |= {"labels": {key.JOB_NAME: name_of(job)}, "ownerReferences": [controlled_by(job)]}
+    return made
 
 
 def flags(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of
-from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, owned
+from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete
 
@@ -40,9 +40,7 @@ class Ray(Plugin):
             return []
         selector = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job), key.TASK_SPEC: self.head}
         ports = [{"name": each, "port": port, "targetPort": port, "protocol": "TCP"} for each, port in self.ports.items()]
-        service = kinds.new(kinds.SERVICE, namespace_of(job), name, spec={"selector": selector, "ports": ports})
-        service["metadata"]["ownerReferences"] = [controlled_by(job)]
-        return [Create(service)]
+        return [Create(owned(job, kinds.SERVICE, name, spec={"selector": selector, "ports": ports}))]
 
     def remove(self, job: Object, world: World) -> list[Write]:
         service = world.get(kinds.SERVICE, namespace_of(job), _service_name(job))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount
-from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned
+from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete
 
@@ -42,9 +42,7 @@ class Ssh(Plugin):
         pair = self._given if all(self._given) else self._key_pairs()
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job))
         data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
-        secret = kinds.new(kinds.SECRET, namespace_of(job), _name(job), type="Opaque", data=data)
-        secret["metadata"]["ownerReferences"] = [controlled_by(job)]
-        return [Create(secret)]
+        return [Create(owned(job, kinds.SECRET, _name(job), type="Opaque", data=data))]
 
     def remove(self, job: Object, world: World) -> list[Write]:
         secret = world.get(kinds.SECRET, namespace_of(job), _name(job))

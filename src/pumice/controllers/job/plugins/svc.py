@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, set_env
-from pumice.controllers.objects import Object, controlled_by, copied, name_of, namespace_of
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, set_env
+from pumice.controllers.objects import Object, copied, name_of, namespace_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, change, delete
 
@@ -67,18 +67,12 @@ class Svc(Plugin):
             "ingress": [{"from": [{"podSelector": {"matchLabels": labels}}]}],
             "policyTypes": ["Ingress"],
         }
-        yield _owned(job, kinds.CONFIG_MAP, "-svc", data=data)
-        yield _owned(job, kinds.SERVICE, "", spec=service)
+        yield owned(job, kinds.CONFIG_MAP, f"{name_of(job)}-svc", data=data)
+        yield owned(job, kinds.SERVICE, name_of(job), spec=service)
         if self.isolate:
-            yield _owned(job, kinds.NETWORK_POLICY, "", spec=isolation)
+            yield owned(job, kinds.NETWORK_POLICY, name_of(job), spec=isolation)
 
 
 def _variables(job: Object, task: Object) -> list[tuple[str, str]]:
     stem = "VC_" + spec.task_name(job, task).upper().replace("-", "_")
     return [(f"{stem}_HOSTS", ",".join(hosts(job, task))), (f"{stem}_NUM", str(spec.replicas(task)))]
-
-
-def _owned(job: Object, kind: str, ending: str, **fields: Object) -> Object:
-    made = kinds.new(kind, namespace_of(job), name_of(job) + ending, **fields)
-    made["metadata"]["ownerReferences"] = [controlled_by(job)]
-    return made

@@ -1,0 +1,178 @@
+"""Volcano's controllers on a live cluster: changes become keys, keys become writes, writes become requests.
+
+    reflectors ─▶ ObjectCache ─▶ Dispatch ─▶ reconcile (pure) ─▶ ObjectWrites ─▶ Transport
+                      ▲                                              │
+                      └───────────────── answers ◀───────────────────┘
+
+Several keys are worked on at a time, those of one object one after the other: reconciling never awaits, sending does. A key whose writes
+fail is tried again as `Failures` says; a write that the fence held back ends the loop with LostLead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Hashable, Sequence
+
+from pumice.controllers.controller import EVERY, Controller
+from pumice.controllers.dispatch import Dispatch, Work
+from pumice.controllers.failures import Failures
+from pumice.controllers.objects import Object
+from pumice.kube.errors import Fenced, KubeError
+from pumice.kube.recorder import Recorder
+from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
+from pumice.kube.transport import Transport
+from pumice.live.clock import Clock, WallClock
+from pumice.live.loop import LostLead
+from pumice.live.object_cache import ObjectCache, decode
+from pumice.live.object_kinds import REQUIRED, RESOURCES, scopes
+from pumice.live.object_writes import ObjectWrites
+
+log = logging.getLogger(__name__)
+
+COMPONENT = "vc-controller-manager"  #: the name under which events are told
+LOOKED_UP = ("DaemonSet.apps", "Job.batch", "PersistentVolumeClaim", "PriorityClass.scheduling.k8s.io")  #: read, though nobody is woken
+WIDTH = 32
+SYNC_TIMEOUT_S = 60.0
+
+
+class Controllers:
+    """`run` until cancelled; raises LostLead. `synced` is set once everything there was has been read."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        controllers: Sequence[Controller],
+        clock: Clock | None = None,
+        *,
+        recorder: Recorder | None = None,
+        pace: Pace = DEFAULT_PACE,
+        width: int = WIDTH,
+        sync_timeout_s: float = SYNC_TIMEOUT_S,
+    ) -> None:
+        self.clock: Clock = clock or WallClock()
+        self.synced = asyncio.Event()
+        self.cache = ObjectCache()
+        self.recorder = recorder or Recorder(transport, COMPONENT, wall=self.clock.now)
+        self._queue = Dispatch(controllers)
+        self._failures = Failures(self._queue)
+        self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock)
+        self._following = followed(transport, self.cache, _kinds_for(controllers), pace)
+        self._stirred = asyncio.Event()
+        self._width = width
+        self._sync_timeout_s = sync_timeout_s
+        self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: by the object that is worked on
+        self._parked: dict[Hashable, deque[Work]] = {}  #: behind them
+        self._failure: BaseException | None = None
+        self.cache.wake = self._stirred.set
+
+    async def run(self) -> None:
+        background = [
+            asyncio.create_task(each) for each in (self.recorder.run(), *(reflector.run() for reflector in self._following.values()))
+        ]
+        for task in background:
+            task.add_done_callback(self._background_ended)
+        try:
+            await synced(self._following, self._sync_timeout_s)
+            self.synced.set()
+            while True:
+                self._turn()
+                await self._until_stirred()
+        finally:
+            tasks = [*background, *self._busy.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+            self._stirred.set()
+
+    def _turn(self) -> None:
+        """Begin whatever can be begun."""
+        if self._failure is not None:
+            raise self._failure
+        self._stirred.clear()
+        self._queue.observe(self.cache.take(), self.cache)
+        while len(self._busy) < self._width:
+            work = self._queue.pop(self.clock.now())
+            if work is None:
+                return
+            place = _place(work)
+            if place in self._busy:
+                self._parked.setdefault(place, deque()).append(work)
+            else:
+                self._busy[place] = asyncio.create_task(self._do(work, place))
+                self._queue.observe(self.cache.take(), self.cache)
+
+    async def _until_stirred(self) -> None:
+        due = self._queue.next_time()
+        pause_s = None if due is None or len(self._busy) >= self._width else max(0.0, due - self.clock.now())
+        sleeping = asyncio.ensure_future(self.clock.sleep(pause_s)) if pause_s is not None else None
+        stirring = asyncio.ensure_future(self._stirred.wait())
+        try:
+            await asyncio.wait([task for task in (stirring, sleeping) if task is not None], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (stirring, sleeping):
+                if task is not None:
+                    task.cancel()
+
+    async def _do(self, work: Work, place: Hashable) -> None:
+        now = self.clock.now()
+        try:
+            outcome = work.controller.reconcile(work.key, self.cache, now)
+            await self._writes.apply(outcome.writes)
+            self._failures.succeeded(work)
+            for when, key in outcome.later:
+                self._queue.add_later(when, work.controller, key)
+        except Fenced:
+            self._failure = LostLead()
+        except KubeError as error:
+            log.info("%s %s: %s", work.controller.name, work.key, error)
+            self._failures.failed(work, now)
+        except Exception:
+            log.exception("%s %s failed", work.controller.name, work.key)
+            self._failures.failed(work, now)
+        finally:
+            self._busy.pop(place, None)
+            for parked in self._parked.pop(place, ()):
+                self._queue.add(*parked)
+            self._stirred.set()
+
+
+def _place(work: Work) -> Hashable:
+    """What is worked on: all keys of one controller about one object. Keys are named tuples that begin or end with its name."""
+    key = work.key
+    names = tuple(getattr(key, field, "") for field in ("kind", "namespace", "job", "name"))
+    return work.controller.name, names if any(names) else key
+
+
+def _kinds_for(controllers: Sequence[Controller]) -> list[str]:
+    watched = {kind for controller in controllers for kind in controller.watches} - {EVERY}
+    return sorted((watched | set(LOOKED_UP) | {"Secret", "ConfigMap", "Service", "NetworkPolicy.networking.k8s.io"}) & set(RESOURCES))
+
+
+def followed(transport: Transport, cache: ObjectCache, kinds: Sequence[str], pace: Pace = DEFAULT_PACE) -> dict[str, Reflector[Object]]:
+    """A reflector for each kind, delivering into the cache."""
+    return {
+        kind: Reflector(
+            transport, scope, decode, cache.delivery(kind, scope.resource), metadata=dict_metadata, pace=pace, optional=kind not in REQUIRED
+        )
+        for kind, scope in scopes(kinds).items()
+    }
+
+
+async def synced(following: dict[str, Reflector[Object]], timeout_s: float) -> None:
+    """Wait until everything has been read; for what can be done without, no longer than so."""
+    needed = [reflector.synced.wait() for kind, reflector in following.items() if kind in REQUIRED]
+    await asyncio.gather(*needed)
+    rest = [asyncio.ensure_future(reflector.synced.wait()) for kind, reflector in following.items() if kind not in REQUIRED]
+    if rest:
+        _, late = await asyncio.wait(rest, timeout=timeout_s)
+        for task in late:
+            task.cancel()
+    for kind, reflector in following.items():
+        if not reflector.synced.is_set():
+            log.error("%s cannot be read and are left out for now: %s", kind, reflector.trouble)

@@ -1,0 +1,130 @@
+"""What controllers want written, as requests to an API server, each answer going straight into the cache.
+
+As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
+is gone is deleted well enough unless it had to exist. Creations that stand side by side leave together, for a job's pods are many.
+A role that allows updates and no patches (Volcano's own has such) is found out by a 403: from then on the merged object is sent whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from pumice.api.times import rfc3339
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
+from pumice.kube.errors import ApiError
+from pumice.kube.events import Occurrence, Regarding
+from pumice.kube.recorder import Recorder
+from pumice.kube.resource import ObjectRef, Resource
+from pumice.kube.transport import PatchType, Transport
+from pumice.live.clock import Clock
+from pumice.live.object_cache import ObjectCache, decode, whole
+from pumice.live.object_kinds import LABELLED, RESOURCES
+
+log = logging.getLogger(__name__)
+
+
+class ObjectWrites:
+    """Raises KubeError for what was not done."""
+
+    def __init__(self, transport: Transport, cache: ObjectCache, recorder: Recorder, clock: Clock) -> None:
+        self._transport = transport
+        self._cache = cache
+        self._recorder = recorder
+        self._clock = clock
+        self._unpatchable: set[tuple[Resource, str]] = set()  #: where this role allows updates only
+
+    async def apply(self, writes: Sequence[Write]) -> None:
+        """In order; the first that fails ends it."""
+        for together in _steps(writes):
+            outcomes = await asyncio.gather(*(self._one(write) for write in together), return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+
+    async def _one(self, write: Write) -> None:
+        match write:
+            case Create(subject):
+                await self._create(subject)
+            case Patch():
+                await self._patch(write)
+            case Delete():
+                await self._delete(write)
+            case Emit(about, type_, reason, message):
+                regarding = Regarding(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
+                self._recorder.tell(Occurrence(regarding, type_, reason, message))
+
+    async def _create(self, subject: Object) -> None:
+        kind = kind_of(subject)
+        resource = RESOURCES[kind]
+        try:
+            answer = await self._transport.create(resource, subject, namespace_of(subject), repeatable=True)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            answer = await self._transport.get(resource, ObjectRef(name_of(subject), namespace_of(subject)))
+        self._cache.put(kind, whole(decode(answer), resource))
+
+    async def _patch(self, write: Patch) -> None:
+        known = self._cache.get(write.kind, write.namespace, write.name)
+        if known is None or (write.uid and uid_of(known) != write.uid):
+            return
+        resource, ref = RESOURCES[write.kind], ObjectRef(write.name, write.namespace, write.uid)
+        try:
+            answer = await self._changed(resource, ref, write, known)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return  # its end will be told
+        self._cache.put(write.kind, whole(decode(answer), resource))
+
+    async def _changed(self, resource: Resource, ref: ObjectRef, write: Patch, known: Object) -> bytes:
+        place = (resource, write.subresource)
+        if place not in self._unpatchable:
+            body = merged(write.patch, {"metadata": {"uid": write.uid}}) if write.uid else write.patch
+            try:
+                return await self._transport.patch(resource, ref, body, PatchType.MERGE, subresource=write.subresource, repeatable=True)
+            except ApiError as error:
+                if error.code != 403:
+                    raise
+                self._unpatchable.add(place)
+                log.info("%s %s may not be patched; they are updated whole", resource.plural, write.subresource)
+        return await self._transport.update(resource, ref, merged(known, write.patch), subresource=write.subresource)
+
+    async def _delete(self, write: Delete) -> None:
+        known = self._cache.get(write.kind, write.namespace, write.name)
+        if known is not None and write.uid and uid_of(known) != write.uid:
+            known = None
+        if known is None:
+            if write.must_exist:
+                raise ApiError(404, "NotFound", f"{write.kind} {write.namespace}/{write.name} is gone")
+            return
+        ref = ObjectRef(write.name, write.namespace, uid_of(known))
+        try:
+            await self._transport.delete(RESOURCES[write.kind], ref, propagation=write.propagation, grace_s=write.grace_s)
+        except ApiError as error:
+            if error.code not in (404, 409) or write.must_exist:
+                raise
+        self._going(write.kind, known)
+
+    def _going(self, kind: str, known: Object) -> None:
+        """Until the watch tells what became of it, it counts as going. What is perhaps not watched, as it has no label, is gone at once."""
+        if kind in LABELLED:
+            self._cache.removed(kind, key_of(known), uid_of(known))
+            return
+        latest = self._cache.get(kind, *key_of(known))
+        if latest is not None and uid_of(latest) == uid_of(known) and not terminating(latest):
+            self._cache.assume(kind, merged(latest, {"metadata": {"deletionTimestamp": rfc3339(self._clock.now())}}))
+
+
+def _steps(writes: Sequence[Write]) -> Iterator[list[Write]]:
+    """Creations side by side are one step, everything else is one by itself."""
+    for creating, run in groupby(writes, lambda write: isinstance(write, Create)):
+        if creating:
+            yield list(run)
+        else:
+            yield from ([write] for write in run)

@@ -1,0 +1,171 @@
+"""The controllers on a cluster that is spoken with over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pumice.controllers import kinds
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import POD_GROUPS, SECRETS
+from pumice.live.loop import LostLead
+from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
+
+
+def test_a_job_lives_from_its_creation_to_its_completion() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            stage.job("life", replicas=3, plugins={"svc": [], "ssh": [], "env": []})
+            await until(lambda: stage.enqueue("life"))
+            await until(lambda: stage.pods("life") == ["life-w-0", "life-w-1", "life-w-2"])
+            assert stage.find("services", "life") and stage.find("configmaps", "life-svc") and stage.find("secrets", "life-ssh")
+            stage.pods_become("Running", "life")
+            await until(lambda: stage.phase("life") == "Running")
+            stage.pods_become("Succeeded", "life")
+            await until(lambda: stage.phase("life") == "Completed")
+            assert (stage.find(JOBS, "life") or {})["status"]["succeeded"] == 3
+
+    play(story)
+
+
+def test_queues_open_and_commands_close_them() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            await until(lambda: ((stage.find(QUEUES, "default", "") or {}).get("status") or {}).get("state") == "Open")
+            assert (stage.find(QUEUES, "default", "") or {})["spec"]["parent"] == "root"
+            stage.order("Queue", "scheduling.volcano.sh/v1beta1", "default", "CloseQueue")
+            await until(lambda: (stage.find(QUEUES, "default", "") or {})["status"]["state"] == "Closed")
+            assert stage.all("commands.bus.volcano.sh") == []
+
+    play(story)
+
+
+def test_a_suspended_job_gives_up_its_pods_and_a_resumed_one_gets_them_back() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            stage.job("pause")
+            await until(lambda: stage.enqueue("pause"))
+            await until(lambda: len(stage.pods("pause")) == 2)
+            stage.pods_become("Running", "pause")
+            await until(lambda: stage.phase("pause") == "Running")
+            stage.order("Job", "batch.volcano.sh/v1alpha1", "pause", "AbortJob")
+            await until(lambda: stage.let_go() or stage.phase("pause") == "Aborted")
+            assert stage.pods("pause") == []
+            stage.order("Job", "batch.volcano.sh/v1alpha1", "pause", "ResumeJob")
+            await until(lambda: stage.enqueue("pause") and len(stage.pods("pause")) == 2)
+
+    play(story)
+
+
+def test_a_plain_pod_of_the_scheduler_gets_a_group() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            pod = stage.create(
+                "pods", {"metadata": {"name": "p"}, "spec": {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}}
+            )
+            group = f"podgroup-{pod['metadata']['uid']}"
+            await until(lambda: stage.find("podgroups.scheduling.volcano.sh", group))
+            await until(
+                lambda: ((stage.find("pods", "p") or {})["metadata"].get("annotations") or {}).get("scheduling.k8s.io/group-name") == group
+            )
+
+    play(story)
+
+
+def test_events_are_told_under_volcanos_name() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            stage.order("Queue", "scheduling.volcano.sh/v1beta1", "root", "CloseQueue")
+            await until(lambda: [event for event in stage.all("events") if event["reason"] == "CommandRefused"])
+            assert stage.all("events")[0]["source"] == {"component": "vc-controller-manager"}
+
+    play(story)
+
+
+def test_many_pods_of_one_job_are_made_side_by_side_and_each_once() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client) as controllers:
+            stage.job("many", replicas=200)
+            await until(lambda: stage.enqueue("many"))
+            await until(lambda: len(stage.pods("many")) == 200)
+            await asyncio.sleep(0.3)
+            assert len(stage.pods("many")) == 200
+            assert len(list(controllers.cache.all(kinds.POD))) == 200
+
+    play(story)
+
+
+def test_a_successor_takes_up_the_work_where_it_lies() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(stage.client):
+            stage.job("handed", plugins={"ssh": []})
+            await until(lambda: stage.enqueue("handed"))
+            await until(lambda: len(stage.pods("handed")) == 2)
+        key = (stage.find("secrets", "handed-ssh") or {})["data"]
+        stage.pods_become("Running", "handed")
+        async with working(stage.client):
+            await until(lambda: stage.phase("handed") == "Running")
+            assert (stage.find("secrets", "handed-ssh") or {})["data"] == key
+
+    play(story)
+
+
+def test_without_the_lead_nothing_is_written() -> None:
+    async def story(stage: Scene) -> None:
+        with pytest.raises(LostLead):
+            async with working(stage.client.fenced(lambda: False)) as controllers:
+                await until(lambda: controllers._failure)
+                controllers._turn()
+        assert not (stage.find(QUEUES, "default", "") or {}).get("status", {}).get("state")
+
+    play(story)
+
+
+class NoPatch:
+    """A client whose role allows no patch of some resources, as Volcano's own."""
+
+    def __init__(self, client: Any, *plurals: str) -> None:
+        self._client = client
+        self._plurals = plurals
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def patch(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
+        if resource.plural in self._plurals:
+            self.refused += 1
+            raise ApiError(403, "Forbidden", f"cannot patch {resource.plural}")
+        answer: bytes = await self._client.patch(resource, *arguments, **options)
+        return answer
+
+
+def test_under_a_role_without_patch_objects_are_updated_whole() -> None:
+    async def story(stage: Scene) -> None:
+        limited = NoPatch(stage.client, "queues", "jobs", "podgroups")
+        async with working(limited):  # type: ignore[arg-type]
+            await until(lambda: ((stage.find(QUEUES, "default", "") or {}).get("status") or {}).get("state") == "Open")
+            stage.job("whole")
+            await until(lambda: stage.enqueue("whole"))
+            stage.pods_become("Running", "whole")
+            await until(lambda: len(stage.pods("whole")) == 2)
+            stage.pods_become("Running", "whole")
+            await until(lambda: stage.phase("whole") == "Running")
+        assert 0 < limited.refused <= 4, "once for each place that may not be patched"
+
+    play(story)
+
+
+def test_of_secrets_only_those_of_jobs_are_read() -> None:
+    async def story(stage: Scene) -> None:
+        stage.create("secrets", {"metadata": {"name": "private"}})
+        async with working(stage.client) as controllers:
+            stage.job("secretive", plugins={"ssh": []})
+            await until(lambda: stage.find("secrets", "secretive-ssh"))
+            await asyncio.sleep(0.1)
+            assert [secret["metadata"]["name"] for secret in controllers.cache.all(kinds.SECRET)] == ["secretive-ssh"]
+        assert SECRETS.plural == "secrets" and POD_GROUPS.plural == "podgroups"
+
+    play(story)
