@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-
 FRESH_S = 300.0
 
 
