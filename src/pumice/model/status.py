@@ -50,3 +50,10 @@ def of_pod(pod: Pod) -> int:
         case "Failed":
             return FAILED
     return UNKNOWN
+
+
+def is_echo(known: int, told: int) -> bool:
+    """Whether news of a pod are from before what we decided about it: its bind, or its eviction. No pod goes those ways back."""
+    if known == RELEASING:
+        return bool(told & (PENDING | BOUND | RUNNING))
+    return told == PENDING and bool(known & ALLOCATED_ALL)
