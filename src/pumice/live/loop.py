@@ -11,7 +11,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pumice.framework.cycle import cycle
@@ -201,5 +201,4 @@ class Scheduler:
         finally:
             sleep.cancel()
             stirred.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(sleep, stirred, return_exceptions=True)
+            await asyncio.gather(sleep, stirred, return_exceptions=True)
