@@ -1,0 +1,299 @@
+"""The bridges between store, controllers and scheduler: nothing of a write is lost or told differently on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.apiserver import ApiError as Refused
+from pumice.apiserver import Server, Store, Wish
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Result, itself, result
+from pumice.controllers.objects import Key, field, name_of, owners_of
+from pumice.controllers.writes import Create, Delete, Emit, Patch
+from pumice.kube.errors import ApiError
+from pumice.kube.pods import bind, evict
+from pumice.kube.reflector import Reflector, dict_metadata
+from pumice.kube.resource import NODES, PODS, QUEUES, ObjectRef, Resource
+from pumice.kube.transport import PatchType, Scope
+from pumice.kube.view import Added, Deleted, Modified
+from pumice.sim.clock import RunningClock, VirtualClock
+from pumice.sim.controller_loop import ControllerLoop
+from pumice.sim.in_process import InProcess
+from pumice.sim.store_world import StoreWorld
+from pumice.sim.store_writes import StoreWrites
+
+SPEC = {"containers": [{"name": "main", "image": "train:1"}]}
+
+
+def store() -> Store:
+    return Server(plain=True).store
+
+
+def pod(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", **metadata}, "spec": SPEC}
+
+
+# The world
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["create", "bind", "delete", "disown"]), st.integers(0, 5), st.integers(0, 2)), max_size=25)
+
+
+@given(STEPS)
+def test_indexes_say_what_a_look_at_everything_says(steps: list[tuple[str, int, int]]) -> None:
+    cluster = store()
+    world = StoreWorld(cluster)
+    for what, number, other in steps:
+        name = f"p{number}"
+        if what == "create" and cluster.find("pods", "default", name) is None:
+            owner = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": f"uid-{other}"}
+            cluster.create("pods", pod(name, ownerReferences=[owner]), "default")
+        elif cluster.find("pods", "default", name) is None:
+            continue
+        elif what == "bind" and not cluster.get("pods", name, "default")["spec"].get("nodeName"):
+            cluster.bind("default", name, f"n{other}")
+        elif what == "delete":
+            cluster.delete("pods", name, "default", Wish(grace_s=0))
+        elif what == "disown":
+            cluster.update("pods", {**cluster.get("pods", name, "default"), "metadata": {"name": name, "namespace": "default"}})
+        _equal_to_a_scan(world)
+    _equal_to_a_scan(StoreWorld(cluster))
+
+
+def _equal_to_a_scan(world: StoreWorld) -> None:
+    pods = list(world.all(kinds.POD))
+    for node in ("", "n0", "n1", "n2"):
+        assert list(world.by_field(kinds.POD, "spec.nodeName", node)) == [p for p in pods if (field(p, "spec.nodeName") or "") == node]
+    for uid in ("uid-0", "uid-1", "uid-2"):
+        assert list(world.dependents(uid)) == [p for p in pods if any(owner["uid"] == uid for owner in owners_of(p))]
+
+
+def test_a_world_tells_every_change_once_and_in_order() -> None:
+    cluster = store()
+    world = StoreWorld(cluster)
+    world.take()
+    cluster.create("pods", pod("a"), "default")
+    cluster.bind("default", "a", "n")
+    cluster.delete("pods", "a", "default", Wish(grace_s=0))
+    seen = [(change.old is not None, change.new is not None) for change in world.take()]
+    assert seen == [(False, True), (True, True), (True, False)]
+    assert world.take() == []
+
+
+def test_kinds_of_definitions_are_known_as_soon_as_they_are_served() -> None:
+    cluster = store()
+    world = StoreWorld(cluster)
+    definition = {
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    }
+    assert list(world.all("Thing.example.com")) == []
+    cluster.create("customresourcedefinitions.apiextensions.k8s.io", definition)
+    cluster.create("things.example.com", {"metadata": {"name": "one"}}, "default")
+    assert [name_of(each) for each in world.all("Thing.example.com")] == ["one"]
+
+
+# Writes
+
+
+def test_writes_are_as_forgiving_as_controllers_are_told() -> None:
+    cluster = store()
+    world = StoreWorld(cluster)
+    writes = StoreWrites(world, "test")
+    writes.apply(Create(pod("a")))
+    writes.apply(Create(pod("a")))
+    writes.apply(Patch(kinds.POD, "default", "a", {"metadata": {"labels": {"x": "1"}}}, uid="another"))
+    assert "labels" not in cluster.get("pods", "a", "default")["metadata"]
+    writes.apply(Patch(kinds.POD, "default", "a", {"status": {"reason": "Tried"}}, "status"))
+    assert cluster.get("pods", "a", "default")["status"]["reason"] == "Tried"
+    writes.apply(Delete(kinds.POD, "default", "a", uid="another"))
+    assert cluster.find("pods", "default", "a") is not None
+    writes.apply(Delete(kinds.POD, "default", "a"))
+    writes.apply(Delete(kinds.POD, "default", "a"))
+    assert cluster.find("pods", "default", "a") is None
+    with pytest.raises(Refused):
+        writes.apply(Delete(kinds.POD, "default", "a", must_exist=True))
+
+
+def test_an_event_that_is_repeated_is_counted() -> None:
+    cluster = store()
+    writes = StoreWrites(StoreWorld(cluster), "test")
+    about = cluster.create("pods", pod("a"), "default")
+    for _ in range(3):
+        writes.apply(Emit(about, "Normal", "Seen", "it was seen"))
+    (event,) = cluster.all("events")
+    assert (event["count"], event["involvedObject"]["uid"], event["source"]["component"]) == (3, about["metadata"]["uid"], "test")
+
+
+class Stubborn:
+    """A controller whose writes are refused so many times, and that gives up after three."""
+
+    name = "stubborn"
+    max_failures = 3
+
+    def __init__(self, refusals: int) -> None:
+        self.watches = {kinds.CONFIG_MAP: itself}
+        self.left = refusals
+        self.tried_at: list[float] = []
+        self.gave_up_at: object = None
+
+    def gave_up(self, key: object) -> object:
+        self.gave_up_at = key
+        return Key("default", "given up")
+
+    def reconcile(self, key: object, world: object, now: float) -> Result:
+        if key != Key("default", "a"):
+            return NOTHING
+        self.tried_at.append(now)
+        self.left -= 1
+        return result([Delete(kinds.POD, "default", "absent", must_exist=self.left >= 0)])
+
+
+@pytest.mark.parametrize(("refusals", "tries", "gives_up"), [(2, 3, False), (9, 4, True)])
+def test_a_key_whose_writes_fail_is_tried_again_with_growing_pauses(refusals: int, tries: int, gives_up: bool) -> None:
+    cluster = store()
+    clock = VirtualClock(100.0)
+    stubborn = Stubborn(refusals)
+    loop = ControllerLoop(StoreWorld(cluster), [stubborn], clock)
+    cluster.create("configmaps", {"metadata": {"name": "a"}}, "default")
+    loop.step()
+    while (when := clock.next_time()) is not None:
+        clock.move_to(when)
+        loop.step()
+    pauses = [after - before for before, after in zip(stubborn.tried_at, stubborn.tried_at[1:], strict=False)]
+    assert len(stubborn.tried_at) == tries
+    assert pauses == sorted(pauses)
+    assert (stubborn.gave_up_at is not None) is gives_up
+
+
+# The transport
+
+
+def in_loop(story: Callable[[Store, InProcess], Any]) -> None:
+    async def run() -> None:
+        cluster = store()
+        await asyncio.wait_for(story(cluster, InProcess(cluster, "test")), 20)
+
+    asyncio.run(run())
+
+
+def test_a_reflector_over_the_store_sees_what_was_and_what_comes() -> None:
+    async def story(cluster: Store, transport: InProcess) -> None:
+        cluster.create("pods", pod("old"), "default")
+        told: list[Any] = []
+        read = msgspec.json.Decoder(dict[str, Any]).decode
+        reflector = Reflector(transport, Scope(PODS), read, told.append, metadata=dict_metadata)
+        task = asyncio.create_task(reflector.run())
+        await reflector.synced.wait()
+        cluster.create("pods", pod("new"), "default")
+        cluster.bind("default", "new", "n")
+        cluster.delete("pods", "old", "default", Wish(grace_s=0))
+        while len(told) < 4:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert [type(each) for each in told] == [Added, Added, Modified, Deleted]
+        assert cluster.ledger.shelf("pods").watches == []
+
+    in_loop(story)
+
+
+def test_selectors_choose_in_process_as_over_http() -> None:
+    async def story(cluster: Store, transport: InProcess) -> None:
+        cluster.create("pods", pod("a", labels={"app": "x"}), "default")
+        cluster.create("pods", pod("b"), "default")
+        cluster.bind("default", "b", "n")
+        for scope, expected in (
+            (Scope(PODS, label_selector="app=x"), ["a"]),
+            (Scope(PODS, field_selector="spec.nodeName=n"), ["b"]),
+            (Scope(PODS, namespace="other"), []),
+        ):
+            pages = [page async for page in transport.pages(scope)]
+            names = [msgspec.json.decode(item)["metadata"]["name"] for page in pages for item in page.items]
+            assert names == expected
+
+    in_loop(story)
+
+
+def test_the_scheduler_s_writes_work_in_process() -> None:
+    async def story(cluster: Store, transport: InProcess) -> None:
+        uid = cluster.create("pods", pod("a"), "default")["metadata"]["uid"]
+        ref = ObjectRef("a", "default", uid)
+        await bind(transport, ref, "n", {"note": "1"})
+        bound = cluster.get("pods", "a", "default")
+        assert (bound["spec"]["nodeName"], bound["metadata"]["annotations"]) == ("n", {"note": "1"})
+        with pytest.raises(ApiError) as elsewhere:
+            await bind(transport, ref, "m")
+        assert elsewhere.value.code == 409
+        await evict(transport, ref, [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "message": "for another"}])
+        assert cluster.get("pods", "a", "default")["metadata"]["deletionTimestamp"]
+        await transport.create(QUEUES, {"metadata": {"name": "q"}, "spec": {"weight": 1}})
+        await transport.patch(QUEUES, ObjectRef("q"), {"spec": {"weight": 3}}, PatchType.MERGE)
+        assert cluster.get("queues.scheduling.volcano.sh", "q")["spec"]["weight"] == 3
+
+    in_loop(story)
+
+
+def test_refusals_in_process_are_those_of_the_server() -> None:
+    async def story(cluster: Store, transport: InProcess) -> None:
+        with pytest.raises(ApiError) as absent:
+            await transport.get(NODES, ObjectRef("absent"))
+        assert (absent.value.code, absent.value.reason) == (404, "NotFound")
+        with pytest.raises(ApiError) as unknown:
+            await transport.get(Resource("no.such", "v1", "things", "Thing"), ObjectRef("x"))
+        assert unknown.value.code == 404
+
+    in_loop(story)
+
+
+# Clocks
+
+
+def test_a_running_clock_runs_as_fast_as_it_is_told_and_can_be_paused() -> None:
+    machine = [10.0]
+    clock = RunningClock(1000.0, 60.0, lambda: machine[0])
+    machine[0] += 2
+    assert clock.now() == 1120.0
+    clock.set_speed(0)
+    machine[0] += 100
+    assert clock.now() == 1120.0
+    clock.set_speed(1)
+    machine[0] += 5
+    assert clock.now() == 1125.0
+    clock.not_before(2000.0)
+    assert clock.now() == 2000.0
+
+
+def test_alarms_ring_in_the_order_of_their_instants_unless_cancelled() -> None:
+    clock = VirtualClock(0.0)
+    rung: list[str] = []
+    clock.at(3, lambda: rung.append("c"))
+    clock.at(1, lambda: rung.append("a"))
+    clock.at(2, lambda: rung.append("never")).cancel()
+    clock.at(1, lambda: rung.append("b"))
+    clock.move_to(2)
+    assert rung == ["a", "b"]
+    assert clock.next_time() == 3
+
+
+def test_sleep_on_a_fast_clock_is_short() -> None:
+    async def story() -> float:
+        clock = RunningClock(0.0, 1000.0)
+        clock.attach()
+        await asyncio.wait_for(clock.sleep(100.0), 5)
+        clock.detach()
+        return clock.now()
+
+    assert asyncio.run(story()) >= 100.0

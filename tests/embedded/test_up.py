@@ -1,0 +1,136 @@
+"""`pumice up` and `pumice down` as a person uses them: processes, files, ports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+TIMEOUT_S = 60
+
+
+class Pumice:
+    """Runs the command with a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.place = home / ".pumice"
+        kept = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+        self.environment = {**kept, "HOME": str(home)}
+        self.command = [sys.executable, "-c", "from pumice.cli.main import main; main()"]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*self.command, *arguments], env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+
+    def popen(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*self.command, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
+
+    def server(self, directory: Path | None = None) -> str:
+        config = yaml.safe_load(((directory or self.place) / "kubeconfig").read_text())
+        return str(config["clusters"][0]["cluster"]["server"])
+
+
+@pytest.fixture
+def pumice(tmp_path: Path) -> Iterator[Pumice]:
+    command = Pumice(tmp_path)
+    yield command
+    for directory in (command.place, tmp_path / "data"):
+        if (directory / "pid").exists():
+            command.run("down", "--data", str(directory))
+
+
+def test_up_in_the_background_and_down_again(pumice: Pumice) -> None:
+    up = pumice.run("up", "-d", "--port", "0", "--nodes", "3x4cpu")
+    assert up.returncode == 0, up.stderr
+    assert "A cluster of 3 nodes runs at https://127.0.0.1:" in up.stdout
+    assert f"export KUBECONFIG={pumice.place / 'kubeconfig'}" in up.stdout
+    assert (pumice.place / "kubeconfig").stat().st_mode & 0o777 == 0o600
+    again = pumice.run("up", "--port", "0")
+    assert again.returncode == 2
+    assert "a cluster runs here already" in again.stderr
+    down = pumice.run("down")
+    assert down.returncode == 0
+    assert not pumice.place.exists()
+    assert pumice.run("down").returncode == 2
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_leaves_nothing_behind(pumice: Pumice, name: signal.Signals) -> None:
+    process = pumice.popen("up", "--port", "0")
+    assert process.stdout is not None
+    with process.stdout:
+        assert "runs at" in process.stdout.readline()
+        process.send_signal(name)
+        assert process.wait(TIMEOUT_S) == 0
+    assert not pumice.place.exists()
+
+
+def test_what_is_submitted_is_shown_once_it_runs(pumice: Pumice) -> None:
+    job = Path(__file__).parents[2] / "examples" / "job.yaml"
+    done = pumice.run("up", "--port", "0", "--submit", str(job), "--once", "--speed", "20")
+    assert done.returncode == 0, done.stderr
+    assert "job train created" in done.stdout
+    assert done.stdout.count("1/1     Running") == 4
+    assert not pumice.place.exists()
+
+
+def test_a_taken_port_is_explained(pumice: Pumice) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for background in ([], ["-d"]):
+            up = pumice.run("up", "--port", port, *background)
+            assert up.returncode == 2
+            assert f"port {port} is taken by another program; give another, or 0 for any that is free" in up.stderr + up.stdout
+    assert not pumice.place.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--nodes", "many"], '--nodes: "many" is no pool of nodes'),
+        (["-f", "absent.yaml"], "absent.yaml: cannot be read"),
+        (["--conf", "absent.conf"], "absent.conf: cannot be read"),
+        (["--stages", "absent.yaml"], "absent.yaml: cannot be read"),
+    ],
+)
+def test_wrong_options_end_it_with_one_line(pumice: Pumice, arguments: list[str], problem: str) -> None:
+    up = pumice.run("up", "--port", "0", *arguments)
+    assert up.returncode == 2
+    assert problem in up.stderr
+    assert len(up.stderr.splitlines()) == 1
+    assert not pumice.place.exists()
+
+
+def test_a_cluster_kept_in_a_directory_goes_on_where_it_was(pumice: Pumice, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    job = Path(__file__).parents[2] / "examples" / "job.yaml"
+    first = pumice.run("up", "--port", "0", "--data", data, "--submit", str(job), "--once", "--speed", "20")
+    assert first.returncode == 0, first.stderr
+    second = pumice.run("up", "--port", "0", "--data", data, "--nodes", "1x4cpu", "--once")
+    assert "A cluster of 5 nodes runs" in second.stdout, second.stderr
+
+
+def test_objects_of_a_file_are_there_from_the_start(pumice: Pumice, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: big}, status: {allocatable: {cpu: 64, memory: 256Gi, pods: 110}}}
+- {apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: research}, spec: {weight: 4}}
+"""
+    )
+    process = pumice.popen("up", "--port", "0", "-f", str(path))
+    assert process.stdout is not None
+    with process.stdout:
+        assert "A cluster of 1 nodes" in process.stdout.readline()
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
