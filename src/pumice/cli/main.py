@@ -17,6 +17,7 @@ COMMANDS = {
     "check": "pumice.cli.check",
     "plugins": "pumice.cli.plugins",
     "scheduler": "pumice.cli.scheduler",
+    "controllers": "pumice.cli.controllers",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
     "job": "pumice.cli.job",

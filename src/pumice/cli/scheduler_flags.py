@@ -6,14 +6,9 @@ vc-scheduler needs another image and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from pumice.api.times import duration
-
-Command = Callable[..., Any]
+from pumice.cli.go_flags import Command, go_logging, seconds, switch, verbosity
 
 NOT_NEEDED = {
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",
@@ -30,44 +25,6 @@ NOT_NEEDED = {
     "disable-default-scheduler-config": "a --scheduler-conf that cannot be read always ends the start",
 }
 FLAGS_WITHOUT_VALUE = ("csi-storage", "enable-pprof", "disable-default-scheduler-config")
-
-
-SPELLINGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-
-
-class Seconds(click.ParamType[float]):
-    """A Go duration."""
-
-    name = "duration"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        try:
-            return duration(value)
-        except ValueError as error:
-            self.fail(str(error), parameter, context)
-
-
-class Switch(click.ParamType[bool]):
-    """A boolean as Go's flags take it: `--flag`, `--flag=true`, `--flag=false`."""
-
-    name = "bool"
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> bool:
-        if isinstance(value, bool):
-            return value
-        if value.lower() not in SPELLINGS:
-            self.fail(f'"{value}" is not true or false', parameter, context)
-        return SPELLINGS[value.lower()]
-
-
-def switch(name: str, default: bool, text: str) -> Callable[[Command], Command]:
-    return click.option(name, type=Switch(), is_flag=False, flag_value="true", default=default, show_default=True, help=text)
-
-
-def seconds(name: str, default: str, text: str) -> Callable[[Command], Command]:
-    return click.option(name, type=Seconds(), default=default, show_default=True, help=text)
 
 
 OPTIONS = (
@@ -109,7 +66,7 @@ OPTIONS = (
     ),
     click.option("--scheduler-sharding-name", default="volcano", show_default=True, help="Our NodeShard."),
     click.option("--logging-format", type=click.Choice(["logfmt", "text", "json"]), default="logfmt", show_default=True),
-    click.option("-v", "--v", "verbosity", type=int, default=0, help="4 tells everything."),
+    verbosity,
     switch("--strict", False, "Warnings about the configuration are errors."),
 )
 
@@ -125,4 +82,4 @@ def scheduler_options(command: Command) -> Command:
         command = option(command)
     for given in reversed(OPTIONS):
         command = given(command)
-    return command
+    return go_logging(command)

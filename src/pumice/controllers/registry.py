@@ -38,12 +38,13 @@ def volcano_controllers(
     scheduler_names: Iterable[str] = (SCHEDULER_NAME,),
     topologies: Mapping[str, Sequence[str]] | None = None,
     reachable: Reachable = always_reachable,
+    inherit_owner_annotations: bool = True,
 ) -> list[Controller]:
     """What Volcano's controller manager runs."""
     found: list[Controller] = [HyperNodeDiscovery(topologies)] if topologies else []
     return [
         Queues(),
-        PodGroups(scheduler_names),
+        PodGroups(scheduler_names, inherit_owner_annotations),
         Jobs(key_pairs),
         JobTtl(),
         JobTemplates(),

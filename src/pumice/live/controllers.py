@@ -67,6 +67,11 @@ class Controllers:
         self._failure: BaseException | None = None
         self.cache.wake = self._stirred.set
 
+    @property
+    def waiting(self) -> int:
+        """How many keys could be worked on at once."""
+        return len(self._queue) + sum(map(len, self._parked.values()))
+
     async def run(self) -> None:
         background = [
             asyncio.create_task(each) for each in (self.recorder.run(), *(reflector.run() for reflector in self._following.values()))

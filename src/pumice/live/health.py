@@ -19,29 +19,41 @@ from pumice.live.exposition import CONTENT_TYPE
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Status(Protocol):
-    """What is asked about."""
+class Probed(Protocol):
+    """What probes ask about."""
 
     def alive(self) -> str:
         """Empty, or what is wrong."""
 
     def ready(self) -> str: ...
+
+
+class Measured(Protocol):
     def metrics(self) -> str: ...
+
+
+class Status(Probed, Measured, Protocol):
+    """What a scheduler is asked about."""
+
     def state(self) -> bytes: ...
 
 
-def probes(status: Status) -> list[web.RouteDef]:
+def probes(status: Probed) -> list[web.RouteDef]:
     return [web.get("/healthz", _probe(status.alive)), web.get("/livez", _probe(status.alive)), web.get("/readyz", _probe(status.ready))]
 
 
-def insights(status: Status) -> list[web.RouteDef]:
+def measures(status: Measured) -> list[web.RouteDef]:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=status.metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
 
+    return [web.get("/metrics", metrics)]
+
+
+def insights(status: Status) -> list[web.RouteDef]:
     async def state(_: web.Request) -> web.Response:
         return web.Response(body=status.state(), content_type="application/json")
 
-    return [web.get("/metrics", metrics), web.get("/debug/state", state)]
+    return [*measures(status), web.get("/debug/state", state)]
 
 
 def _probe(question: Callable[[], str]) -> Handler:

@@ -54,6 +54,9 @@ class ObjectCache:
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))
 
+    def count(self, kind: str) -> int:
+        return sum(map(len, self._objects.get(kind, {}).values()))
+
     def _found(self, places: Iterable[Place]) -> Iterator[Object]:
         found = (self.get(kind, *key) for kind, key in places)
         return (subject for subject in found if subject is not None)

@@ -1,0 +1,115 @@
+"""`pumice controllers`: Volcano's controllers on a live cluster, in the place of vc-controller-manager."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.go_flags import switch
+from pumice.cli.replica_flags import ELECTION, options, server_tls, tell_of
+from pumice.kube.lease import Term
+from pumice.kube.login import find
+from pumice.kube.resource import ObjectRef
+from pumice.live.controller_process import ControllerReplica, Settings
+from pumice.live.logs import set_up
+from pumice.live.loop import LostLead
+
+CONTROLLERS = {
+    "gc-controller": ("job-ttl",),
+    "job-controller": ("job",),
+    "jobflow-controller": ("jobflow",),
+    "jobtemplate-controller": ("jobtemplate",),
+    "pg-controller": ("podgroup",),
+    "queue-controller": ("queue",),
+    "cronjob-controller": ("cronjob.batch.volcano.sh",),
+    "hyperNode-controller": ("hypernode-count", "hypernode-discovery"),
+}  #: Volcano's names, and ours
+NOT_HERE = ("sharding-controller", "colocation-config-controller", "resourcequota-controller")  #: accepted by name: there are none
+
+NOT_NEEDED = {
+    "worker-threads": "32 objects are worked on at a time",
+    "worker-threads-for-podgroup": "32 objects are worked on at a time",
+    "worker-threads-for-queue": "32 objects are worked on at a time",
+    "worker-threads-for-gc": "32 objects are worked on at a time",
+    "max-requeue-num": "what fails is tried again, ever more seldom; a job that cannot be started is ended after 15 times",
+    "feature-gates": "what gates switch on is on",
+    "leader-elect-resource-lock": "only leases are served by API servers of today",
+}
+
+OWN = (
+    *ELECTION,
+    click.option("--leader-elect-resource-name", default="vc-controller-manager", show_default=True, help="The Lease's name."),
+    click.option("--controllers", "chosen", default="*", show_default=True, help="Which to run: *, +name or name, -name; by commas."),
+    switch("--inherit-owner-annotations", True, "PodGroups of plain pods take over the annotations of the pods' owners."),
+    click.option("--topology", "topologies", multiple=True, help="name=label,label: find HyperNodes by node labels, the widest first."),
+    switch("--enable-metrics", False, "Serve /metrics at --listen-address."),
+    click.option("--listen-address", default=":8081", show_default=True),
+    click.option("--tls-cert-file", default="", help="With the two files below, probes are served over HTTPS."),
+    click.option("--tls-private-key-file", default=""),
+    click.option("--ca-cert-file", default=""),
+)
+
+
+@click.command()
+@options(OWN, NOT_NEEDED)
+def controllers(**flags: Any) -> None:
+    """Run Volcano's controllers, in the place of vc-controller-manager: its flags, its objects."""
+    set_up(flags["logging_format"], flags["verbosity"])
+    tell_of(flags, NOT_NEEDED)
+    settings = settings_of(flags)
+    replica = ControllerReplica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings)
+    try:
+        asyncio.run(replica.serve())
+    except LostLead:
+        sys.exit("the lead was lost; another replica has it")
+
+
+def settings_of(flags: dict[str, Any]) -> Settings:
+    namespace = flags["leader_elect_resource_namespace"] or flags["lock_object_namespace"] or "volcano-system"
+    return Settings(
+        scheduler_names=tuple(flags["names"]) or ("volcano",),
+        chosen=chosen(flags["chosen"].split(",")),
+        inherit_owner_annotations=flags["inherit_owner_annotations"],
+        topologies=dict(_topology(text) for text in flags["topologies"]) or None,
+        qps=flags["kube_api_qps"],
+        burst=flags["kube_api_burst"],
+        term=_term(flags) if flags["leader_elect"] else None,
+        lock=ObjectRef(flags["leader_elect_resource_name"], namespace),
+        metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
+        healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
+        tls=server_tls(flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]),
+    )
+
+
+def chosen(words: Iterable[str]) -> frozenset[str] | None:
+    """Our names for those that --controllers chooses; None for all."""
+    words = [word.strip() for word in words if word.strip()]
+    if words == ["*"]:
+        return None
+    kept: set[str] = set()
+    for word in words:
+        name = word.lstrip("+-")
+        if name not in CONTROLLERS and name not in NOT_HERE and name != "*":
+            raise InputError(f'"{name}" is not a controller{did_you_mean(name, CONTROLLERS)}', where="--controllers")
+        meant = {each for names in CONTROLLERS.values() for each in names} if name == "*" else set(CONTROLLERS.get(name, ()))
+        kept = kept - meant if word.startswith("-") else kept | meant
+    return frozenset(kept)
+
+
+def _topology(text: str) -> tuple[str, tuple[str, ...]]:
+    name, equals, labels = text.partition("=")
+    if not equals or not name or not all(labels.split(",")):
+        raise InputError(f'"{text}" is not a topology; write one such as "network=example.org/spine,example.org/leaf"', where="--topology")
+    return name, tuple(labels.split(","))
+
+
+def _term(flags: dict[str, Any]) -> Term:
+    try:
+        return Term(int(flags["leader_elect_lease_duration"]), flags["leader_elect_renew_deadline"], flags["leader_elect_retry_period"])
+    except ValueError as error:
+        raise InputError(str(error), where="--leader-elect-lease-duration") from None

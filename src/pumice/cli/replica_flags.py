@@ -1,0 +1,73 @@
+"""Flags that Volcano's controller manager and webhook manager share, as `pumice controllers` and `pumice webhooks` take them."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.cli.go_flags import Command, Decorator, go_logging, seconds, switch, verbosity
+
+log = logging.getLogger(__name__)
+
+SHARED: tuple[Decorator, ...] = (
+    click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account."),
+    click.option("--master", default="", help="The API server's URL, in place of the kubeconfig's."),
+    click.option("--context", default="", help="The kubeconfig's context to use."),
+    click.option("--scheduler-name", "names", multiple=True, help="Pods with this schedulerName are ours. May be repeated. [volcano]"),
+    click.option("--kube-api-qps", type=float, default=2000.0, show_default=True, help="Writes a second."),
+    click.option("--kube-api-burst", type=float, default=2000.0, show_default=True, help="Writes at once."),
+    switch("--enable-healthz", False, "Serve /healthz, /livez and /readyz at --healthz-address."),
+    click.option("--healthz-address", default=":11251", show_default=True),
+    click.option("--logging-format", type=click.Choice(["logfmt", "text", "json"]), default="logfmt", show_default=True),
+    verbosity,
+)
+
+ELECTION: tuple[Decorator, ...] = (
+    switch("--leader-elect", True, "Several replicas may run; one of them leads."),
+    seconds("--leader-elect-lease-duration", "15s", "A lease not renewed for so long may be taken."),
+    seconds("--leader-elect-renew-deadline", "10s", "A leader that cannot renew for so long stops."),
+    seconds("--leader-elect-retry-period", "2s", "Between tries."),
+    click.option("--leader-elect-resource-namespace", default="", help="The Lease's namespace. [volcano-system]"),
+    click.option("--lock-object-namespace", default="", help="The old name of the flag above."),
+)
+
+
+def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decorator:
+    """The shared flags, those of one program, and those that are accepted and not needed."""
+
+    def decorate(command: Command) -> Command:
+        command = go_logging(command)
+        for name in not_needed:
+            command = click.option(f"--{name}", default=None, hidden=True)(command)
+        for option in reversed((*SHARED, *own)):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def tell_of(flags: Mapping[str, Any], not_needed: Mapping[str, str]) -> None:
+    """Say which of the given flags have no effect, and why."""
+    for name, reason in not_needed.items():
+        if flags[name.replace("-", "_")] is not None:
+            log.info("--%s is not needed: %s", name, reason)
+
+
+def server_tls(certificate: str, key: str, authority: str) -> ssl.SSLContext | None:
+    """HTTPS for the probes, if all three files are given, as Volcano has it."""
+    if not (certificate and key and authority):
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(Path(certificate), Path(key))
+        context.load_verify_locations(Path(authority))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"cannot be used: {error}", where="--tls-cert-file") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context

@@ -1,0 +1,44 @@
+"""What the controllers measure: the PodGroups of each queue under Volcano's names, and our own."""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+
+from pumice.controllers import kinds
+from pumice.controllers.objects import name_of, spec_of, status_of
+from pumice.live.controllers import Controllers
+from pumice.live.exposition import Gauge, Labels, render
+
+NAME = "volcano_queue_pod_group_{}_count"
+PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+
+
+class ControllerMetrics:
+    def __init__(self) -> None:
+        self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.")
+        self._objects = Gauge("pumice_controllers_objects", "Objects known, by kind.", ("kind",))
+        self._waiting = Gauge("pumice_controllers_waiting", "Keys that could be worked on at once.")
+        self._dropped = Gauge("pumice_events_dropped", "Events that were not sent.")
+        self._groups = {
+            phase: Gauge(f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.", ("queue_name",))
+            for phase in PHASES
+        }
+
+    def page(self, controllers: Controllers | None) -> str:
+        """The text of a scrape."""
+        if controllers is not None:
+            self._measure(controllers)
+        return render([self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()])
+
+    def _measure(self, controllers: Controllers) -> None:
+        cache = controllers.cache
+        self._objects.replace({(kind,): float(cache.count(kind)) for kind in cache.kinds()})
+        self._waiting.set(float(controllers.waiting))
+        self._dropped.set(float(controllers.recorder.dropped))
+        counts = Count(
+            (spec_of(group).get("queue") or "", status_of(group).get("phase") or "Pending") for group in cache.all(kinds.POD_GROUP)
+        )
+        queues = [name_of(queue) for queue in cache.all(kinds.QUEUE)]
+        for phase, gauge in self._groups.items():
+            values: dict[Labels, float] = {(queue,): float(counts[queue, phase]) for queue in queues}
+            gauge.replace(values)

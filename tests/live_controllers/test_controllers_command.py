@@ -1,0 +1,105 @@
+"""`pumice controllers`: the flags of vc-controller-manager, the lease, the probes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.cli.controllers import chosen
+from tests.apiserver.server_process import in_thread, kubeconfig_of
+
+VOLCANOS = ["--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "--leader-elect=true", "--worker-threads=3", "-v=4", "2>&1"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def pumice(*arguments: str, kubeconfig: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", "from pumice.cli.main import main; main()", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"KUBECONFIG": str(kubeconfig)})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Callable[[], Any], limit_s: float = 20.0) -> Any:
+    ends = time.monotonic() + limit_s
+    while time.monotonic() < ends:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+def page(port: int, path: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+    except OSError:
+        return ""
+
+
+def test_a_replica_leads_works_is_measured_and_hands_over(tmp_path: Path) -> None:
+    health, metrics = free_port(), free_port()
+    with in_thread() as running:
+        running.call(lambda store: store.create("namespaces", {"metadata": {"name": "volcano-system"}}))
+        running.call(lambda store: store.create("queues.scheduling.volcano.sh", {"metadata": {"name": "default"}, "spec": {"weight": 1}}))
+        addresses = [f"--healthz-address=127.0.0.1:{health}", f"--listen-address=127.0.0.1:{metrics}"]
+        with pumice("controllers", *VOLCANOS, *addresses, kubeconfig=kubeconfig_of(running, tmp_path)) as process:
+
+            def state() -> Any:
+                return (running.call(lambda store: store.find("queues.scheduling.volcano.sh", "", "default")).get("status") or {}).get(
+                    "state"
+                )
+
+            def lease() -> Any:
+                return running.call(lambda store: store.find("leases.coordination.k8s.io", "volcano-system", "vc-controller-manager"))
+
+            wait_for(lambda: state() == "Open")
+            assert lease()["spec"]["holderIdentity"]
+            assert page(health, "/healthz") == "ok" and wait_for(lambda: page(health, "/readyz") == "ok")
+            measured = page(metrics, "/metrics")
+            assert "pumice_leading 1\n" in measured and 'volcano_queue_pod_group_pending_count{queue_name="default"} 0' in measured
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+            assert lease()["spec"]["holderIdentity"] == "", "a successor need not wait"
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("*", None),
+        ("+job-controller,+queue-controller", {"job", "queue"}),
+        ("job-controller", {"job"}),
+        ("job-controller,sharding-controller", {"job"}),
+        ("*,-gc-controller,-hyperNode-controller", {"job", "jobflow", "jobtemplate", "podgroup", "queue", "cronjob.batch.volcano.sh"}),
+    ],
+)
+def test_controllers_are_chosen_by_volcanos_names(words: str, kept: set[str] | None) -> None:
+    assert chosen(words.split(",")) == (None if kept is None else frozenset(kept))
+
+
+def test_a_controller_that_does_not_exist_is_refused_with_advice() -> None:
+    with pytest.raises(InputError, match='did you mean "job-controller"'):
+        chosen(["jb-controller"])
