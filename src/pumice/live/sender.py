@@ -5,7 +5,8 @@ once that a slow one delays nothing else. In a lane a key (a pod, a group, a que
 wait for it only the newest is made.
 
 A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
-node, before that is known could fill a node twice. The same holds for a pod whose state is to be read again after a failure.
+node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: the rest of its gang may
+stand already, and whoever took the room would leave the gang half placed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGrou
 
 BACKOFF = Backoff(0.2, 5.0)
 SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
+BIND_TRIES = 5  #: after so many refusals the room is given up
 EVICT_TRIES = 4
 
 
@@ -115,7 +117,9 @@ class Sender:
             except KubeError as error:
                 if not _in_doubt(error, attempt):
                     self._outcomes.bind_failed(request, error)
-                    return self.read_again(request.pod)
+                    pod = await self._pod_now(request.pod)
+                    if attempt >= BIND_TRIES or not _is_bindable(pod):
+                        return self._outcomes.pod_read(request.pod, pod)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         return self._outcomes.bound(request)
@@ -135,16 +139,18 @@ class Sender:
         return self.read_again(request.pod)
 
     async def _read(self, ref: ObjectRef) -> None:
+        self._outcomes.pod_read(ref, await self._pod_now(ref))
+
+    async def _pod_now(self, ref: ObjectRef) -> Pod | None:
+        """The pod, None if it is gone; asked until somebody answers."""
         attempt = 0
         while True:
             try:
                 pod = decoder(Pod).decode(await self._transport.get(PODS, ref))
-                return self._outcomes.pod_read(ref, pod if pod.metadata.uid == ref.uid else None)
-            except ApiError as error:
-                if error.code == 404:
-                    return self._outcomes.pod_read(ref, None)
-            except KubeError:
-                pass
+                return pod if pod.metadata.uid == ref.uid else None
+            except KubeError as error:
+                if isinstance(error, ApiError) and error.code == 404:
+                    return None
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
 
@@ -197,6 +203,10 @@ class Sender:
         except KubeError as error:
             failed(error)
         return None
+
+
+def _is_bindable(pod: Pod | None) -> bool:
+    return pod is not None and not pod.spec.node_name and not pod.metadata.deletion_timestamp
 
 
 def _in_doubt(error: KubeError, attempt: int) -> bool:
