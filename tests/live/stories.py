@@ -28,9 +28,9 @@ async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options
     running = asyncio.create_task(scheduler.run())
     try:
         yield scheduler
-        if running.done():
-            await running
     finally:
+        if running.done():
+            running.result()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
