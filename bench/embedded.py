@@ -24,11 +24,14 @@ from pumice.sim.stage import read_stages
 START_BUDGET_S = 2.5
 GANGS_BUDGET_S = 20.0
 PATIENCE_S = 300.0
+SETTLING_S, IDLE_S = 20.0, 15.0
+IDLE_BUDGET = 3.0  #: % of a core, heartbeats of the nodes included
 
 
 def run() -> Iterator[Row]:
     yield start(1000)
     yield asyncio.run(gangs(5000, 100, 100))
+    yield asyncio.run(idle(1000, 20_000))
 
 
 def start(nodes: int) -> Row:
@@ -67,6 +70,25 @@ async def gangs(nodes: int, count: int, size: int) -> Row:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     name = f"embedded: {count} gangs of {size} on {nodes:,} nodes, from submit to running"
     return Row(name, GANGS_BUDGET_S, None, cpu, wall, counts={"pods": count * size})
+
+
+async def idle(nodes: int, pods: int) -> Row:
+    """What a cluster costs in which nothing happens but heartbeats."""
+    wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
+    async with running(wanted) as cluster:
+        store = cluster.plane.store
+        names = [node["metadata"]["name"] for node in store.all("nodes")]
+        container = {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+        for number in range(pods):
+            store.create("pods", {"metadata": {"name": f"web-{number}"}, "spec": {"containers": [container]}}, "default")
+            store.bind("default", f"web-{number}", names[number % nodes])
+            await asyncio.sleep(0)
+        await _until_running(cluster, pods)
+        await asyncio.sleep(SETTLING_S)
+        cpu, wall = time.process_time(), time.perf_counter()
+        await asyncio.sleep(IDLE_S)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return Row(f"embedded: idle, {nodes:,} nodes, {pods:,} running pods", IDLE_BUDGET, None, 100 * cpu / wall, 100 * cpu / wall, "% of a core")
 
 
 async def _until_running(cluster: Embedded, count: int) -> None:
