@@ -87,8 +87,8 @@ async def idle(nodes: int, pods: int) -> Row:
         await asyncio.sleep(SETTLING_S)
         cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.sleep(IDLE_S)
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return Row(f"embedded: idle, {nodes:,} nodes, {pods:,} running pods", IDLE_BUDGET, None, 100 * cpu / wall, 100 * cpu / wall, "% of a core")
+        share = 100 * (time.process_time() - cpu) / (time.perf_counter() - wall)
+    return Row(f"embedded: idle, {nodes:,} nodes, {pods:,} running pods", IDLE_BUDGET, None, share, share, "% of a core")
 
 
 async def _until_running(cluster: Embedded, count: int) -> None:
