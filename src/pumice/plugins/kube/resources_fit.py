@@ -79,12 +79,18 @@ class ResourceScorer(Scorer):
                 yield weight, nodes.seen[column] + template.request[column], nodes.allocatable[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
-        total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
+        total = np.zeros(len(nodes))
+        weights: Any = 0.0  #: of all nodes alike, or per node where some lack a resource
         for weight, requested, capacity in self.demands(template, nodes):
-            has = capacity > 0
-            total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
-            weights += has * weight
-        return np.floor(np.divide(total, weights, out=np.zeros(len(nodes)), where=weights > 0))
+            if capacity.all():
+                total += self.rate(requested, capacity) * weight
+                weights = weights + weight
+            else:
+                has = capacity > 0
+                total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
+                weights = weights + has * weight
+        mean: Scores = np.divide(total, weights, out=np.zeros(len(nodes)), where=np.greater(weights, 0))
+        return np.floor(mean)
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
         """0..100 for one resource."""
@@ -95,7 +101,11 @@ class LeastAllocated(ResourceScorer):
     """The emptier the better."""
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
-        return np.floor(np.maximum(capacity - requested, 0.0) * MAX_SCORE / capacity)
+        room = capacity - requested
+        np.maximum(room, 0.0, out=room)
+        room *= MAX_SCORE
+        room /= capacity
+        return np.floor(room, out=room)
 
 
 class MostAllocated(ResourceScorer):
