@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from bench.measure import Row
 from pumice.apiserver.shapes import Object
-from pumice.cli.embedded import Embedded, Wanted, running
+from pumice.cli.embedded import Embedded, Wanted, running, settle_memory
 from pumice.cli.wanting import policy_of
 from pumice.sim.node_pools import nodes_of, pools_of
 from pumice.sim.stage import read_stages
@@ -61,6 +61,7 @@ async def gangs(nodes: int, count: int, size: int) -> Row:
     """From the first submission to the last pod running."""
     wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
     async with running(wanted) as cluster:
+        settle_memory()
         await asyncio.sleep(1)  # let the nodes' first heartbeats pass
         cpu, wall = time.process_time(), time.perf_counter()
         for number in range(count):
@@ -76,6 +77,7 @@ async def idle(nodes: int, pods: int) -> Row:
     """What a cluster costs in which nothing happens but heartbeats."""
     wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
     async with running(wanted) as cluster:
+        settle_memory()
         store = cluster.plane.store
         names = [node["metadata"]["name"] for node in store.all("nodes")]
         container = {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}

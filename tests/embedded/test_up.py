@@ -134,3 +134,12 @@ items:
         assert "A cluster of 1 nodes" in process.stdout.readline()
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
+
+
+def test_a_directory_that_cannot_be_read_is_explained(pumice: Pumice, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "pumice.db").write_text("this is no database " * 100)
+    up = pumice.run("up", "--port", "0", "--data", str(data))
+    assert up.returncode == 2
+    assert "cannot be read: file is not a database; move it away to start anew" in up.stderr

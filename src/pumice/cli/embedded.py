@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
+from pumice.api.errors import InputError
 from pumice.apiserver import Server
+from pumice.apiserver.journal import JournalError
 from pumice.config.reading import schedulers_of
 from pumice.controllers.objects import Object
 from pumice.framework.policy import Policy
@@ -57,12 +59,14 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data}
-    server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
+    try:
+        server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
+    except JournalError as error:
+        raise InputError(str(error), where="--data") from None
     clock.not_before(last_instant(server.store))
     plane = ControlPlane(clock, server, wanted.stages)
     ClockSetting(plane.store, clock)
     plane.add(wanted.objects)
-    _settle_memory()
     await plane.start()
     options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed))
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
@@ -76,8 +80,8 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
         await plane.stop()
 
 
-def _settle_memory() -> None:
-    """What is there at the start stays; a cluster's objects live long, so collections of the young suffice most of the time."""
+def settle_memory() -> None:
+    """For a process that is all this cluster's: what is there at the start stays, so collections need look at the young alone."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

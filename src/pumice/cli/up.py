@@ -63,12 +63,13 @@ async def _serve(
     ended = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
-    from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
+    from pumice.cli.embedded import running, settle_memory  # the engine takes half a second to import: not for --help
     from pumice.cli.submitting import objects_of, submit
     from pumice.cli.wanting import wanted
 
     jobs = objects_of(submitted) if submitted else []
     async with running(wanted(data, **options)) as cluster:
+        settle_memory()
         cluster.server.kubeconfig(place.kubeconfig)
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say = child.say if child else click.echo
