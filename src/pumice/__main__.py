@@ -1,0 +1,5 @@
+"""`python -m pumice`."""
+
+from pumice.cli.main import main
+
+main()
