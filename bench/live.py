@@ -1,0 +1,184 @@
+"""The live scheduler, a process of its own, on a real kube-apiserver and etcd: CPU spent, seconds by the wall, memory.
+
+Three figures, as the peers were measured: pods in gangs created first and the scheduler started then, from its start to the last bind; CPU
+when nothing happens with many running pods; from a restart in that state to the first bind. Needs what tests/cluster needs: Go, or the
+programs in the cache; without them there are no rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Row
+
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "cluster"))
+
+from binaries import why_not
+from realcluster import RealCluster
+from stage import Stage, install_definitions
+
+from pumice.kube.client import Client
+from pumice.kube.reflector import Reflector, dict_metadata
+from pumice.kube.resource import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
+from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.kube.view import Deleted
+from pumice.live.bootstrap import make_queues
+from pumice.live.clock import WallClock
+
+GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
+RUNNING = 20_000
+HANDS = 32
+TICKS_S = os.sysconf("SC_CLK_TCK")
+IDLE_S = 30.0
+
+
+class Watched:
+    """Nodes of pods, as the server tells them, and when the last one was placed."""
+
+    def __init__(self) -> None:
+        self.placed: set[str] = set()
+        self.first_at = self.last_at = 0.0
+
+    def take(self, change: Any) -> None:
+        if isinstance(change, Deleted) or not change.object["spec"].get("nodeName"):
+            return
+        if change.object["metadata"]["name"] not in self.placed:
+            self.placed.add(change.object["metadata"]["name"])
+            self.last_at = time.monotonic()
+            self.first_at = self.first_at or self.last_at
+
+    async def until(self, count: int) -> None:
+        while len(self.placed) < count:
+            await asyncio.sleep(0.02)
+
+
+class Process:
+    """`pumice scheduler` under a user's kubeconfig."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        command = [str(Path(sys.executable).with_name("pumice")), "scheduler", f"--kubeconfig={kubeconfig}", "--leader-elect=false"]
+        self.started_at = time.monotonic()
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    @property
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_S
+
+    @property
+    def memory_mib(self) -> float:
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+
+async def _all(calls: Iterable[Callable[[], Awaitable[Any]]]) -> None:
+    """So many at once as the server takes well."""
+    places = asyncio.Semaphore(HANDS)
+
+    async def one(call: Callable[[], Awaitable[Any]]) -> None:
+        async with places:
+            await call()
+
+    await asyncio.gather(*(one(call) for call in calls))
+
+
+async def _node(client: Client, name: str) -> None:
+    await client.create(NODES, {"metadata": {"name": name}})
+    amounts = {"cpu": "32", "memory": "256Gi", "pods": "256"}
+    status = {"allocatable": amounts, "capacity": amounts}
+    await client.patch(NODES, ObjectRef(name), {"status": status}, PatchType.MERGE, subresource="status")
+    await client.patch(NODES, ObjectRef(name), {"spec": {"taints": None}}, PatchType.MERGE)
+
+
+def _pod(name: str, group: str, node: str = "") -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    spec = {"containers": [container], "schedulerName": "volcano", "automountServiceAccountToken": False, "nodeName": node}
+    return {"metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group}}, "spec": spec}
+
+
+async def _gangs(client: Client, namespace: str, count: int, members: int, *, prefix: str, nodes: int = 0) -> None:
+    """PodGroups and their pods; with `nodes`, the pods stand there already."""
+    spec = {"minMember": members, "queue": "default"}
+    group = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "spec": spec}
+    groups = [group | {"metadata": {"name": f"{prefix}{number}"}} for number in range(count)]
+    await _all([lambda g=group: client.create(POD_GROUPS, g, namespace) for group in groups])
+    pods = [
+        _pod(f"{prefix}{group}-{member}", f"{prefix}{group}", f"n{(group * members + member) % nodes}" if nodes else "")
+        for group in range(count)
+        for member in range(members)
+    ]
+    await _all([lambda p=pod: client.create(PODS, p, namespace) for pod in pods])
+
+
+async def _measure(cluster: RealCluster) -> list[Row]:
+    async with Client(cluster.access()) as client:
+        namespace = "bench"
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        stage = Stage(client, namespace)
+        await stage.set_up()
+        await install_definitions(client)
+        await make_queues(client, "default", WallClock())
+        await stage.open_queue("default")
+        await _all([lambda n=number: _node(client, f"n{n}") for number in range(NODE_COUNT)])
+        watched = Watched()
+        reflector = Reflector(client, Scope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
+        following = asyncio.create_task(reflector.run())
+        try:
+            return [await _gangs_row(client, cluster, watched), *await _idle_rows(client, cluster, watched)]
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+
+async def _gangs_row(client: Client, cluster: RealCluster, watched: Watched) -> Row:
+    await _gangs(client, "bench", GANGS, MEMBERS, prefix="g")
+    process = Process(cluster.kubeconfig())
+    try:
+        await watched.until(GANGS * MEMBERS)
+        wall_s = watched.last_at - process.started_at
+        counts = {"ms to first bind": round(1000 * (watched.first_at - process.started_at)), "MiB": round(process.memory_mib)}
+        return Row(
+            f"live: {GANGS * MEMBERS} pods in gangs of {MEMBERS}, {NODE_COUNT} nodes", 3.0, 13.8, process.cpu_s, wall_s, counts=counts
+        )
+    finally:
+        process.end()
+
+
+async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> list[Row]:
+    standing = GANGS * MEMBERS
+    await _gangs(client, "bench", (RUNNING - standing) // MEMBERS, MEMBERS, prefix="r", nodes=NODE_COUNT)
+    await watched.until(RUNNING)
+    await _gangs(client, "bench", 1, 1, prefix="new")
+    process = Process(cluster.kubeconfig())
+    try:
+        await watched.until(RUNNING + 1)
+        restart = Row(f"live: restart with {RUNNING} pods to the first bind", 4.0, 3.0, process.cpu_s, watched.last_at - process.started_at)
+        await asyncio.sleep(10)
+        before = process.cpu_s
+        await asyncio.sleep(IDLE_S)
+        idle_percent = 100 * (process.cpu_s - before) / IDLE_S
+        memory = {"MiB": round(process.memory_mib)}
+        return [restart, Row(f"live: idle with {RUNNING} pods, percent of a core", 1.0, 45.0, idle_percent, idle_percent, "%", memory)]
+    finally:
+        process.end()
+
+
+def run() -> list[Row]:
+    reason = why_not()
+    if reason:
+        print(f"live: {reason}")
+        return []
+    with tempfile.TemporaryDirectory() as folder, RealCluster(Path(folder)) as cluster:
+        return asyncio.run(_measure(cluster))
