@@ -6,6 +6,7 @@ Prometheus' `instance` may have a port after it.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,8 +57,9 @@ class _Asked:
 
     async def post(self, path: str, body: Any) -> Any:
         user = self.metrics.get("elasticsearch.username", "")
-        auth = aiohttp.BasicAuth(user, self.metrics.get("elasticsearch.password", "")) if user else None
-        async with self._session.post(self._address + path, json=body, auth=auth) as response:
+        pair = f"{user}:{self.metrics.get('elasticsearch.password', '')}".encode()
+        headers = {"Authorization": "Basic " + b64encode(pair).decode()} if user else {}
+        async with self._session.post(self._address + path, json=body, headers=headers) as response:
             response.raise_for_status()
             return msgspec.json.decode(await response.read())
 

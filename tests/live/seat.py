@@ -1,0 +1,47 @@
+"""One replica's way to the server: its writes ask the fence of its election, and it may be cut off for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pumice.kube.election import Election
+from pumice.kube.errors import Fenced, NoAnswer
+from pumice.kube.lease import Candidate
+from pumice.kube.resource import ObjectRef
+from pumice.kube.transport import Transport
+from tests.live.faults import Faulty
+from tests.live.virtual import VirtualClock
+
+LOCK = ObjectRef("volcano", "volcano-system")
+
+
+class Wire(Faulty):
+    """A connection that can be cut: what is sent then is lost."""
+
+    def __init__(self, transport: Transport) -> None:
+        super().__init__(transport, [], [])
+        self.cut = False
+
+    async def _call(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        if self.cut:
+            raise NoAnswer("cut", sent=False)
+        return await super()._call(make)
+
+
+class Seat(Wire):
+    """See the module. `election` uses `wire`, which asks no fence."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(transport)
+        self.wire = Wire(transport)
+        clock = VirtualClock().now
+        self.election = Election(self.wire, Candidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
+
+    async def _call(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        if not self.election.leading():
+            raise Fenced("not sent")
+        return await super()._call(make)
+
+    def cut_off(self) -> None:
+        self.cut = self.wire.cut = True

@@ -1,0 +1,279 @@
+"""What stands around the loop: configuration, metrics, probes, logs, the state as a file, measured usage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from pumice.api.errors import InputError
+from pumice.api.read import Objects, read_stream
+from pumice.config.volcano import DEFAULT
+from pumice.framework.cycle import cycle
+from pumice.framework.policy import Policy
+from pumice.live.dump import dump
+from pumice.live.exposition import Counter, Gauge, Histogram, render
+from pumice.live.health import HealthServer, insights, probes
+from pumice.live.logs import Json, Logfmt
+from pumice.live.reload import Reloader
+from pumice.live.usage import UsageFailure, fetch
+from pumice.model.cluster import Cluster
+from pumice.sim.defaults import complete
+from tests.live.memory import MemoryServer
+from tests.live.stories import policy, scheduling, until
+from tests.live.virtual import VirtualClock, run
+
+# ---- configuration
+
+
+def volume(folder: Path, version: str, text: str) -> Path:
+    """A ConfigMap volume: the file is a link through `..data`, which is swapped."""
+    (folder / version).mkdir()
+    (folder / version / "scheduler.conf").write_text(text)
+    (folder / "..new").symlink_to(version)
+    (folder / "..new").rename(folder / "..data")
+    path = folder / "scheduler.conf"
+    if not path.is_symlink():
+        path.symlink_to("..data/scheduler.conf")
+    return path
+
+
+def test_a_changed_file_is_taken_over_and_a_bad_one_is_told_once_and_left(tmp_path: Path) -> None:
+    path = volume(tmp_path, "v1", "one")
+    taken: list[str] = []
+    refused: list[str] = []
+
+    def load() -> Any:
+        if path.read_text() == "bad":
+            raise InputError("is bad", where=str(path))
+        return path.read_text()
+
+    reloader = Reloader(path, load, taken.append, lambda error: refused.append(str(error)), VirtualClock())  # type: ignore[arg-type]
+    reloader.check()
+    assert taken == []
+    volume(tmp_path, "v2", "two")
+    reloader.check()
+    reloader.check()
+    assert taken == ["two"]
+    volume(tmp_path, "v3", "bad")
+    reloader.check()
+    reloader.check()
+    assert taken == ["two"] and len(refused) == 1
+    volume(tmp_path, "v4", "four")
+    reloader.check()
+    assert taken == ["two", "four"]
+
+
+def test_the_file_is_looked_at_every_second(tmp_path: Path) -> None:
+    async def story() -> None:
+        path = tmp_path / "conf"
+        path.write_text("one")
+        taken: list[Policy] = []
+        running = asyncio.create_task(Reloader(path, lambda: path.read_text(), taken.append, print, VirtualClock()).run())  # type: ignore
+        await asyncio.sleep(5)
+        path.write_text("another")
+        await asyncio.sleep(1.1)
+        assert taken == ["another"]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(story())
+
+
+# ---- metrics
+
+
+def test_metrics_are_written_as_prometheus_reads_them() -> None:
+    counter, gauge = Counter("c_total", "Calls.", ["result"]), Gauge("g", "A gauge.")
+    histogram = Histogram("h", "Sizes.", (1, 2), ["kind"])
+    counter.add('quo"ted\n')
+    gauge.set(0.5)
+    for size in (0.5, 1, 1.5, 3):
+        histogram.observe(size, "k")
+    assert render([counter, gauge, histogram]) == (
+        "# HELP c_total Calls.\n# TYPE c_total counter\n"
+        'c_total{result="quo\\"ted\\n"} 1\n'
+        "# HELP g A gauge.\n# TYPE g gauge\ng 0.5\n"
+        "# HELP h Sizes.\n# TYPE h histogram\n"
+        'h_bucket{kind="k",le="1"} 2\nh_bucket{kind="k",le="2"} 3\nh_bucket{kind="k",le="+Inf"} 4\n'
+        'h_sum{kind="k"} 6\nh_count{kind="k"} 4\n'
+    )
+
+
+def test_what_the_loop_did_shows_under_volcanos_names() -> None:
+    async def story() -> None:
+        api = MemoryServer()
+        api.queue("root")
+        api.queue()
+        api.node("a", cpu=2)
+        api.gang("train", pods=2)
+        api.gang("more", pods=2)
+        async with scheduling(api) as scheduler:
+            await until(lambda: api.running() == 2)
+            await asyncio.sleep(1)
+            page = scheduler.metrics.page(scheduler.cluster)
+        lines = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+        assert lines['volcano_schedule_attempts_total{result="scheduled"}'] == "2"
+        assert lines['volcano_queue_allocated_milli_cpu{queue_name="default"}'] == "2000"
+        assert lines["volcano_unschedule_job_count"] == "1"
+        assert int(lines['volcano_action_scheduling_latency_milliseconds_count{action="allocate"}']) > 0
+        assert lines['volcano_task_scheduling_latency_milliseconds_count{stage="Bound"}'] == "2"
+        assert lines['pumice_binds_total{result="bound"}'] == "2"
+
+    run(story())
+
+
+# ---- probes
+
+
+class Told:
+    """A status that tests set."""
+
+    wrong = ""
+
+    def alive(self) -> str:
+        return self.wrong
+
+    def ready(self) -> str:
+        return self.wrong
+
+    def metrics(self) -> str:
+        return "g 1\n"
+
+    def state(self) -> bytes:
+        return b"{}"
+
+
+def test_probes_and_insights_are_served() -> None:
+    async def story() -> None:
+        status = Told()
+        async with HealthServer("127.0.0.1:0", [*probes(status), *insights(status)]) as server, aiohttp.ClientSession() as session:
+
+            async def get(path: str) -> tuple[int, str]:
+                async with session.get(f"http://127.0.0.1:{server.port}{path}") as answer:
+                    return answer.status, await answer.text()
+
+            for path in ("/healthz", "/livez", "/readyz"):
+                assert await get(path) == (200, "ok")
+            assert await get("/metrics") == (200, "g 1\n") and await get("/debug/state") == (200, "{}")
+            status.wrong = "the lead was lost"
+            assert await get("/readyz") == (500, "the lead was lost")
+
+    asyncio.run(story())
+
+
+# ---- logs
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        (Logfmt(), 'ts=1970-01-01T00:00:01.500Z level=warning logger=a.b msg="two \\"words\\""'),
+        (Json(), '{"ts": "1970-01-01T00:00:01.500Z", "level": "warning", "logger": "a.b", "msg": "two \\"words\\""}'),
+    ],
+)
+def test_log_lines_are_structured(form: logging.Formatter, line: str) -> None:
+    record = logging.LogRecord("a.b", logging.WARNING, "f", 1, 'two "%s"', ("words",), None)
+    record.created = 1.5
+    assert form.format(record) == line
+
+
+# ---- the state as a file
+
+
+def test_the_state_is_a_file_that_decides_the_same() -> None:
+    async def story() -> None:
+        api = MemoryServer()
+        api.queue("root")
+        api.queue("default", capability={"cpu": "5"})
+        for name in ("a", "b"):
+            api.node(name, cpu=4)
+        api.gang("train", pods=3)
+        async with scheduling(api) as scheduler:
+            await until(lambda: api.running() == 3)
+            await asyncio.sleep(2)
+            api.gang("more", pods=2)
+            while "default/more-1" not in scheduler.cluster.tasks:
+                await asyncio.sleep(0)
+            state = dump(scheduler.cluster, DEFAULT)
+            objects = Objects()
+            read_stream(state, "state.json", objects)
+            assert [text.text for text in objects.configurations] == [DEFAULT]
+            again = Cluster()
+            for kind, item in complete(objects.items):
+                again.put(kind, item)
+            expected = cycle(scheduler.cluster, policy(), 0.0)
+            replayed = cycle(again, policy(), 0.0)
+            placed = {bind.task.key: bind.node for bind in replayed.binds}
+            assert placed == {bind.task.key: bind.node for bind in expected.binds} and len(placed) == 2
+
+    run(story())
+
+
+# ---- measured usage
+
+PROMETHEUS = {"cpu": [("a:9100", "40.5"), ("b", "7")], "memory": [("a:9100", "60"), ("b", "8")]}
+
+
+async def prometheus(request: web.Request) -> web.Response:
+    rows = PROMETHEUS["cpu" if "node_cpu" in request.query["query"] else "memory"]
+    result = [{"metric": {"instance": instance}, "value": [1000.5, value]} for instance, value in rows]
+    return web.json_response({"status": "success", "data": {"result": result}})
+
+
+async def elasticsearch(request: web.Request) -> web.Response:
+    body = await request.json()
+    assert body["aggs"]["nodes"]["terms"]["field"] == "host.hostname" and request.headers["Authorization"].startswith("Basic ")
+    bucket = {"key": "a", "cpu": {"value": 0.405}, "memory": {"value": 0.6}, "newest": {"value": 1_000_500}}
+    return web.json_response({"aggregations": {"nodes": {"buckets": [bucket, {**bucket, "key": "b", "cpu": {"value": None}}]}}})
+
+
+async def adaptor(request: web.Request) -> web.Response:
+    value = "405m" if "cpu" in request.path else "600m"
+    return web.json_response({"items": [{"describedObject": {"name": "a"}, "value": value, "timestamp": "1970-01-01T00:16:40.5Z"}]})
+
+
+async def broken(request: web.Request) -> web.Response:
+    return web.json_response({"status": "error"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "handler", "nodes"),
+    [("prometheus", prometheus, {"a", "b"}), ("elasticsearch", elasticsearch, {"a"}), ("prometheus_adaptor", adaptor, {"a"})],
+)
+def test_usage_is_read_from_its_sources(kind: str, handler: Callable[[web.Request], Awaitable[web.Response]], nodes: set[str]) -> None:
+    found = _fetch({"type": kind, "elasticsearch.username": "u"}, handler)
+    assert set(found) == nodes
+    assert (found["a"].cpu, found["a"].memory, found["a"].measured_at) == pytest.approx((40.5, 60.0, 1000.5))
+
+
+@pytest.mark.parametrize("kind", ["prometheus", "elasticsearch", "prometheus_adaptor", "unheard-of"])
+def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
+    with pytest.raises(UsageFailure):
+        _fetch({"type": kind}, broken)
+
+
+def _fetch(metrics: dict[str, str], handler: Callable[[web.Request], Awaitable[web.Response]]) -> Any:
+    async def story() -> Any:
+        app = web.Application()
+        app.router.add_route("*", "/{rest:.*}", handler)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            return await fetch(metrics | {"address": f"http://127.0.0.1:{runner.addresses[0][1]}"}, 2000.0)
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(story())
+
+
+def test_a_state_is_valid_json() -> None:
+    assert json.loads(dump(Cluster(), ""))["items"] == []

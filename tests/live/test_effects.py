@@ -1,0 +1,186 @@
+"""From decisions to requests: exact bodies, written only on change. No server here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.api.codec import convert
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup, Queue
+from pumice.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
+from pumice.kube.resource import ObjectRef
+from pumice.live.effects import effects
+from pumice.live.group_status import same_status
+from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
+from pumice.live.said import REPEAT_S, Said
+from pumice.live.sender import apply_mark
+from pumice.model import status
+from pumice.model.cluster import Cluster
+
+NOW = 1_767_225_600.0
+AT = "2026-01-01T00:00:00Z"
+SHORT = Condition("Unschedulable", "NotEnoughResources", "1/1 tasks in gang unschedulable: x")
+READY = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster()
+    for name in ("root", "default"):
+        made.put("Queue", convert({"metadata": {"name": name}, "status": {"state": "Open"}}, Queue))
+    group = {"metadata": {"name": "train", "namespace": "ns", "uid": "g"}, "spec": {"minMember": 1, "queue": "default"}}
+    made.put("PodGroup", convert(group, PodGroup))
+    made.put("Pod", convert(pod("p"), Pod))
+    return made
+
+
+def pod(name: str) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "1"}}}
+    meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "annotations": {"scheduling.k8s.io/group-name": "train"}}
+    return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}, "status": {"phase": "Pending"}}
+
+
+def of(cluster: Cluster, decisions: Decisions, said: Said | None = None, now: float = NOW) -> Any:
+    return effects(cluster, decisions, said or Said(), now, "cycle-1")
+
+
+def group(cluster: Cluster, phase: str, condition: Condition | None = None, hypernode: str = "") -> Decisions:
+    return Decisions(groups=[GroupStatus(cluster.jobs["ns/train"], phase, condition, hypernode)])
+
+
+def test_a_bind_names_the_very_pod_and_what_plugins_write_with_it(cluster: Cluster) -> None:
+    asked = of(cluster, Decisions(binds=[Bind(cluster.tasks["ns/p"], "n1", {"volcano.sh/gpu-index": "0"})]))
+    assert asked.binds == [BindPod(ObjectRef("p", "ns", "uid-p"), "n1", {"volcano.sh/gpu-index": "0"})]
+
+
+def test_what_an_extender_has_bound_is_only_waited_for(cluster: Cluster) -> None:
+    asked = of(cluster, Decisions(binds=[Bind(cluster.tasks["ns/p"], "n1", {}, "http://extender")]))
+    assert asked.binds[0].already
+
+
+def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> None:
+    asked = of(cluster, Decisions(evictions=[Evict(cluster.tasks["ns/p"], "n1", "ns/other", "preempt")]))
+    assert asked.evictions == [EvictPod(ObjectRef("p", "ns", "uid-p"), "preempt", "volcano")]
+    assert [(e.regarding.kind, e.type, e.reason, e.message) for e in asked.events] == [
+        ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt"),
+        ("PodGroup", "Normal", "Evict", "preempt"),
+    ]
+
+
+def test_a_waiting_pod_is_marked_once_for_each_reason(cluster: Cluster) -> None:
+    said = Said()
+    waiting = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/3 nodes")])
+    asked = of(cluster, waiting, said)
+    assert asked.marks == [MarkPod(ObjectRef("p", "ns", "uid-p"), "Unschedulable", "0/3 nodes", None)]
+    assert [(e.reason, e.message) for e in asked.events] == [("FailedScheduling", "0/3 nodes")]
+    assert not of(cluster, waiting, said)
+    changed = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/4 nodes")])
+    assert [mark.message for mark in of(cluster, changed, said).marks] == ["0/4 nodes"]
+
+
+def test_a_pod_for_whom_others_were_evicted_gets_its_node_nominated(cluster: Cluster) -> None:
+    task = cluster.tasks["ns/p"]
+    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], pipelined=[Pipelined(task, "n1", True)]))
+    assert asked.marks[0].nominated == "n1"
+    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], pipelined=[Pipelined(task, "n1", False)]))
+    assert asked.marks[0].nominated is None
+
+
+def test_a_nomination_that_is_taken_back_is_written_as_empty(cluster: Cluster) -> None:
+    task = cluster.tasks["ns/p"]
+    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], nominations={task: ""}))
+    assert asked.marks[0].nominated == ""
+
+
+def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> None:
+    asked = of(cluster, group(cluster, "Inqueue", SHORT))
+    condition = {
+        "type": "Unschedulable",
+        "status": "True",
+        "transitionID": "cycle-1",
+        "lastTransitionTime": AT,
+        "reason": "NotEnoughResources",
+        "message": "1/1 tasks in gang unschedulable: x",
+    }
+    assert asked.groups == [WriteGroup(ObjectRef("train", "ns", "g"), {"phase": "Inqueue", "conditions": [condition]}, {})]
+    assert [(e.regarding.kind, e.type, e.reason) for e in asked.events] == [("PodGroup", "Warning", "Unschedulable")]
+
+
+def test_a_group_that_stays_as_it_is_costs_nothing_and_is_told_again_after_a_while(cluster: Cluster) -> None:
+    said = Said()
+    of(cluster, group(cluster, "Inqueue", SHORT), said)
+    assert not of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + 1)
+    later = of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + REPEAT_S)
+    assert not later.groups and [e.reason for e in later.events] == ["Unschedulable"]
+
+
+def test_conditions_of_other_types_stay(cluster: Cluster) -> None:
+    said = Said()
+    of(cluster, group(cluster, "Inqueue", SHORT), said)
+    written = of(cluster, group(cluster, "Running", READY), said).groups[0].status
+    assert [c["type"] for c in written["conditions"]] == ["Unschedulable", "Scheduled"]
+    assert "message" not in written["conditions"][1]
+
+
+def test_counters_are_left_out_when_zero(cluster: Cluster) -> None:
+    cluster.put("Node", _node("n1"))
+    cluster.move(cluster.tasks["ns/p"], status.RUNNING, 0)
+    assert of(cluster, group(cluster, "Running")).groups[0].status == {"phase": "Running", "running": 1}
+
+
+def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None:
+    said = Said()
+    key = "volcano.sh/job-allocated-hypernode"
+    assert of(cluster, group(cluster, "Running", None, "rack-1"), said).groups[0].annotations == {key: "rack-1"}
+    assert not of(cluster, group(cluster, "Running", None, "rack-1"), said).groups
+    assert of(cluster, group(cluster, "Running", None, ""), said).groups[0].annotations == {key: None}
+
+
+def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
+    said = Said()
+    assert not of(cluster, Decisions(), said).queues
+    cluster.put("Node", _node("n1"))
+    cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
+    held = {"cpu": "1500m", "memory": "1Gi", "pods": "1", "nvidia.com/gpu": "1"}
+    assert of(cluster, Decisions(), said).queues == [WriteQueue("root", held), WriteQueue("default", held)]
+    assert not of(cluster, Decisions(), said).queues
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ({}, {"phase": ""}, True),
+        ({"phase": "Running", "running": 0}, {"phase": "Running"}, True),
+        ({"conditions": [{"type": "A", "lastTransitionTime": AT}]}, {"conditions": [{"type": "A", "transitionID": "x"}]}, True),
+        ({"conditions": [{"type": "A", "message": "m"}]}, {"conditions": [{"type": "A"}]}, False),
+        ({"running": 1}, {"running": 2}, False),
+    ],
+)
+def test_statuses_are_compared_by_what_they_say(left: dict[str, Any], right: dict[str, Any], same: bool) -> None:
+    assert same_status(left, right) is same
+
+
+def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:
+    request = MarkPod(ObjectRef("p", "ns"), "Unschedulable", "m", "n1")
+    placed: dict[str, Any] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+    assert not apply_mark(placed, request, AT) and "nominatedNodeName" not in placed
+    waiting: dict[str, Any] = {"phase": "Pending"}
+    assert apply_mark(waiting, request, AT) and waiting["nominatedNodeName"] == "n1"
+    assert waiting["conditions"][0] | {"lastProbeTime": None} == {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": AT,
+        "reason": "Unschedulable",
+        "message": "m",
+    }
+    assert not apply_mark(waiting, request, "2026-01-02T00:00:00Z"), "nothing new"
+
+
+def _node(name: str) -> Any:
+    from pumice.api.core import Node
+
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}
+    return convert({"metadata": {"name": name}, "status": {"allocatable": amounts}}, Node)

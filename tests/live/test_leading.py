@@ -1,0 +1,98 @@
+"""Several replicas: one leads, and whoever does not lead writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS
+from pumice.live.loop import LostLead, Scheduler
+from pumice.live.options import Options
+from tests.live.memory import MemoryServer
+from tests.live.seat import Seat
+from tests.live.stories import policy, until
+from tests.live.virtual import VirtualClock, run
+
+
+def server() -> MemoryServer:
+    api = MemoryServer()
+    api.queue("root")
+    api.queue()
+    api.node("a", cpu=4)
+    return api
+
+
+async def replica(seat: Seat) -> None:
+    """As the process does it: wait to lead, then read the cluster and schedule."""
+    electing = asyncio.create_task(seat.election.run())
+    try:
+        await seat.election.won.wait()
+        await Scheduler(seat, policy(), Options(), VirtualClock()).run()
+    finally:
+        electing.cancel()
+        await asyncio.gather(electing, return_exceptions=True)
+
+
+def test_a_leader_that_is_cut_off_writes_nothing_more_even_when_it_is_back() -> None:
+    async def story() -> None:
+        api = server()
+        seat = Seat(api, "first")
+        running = asyncio.create_task(replica(seat))
+        api.gang("one", pods=1)
+        await until(lambda: len(api.placed("one")) == 1)
+        seat.wire.cut = True  # the lease cannot be renewed, everything else can be written
+        await asyncio.sleep(11)
+        assert not seat.election.leading()
+        before = list(api.writes)
+        api.gang("two", pods=1)
+        with pytest.raises(LostLead):
+            await asyncio.wait_for(running, 60)
+        await asyncio.sleep(30)
+        assert api.writes == before and not api.placed("two")
+
+    run(story())
+
+
+def test_a_successor_takes_over_within_the_lease_and_finishes_the_work() -> None:
+    async def story() -> None:
+        api = server()
+        first, second = Seat(api, "first"), Seat(api, "second")
+        running = [asyncio.create_task(replica(first))]
+        await first.election.won.wait()
+        running.append(asyncio.create_task(replica(second)))
+        api.gang("one", pods=2)
+        await until(lambda: len(api.placed("one")) == 2)
+        first.cut_off()
+        api.gang("two", pods=2)
+        began = VirtualClock().now()
+        await until(lambda: len(api.placed("two")) == 2)
+        assert VirtualClock().now() - began < 15 + 2 * 2.4 + 1
+        lease = api.found(LEASES, "volcano", "volcano-system")["spec"]
+        assert lease["holderIdentity"] == "second" and lease["leaseTransitions"] == 1
+        assert not api.breaches
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
+
+
+def test_two_schedulers_side_by_side_place_each_their_own() -> None:
+    async def story() -> None:
+        api = server()
+        for name in ("volcano", "other"):
+            for number in range(2):
+                api.put(POD_GROUPS, f"{name}{number}", spec={"minMember": 1, "queue": "default"})
+                api.pod(f"{name}{number}", group=f"{name}{number}", scheduler=name)
+        ours = [Scheduler(api, policy(), Options(schedulers=(name,)), VirtualClock()) for name in ("volcano", "other")]
+        running = [asyncio.create_task(scheduler.run()) for scheduler in ours]
+        await until(lambda: len(api.placed()) == 4)
+        await asyncio.sleep(1)
+        told = {(e["involvedObject"]["name"].rstrip("01"), e["source"]["component"]) for e in api.all(EVENTS) if e["reason"] == "Scheduled"}
+        assert {("volcano", "volcano"), ("other", "other")} <= told
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
