@@ -18,6 +18,7 @@ COMMANDS = {
     "plugins": "pumice.cli.plugins",
     "scheduler": "pumice.cli.scheduler",
     "controllers": "pumice.cli.controllers",
+    "webhooks": "pumice.cli.webhooks",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
     "job": "pumice.cli.job",

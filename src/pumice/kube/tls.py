@@ -1,4 +1,4 @@
-"""TLS towards an API server: whom we trust, and the certificate we present.
+"""TLS: whom we trust, and the certificate we present.
 
 Python's ssl reads certificates of our own from files only, so key material that came as data lies in a private file for the moment of
 loading.
@@ -24,7 +24,7 @@ class Trust(msgspec.Struct, frozen=True):
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """A client certificate and its key, in PEM."""
+    """A certificate and its key, in PEM."""
 
     certificate: bytes
     key: bytes
@@ -43,11 +43,12 @@ def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLConte
     # Clusters made by hand often have authorities without the key usage extension, which Python 3.13 refuses by default and Go does not.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if pair:
-        _present(made, pair)
+        present(made, pair)
     return made
 
 
-def _present(made: ssl.SSLContext, pair: KeyPair) -> None:
+def present(made: ssl.SSLContext, pair: KeyPair) -> None:
+    """Show this certificate on connections that come from now on. Raises InputError."""
     with tempfile.TemporaryDirectory(prefix="pumice-") as folder:
         file = Path(folder, "pair.pem")
         file.touch(mode=0o600)
@@ -55,4 +56,4 @@ def _present(made: ssl.SSLContext, pair: KeyPair) -> None:
         try:
             made.load_cert_chain(file)
         except (ssl.SSLError, OSError) as error:
-            raise InputError(f"the client certificate and key cannot be used ({error})", where=pair.source) from None
+            raise InputError(f"the certificate and key cannot be used ({error})", where=pair.source) from None

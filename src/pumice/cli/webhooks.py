@@ -1,0 +1,130 @@
+"""`pumice webhooks`: Volcano's admission webhooks, in the place of vc-webhook-manager."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from pumice.api import yaml
+from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.go_flags import switch
+from pumice.cli.replica_flags import options, tell_of
+from pumice.controllers import admission
+from pumice.kube.errors import KubeError
+from pumice.kube.login import find
+from pumice.live.logs import set_up
+from pumice.live.webhooks.hooks import HOOKS, Caller, Hook
+from pumice.live.webhooks.server import Settings, WebhookReplica
+
+NOT_NEEDED = {
+    "graceful-shutdown-time": "requests under way are answered within two seconds",
+    "feature-gates": "of the gates, only SchedulingGatesQueueAdmission changes a rule; see --enable-queue-gates",
+}
+
+SECRET = "volcano-admission-secret"
+
+OWN = (
+    click.option("--listen-address", default="", help="The address to serve webhooks on. Default: all."),
+    click.option("--port", type=int, default=8443, show_default=True, help="The port to serve webhooks on."),
+    click.option("--enabled-admission", default=",".join(HOOKS), show_default=True, help="Paths of the webhooks to serve, by commas."),
+    click.option("--tls-cert-file", default="", help="The certificate to serve. Default: one of our own, kept in a Secret."),
+    click.option("--tls-private-key-file", default="", help="Its key."),
+    click.option("--ca-cert-file", default="", help="The authority that API servers are to trust."),
+    click.option("--webhook-namespace", default="", help="The namespace of our service."),
+    click.option("--webhook-service-name", default="", help="The name of our service."),
+    click.option("--webhook-url", default="", help="Where we are reached, in place of a service."),
+    click.option("--admission-secret", default=SECRET, show_default=True, help="The Secret of certificates of our own."),
+    click.option("--admission-conf", default="", help="A file with resourceGroups for pods; read again when it changes."),
+    click.option("--max-queue-depth", type=int, default=5, show_default=True, help="Levels of queues below root."),
+    switch("--enable-queue-allocated-pods-check", False, "Refuse to delete queues that hold pods."),
+    switch("--enable-root-queue-protection", True, "Refuse to change the amounts of the root queue."),
+    switch("--enable-queue-gates", False, "Let annotated pods wait behind a scheduling gate until their queue has room."),
+)
+
+
+@click.command()
+@options(OWN, NOT_NEEDED)
+def webhooks(**flags: Any) -> None:
+    """Serve Volcano's admission webhooks, in the place of vc-webhook-manager: its flags, its paths, its configurations."""
+    set_up(flags["logging_format"], flags["verbosity"])
+    tell_of(flags, NOT_NEEDED)
+    settings = settings_of(flags)
+    replica = WebhookReplica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings)
+    try:
+        asyncio.run(replica.serve())
+    except KubeError as error:
+        sys.exit(f"the API server refused: {error}")
+    except OSError as error:
+        sys.exit(f"port {flags['port']} cannot be listened on: {error.strerror}")
+
+
+def settings_of(flags: dict[str, Any]) -> Settings:
+    caller = Caller(flags["webhook_namespace"], flags["webhook_service_name"], flags["webhook_url"])
+    given = (flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"])
+    if any(given) and not all(given):
+        raise InputError("certificate, key and authority are given together or not at all", where="--tls-cert-file")
+    if not all(given) and not (caller.known and caller.namespace):
+        raise InputError(
+            "is missing: certificates of our own are kept there, and made for --webhook-service-name; or give --tls-cert-file",
+            where="--webhook-namespace",
+        )
+    return Settings(
+        hooks=hooks_of(flags["enabled_admission"]),
+        rules=lambda: rules_of(flags),
+        address=(flags["listen_address"], flags["port"]),
+        caller=caller,
+        files=given if all(given) else None,
+        secret=flags["admission_secret"],
+        qps=flags["kube_api_qps"],
+        burst=flags["kube_api_burst"],
+        healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
+        hosts=_hosts(caller),
+    )
+
+
+def hooks_of(text: str) -> tuple[Hook, ...]:
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    for path in paths:
+        if path not in HOOKS:
+            raise InputError(f'"{path}" is not a webhook{did_you_mean(path, HOOKS)}', where="--enabled-admission")
+    return tuple(HOOKS[path] for path in dict.fromkeys(paths))
+
+
+def _hosts(caller: Caller) -> tuple[str, ...]:
+    if caller.url:
+        return (urlsplit(caller.url).hostname or caller.url,)
+    name = f"{caller.service}.{caller.namespace}"
+    return (f"{name}.svc", name, caller.service, f"{name}.svc.cluster.local")
+
+
+def rules_of(flags: dict[str, Any]) -> admission.Settings:
+    """Raises InputError."""
+    return admission.Settings(
+        scheduler_names=tuple(flags["names"]) or ("volcano",),
+        max_queue_depth=flags["max_queue_depth"],
+        check_allocated_pods=flags["enable_queue_allocated_pods_check"],
+        protect_root=flags["enable_root_queue_protection"],
+        queue_gates=flags["enable_queue_gates"],
+        resource_groups=_resource_groups(flags["admission_conf"]),
+    )
+
+
+def _resource_groups(path: str) -> list[dict[str, Any]]:
+    if not path:
+        return []
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    groups: list[dict[str, Any]] = []
+    for document in yaml.documents(text, path):
+        found = document.value.get("resourceGroups") if isinstance(document.value, dict) else None
+        if not isinstance(found or [], list) or not all(isinstance(group, dict) for group in found or ()):
+            raise document.error("is not a list of groups", ("resourceGroups",))
+        groups += found or []
+    return groups

@@ -1,0 +1,86 @@
+"""The rules on a live cluster, as HTTP handlers.
+
+A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before anything
+is refused, what the rules look up is read from the API server itself, and the question asked once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+from aiohttp import web
+
+from pumice.controllers import admission
+from pumice.controllers.objects import key_of, uid_of
+from pumice.kube.errors import KubeError
+from pumice.kube.transport import Transport
+from pumice.live.controllers import followed
+from pumice.live.health import Handler
+from pumice.live.object_cache import ObjectCache, decode, whole
+from pumice.live.object_kinds import ADMISSION, scopes
+from pumice.live.webhooks import review
+from pumice.live.webhooks.hooks import Hook
+from pumice.live.webhooks.review import Review
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """`rules` may be changed at any time."""
+
+    def __init__(self, transport: Transport, rules: admission.Settings) -> None:
+        self.rules = rules
+        self.cache = ObjectCache()
+        self._transport = transport
+        self._reading: asyncio.Task[None] | None = None
+        self.following = followed(transport, self.cache, ADMISSION)
+
+    def routes(self, hooks: Sequence[Hook]) -> list[web.RouteDef]:
+        return [web.post(hook.path, self._handler(hook)) for hook in hooks]
+
+    def _handler(self, hook: Hook) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                asked = review.read(await request.read())
+            except review.NotAReview as error:
+                return web.Response(status=400, text=str(error))
+            self.cache.take()  # nobody here waits for changes
+            body = review.mutated(asked, review.patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
+            return web.Response(body=msgspec.json.encode(body), content_type="application/json")
+
+        return answer
+
+    async def _judge(self, asked: Review) -> dict[str, object]:
+        found = review.problems(asked, self.cache, self.rules)
+        if found:
+            await self._read_anew()
+            found = review.problems(asked, self.cache, self.rules)
+        return review.judged(asked, found)
+
+    async def _read_anew(self) -> None:
+        """Bring the cache up to date; several refusals at once share a reading that began after them."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        else:
+            await asyncio.wait([self._reading])
+            if self._reading.done():
+                self._reading = asyncio.create_task(self._read())
+        await asyncio.shield(self._reading)
+
+    async def _read(self) -> None:
+        try:
+            for kind, scope in scopes(ADMISSION).items():
+                there = set()
+                async for page in self._transport.pages(scope):
+                    for raw in page.items:
+                        subject = whole(decode(raw), scope.resource)
+                        there.add(uid_of(subject))
+                        self.cache.put(kind, subject)
+                for subject in list(self.cache.all(kind)):
+                    if uid_of(subject) not in there:
+                        self.cache.removed(kind, key_of(subject), uid_of(subject))
+        except KubeError as error:
+            log.warning("what the rules look up cannot be read: %s", error)

@@ -1,0 +1,99 @@
+"""The webhooks by path, and the configurations by which an API server calls them: Volcano's names, rules and policies."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from pumice.controllers import admission, kinds
+from pumice.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from pumice.live.object_kinds import RESOURCES
+
+TIMEOUT_S = 10
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """One path."""
+
+    path: str  #: such as "/queues/validate"
+    name: str  #: such as "validatequeue.volcano.sh", which refusals are told under
+    kind: str
+    mutating: bool
+    operations: tuple[str, ...]
+
+    @property
+    def configuration(self) -> str:
+        """The name of its configuration object."""
+        return f"volcano-admission-service{self.path.replace('/', '-')}"
+
+    @property
+    def resource(self) -> Resource:
+        """Where its configuration lives."""
+        return MUTATING_WEBHOOKS if self.mutating else VALIDATING_WEBHOOKS
+
+
+_WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: in names of webhooks, where it is not the kind in lower case
+
+
+def _hooks() -> list[Hook]:
+    found = []
+    for kind, rules in admission.RULES.items():
+        word = _WORDS.get(kind, kind.partition(".")[0].lower())
+        plural = RESOURCES[kind].plural
+        if rules.mutate is not None:
+            found.append(Hook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
+        if rules.validate is not None:
+            found.append(Hook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
+    return found
+
+
+HOOKS = {hook.path: hook for hook in _hooks()}
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """How an API server reaches us: a service, or a URL for servers that run outside of the cluster."""
+
+    namespace: str = ""
+    service: str = ""
+    url: str = ""
+
+    @property
+    def known(self) -> bool:
+        return bool(self.url or (self.namespace and self.service))
+
+    def client(self, hook: Hook, authority: bytes) -> dict[str, Any]:
+        bundle = {"caBundle": base64.b64encode(authority).decode()}
+        if self.url:
+            return {"url": self.url.rstrip("/") + hook.path, **bundle}
+        return {"service": {"name": self.service, "namespace": self.namespace, "path": hook.path, "port": 443}, **bundle}
+
+
+def configuration(hook: Hook, caller: Caller, authority: bytes) -> dict[str, Any]:
+    """The whole object, for a cluster that has none yet."""
+    resource = RESOURCES[hook.kind]
+    spared = [name for name in (caller.namespace, "kube-system") if name]
+    webhook: dict[str, Any] = {
+        "name": hook.name,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": caller.client(hook, authority),
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": spared}]},
+        "rules": [
+            {
+                "apiGroups": [resource.group],
+                "apiVersions": [resource.version],
+                "resources": [resource.plural],
+                "operations": list(hook.operations),
+                "scope": "*",
+            }
+        ],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_S,
+    }
+    if hook.mutating:
+        webhook["reinvocationPolicy"] = "Never"
+    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": hook.configuration}}
+    return {**head, "webhooks": [webhook]}

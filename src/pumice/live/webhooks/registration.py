@@ -1,0 +1,60 @@
+"""Makes API servers call the webhooks: configurations are created, or given the authority where a chart created them.
+
+In a configuration that is there only the authority is changed, of the webhooks that point to our path. Names, selectors and policies are
+the administrator's.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import ObjectRef
+from pumice.kube.transport import Transport, as_dict
+from pumice.live.webhooks.hooks import Caller, Hook, configuration
+
+log = logging.getLogger(__name__)
+TRIES = 5
+
+
+async def register(transport: Transport, hooks: Sequence[Hook], caller: Caller, authority: bytes) -> None:
+    """Raises KubeError."""
+    for hook in hooks:
+        for left in reversed(range(TRIES)):
+            try:
+                await _register(transport, hook, caller, authority)
+                break
+            except ApiError as error:
+                if error.code != 409 or not left:  # another replica is at it
+                    raise
+
+
+async def _register(transport: Transport, hook: Hook, caller: Caller, authority: bytes) -> None:
+    ref = ObjectRef(hook.configuration)
+    try:
+        found = as_dict(await transport.get(hook.resource, ref))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        await transport.create(hook.resource, configuration(hook, caller, authority))
+        log.info("%s %s was created", hook.resource.kind, ref)
+        return
+    if _trusting(found, hook, authority):
+        await transport.update(hook.resource, ref, found)
+        log.info("%s %s was given our authority", hook.resource.kind, ref)
+
+
+def _trusting(found: dict[str, Any], hook: Hook, authority: bytes) -> bool:
+    """Put the authority where it belongs; whether that changed anything."""
+    bundle = base64.b64encode(authority).decode()
+    changed = False
+    for webhook in found.get("webhooks") or ():
+        client = webhook["clientConfig"]
+        path = (client.get("service") or {}).get("path") or client.get("url") or ""
+        if path.endswith(hook.path) and client.get("caBundle") != bundle:
+            client["caBundle"] = bundle
+            changed = True
+    return changed

@@ -1,0 +1,96 @@
+"""One AdmissionReview (v1) and its answer: pure, given the rules' view of the cluster.
+
+What the API server sends need not have its name yet (generateName) nor its namespace in it; the rules see both, and the patch leaves both
+alone.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from pumice.controllers import admission
+from pumice.controllers.objects import Object
+from pumice.controllers.world import World
+from pumice.live.webhooks.difference import difference
+
+_GENERATED = "xxxxx"  #: stands for what the server will add to a generateName
+
+
+class NotAReview(ValueError):
+    """A body that no API server sends."""
+
+
+class Request(msgspec.Struct):
+    uid: str
+    operation: str
+    name: str = ""
+    namespace: str = ""
+    object: dict[str, Any] | None = None
+    oldObject: dict[str, Any] | None = None
+
+
+class Review(msgspec.Struct):
+    request: Request
+    apiVersion: str = ""
+    kind: str = ""
+
+
+_decode = msgspec.json.Decoder(Review).decode
+
+
+def read(body: bytes) -> Review:
+    """Raises NotAReview."""
+    try:
+        review = _decode(body)
+    except msgspec.DecodeError as error:
+        raise NotAReview(f"the body is not an AdmissionReview: {error}") from None
+    if review.apiVersion != "admission.k8s.io/v1" or review.kind != "AdmissionReview":
+        raise NotAReview(f"{review.apiVersion} {review.kind} is not admission.k8s.io/v1 AdmissionReview")
+    return review
+
+
+def problems(review: Review, world: World, settings: admission.Settings) -> list[admission.Problem]:
+    """What a validating hook finds wrong."""
+    request = review.request
+    new, old = _complete(request.object, request), _complete(request.oldObject, request)
+    if new is None and old is None:
+        return []  # a server too old to send what it deletes
+    return admission.validate(request.operation, new, old, world, settings)
+
+
+def patch(review: Review, world: World, settings: admission.Settings) -> list[dict[str, Any]]:
+    """What a mutating hook changes."""
+    subject = _complete(review.request.object, review.request)
+    if subject is None:
+        return []
+    return list(difference(subject, admission.mutate(review.request.operation, subject, world, settings)))
+
+
+def judged(review: Review, found: list[admission.Problem]) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"allowed": not found}
+    if found:
+        verdict["status"] = {"code": 400, "message": "; ".join(map(str, found))}
+    return _response(review, verdict)
+
+
+def mutated(review: Review, operations: list[dict[str, Any]]) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"allowed": True}
+    if operations:
+        verdict |= {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
+    return _response(review, verdict)
+
+
+def _response(review: Review, verdict: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": review.apiVersion, "kind": review.kind, "response": {"uid": review.request.uid, **verdict}}
+
+
+def _complete(subject: Object | None, request: Request) -> Object | None:
+    if subject is None:
+        return None
+    metadata = subject.get("metadata") or {}
+    name = metadata.get("name") or request.name or (metadata.get("generateName") or "") + _GENERATED
+    place = {"namespace": metadata.get("namespace") or request.namespace} if request.namespace else {}
+    return {**subject, "metadata": {**metadata, "name": name, **place}}

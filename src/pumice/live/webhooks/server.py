@@ -1,0 +1,132 @@
+"""The webhook server: HTTPS for API servers, certificates that are renewed and rules that are read again while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import msgspec
+from aiohttp import web
+
+from pumice.api.errors import InputError
+from pumice.controllers import admission
+from pumice.kube.access import Access
+from pumice.kube.client import Client, Limits
+from pumice.kube.errors import KubeError
+from pumice.kube.resource import ObjectRef
+from pumice.kube.tls import present
+from pumice.live.clock import Clock, WallClock
+from pumice.live.controllers import synced
+from pumice.live.health import HealthServer, probes
+from pumice.live.running import first, told_to_end
+from pumice.live.webhooks.answers import Admission
+from pumice.live.webhooks.certificates import ClusterSecret, Files, Served, Source
+from pumice.live.webhooks.hooks import Caller, Hook
+from pumice.live.webhooks.registration import register
+
+log = logging.getLogger(__name__)
+
+LARGEST_BODY = 16 * 1024 * 1024  #: an object may have 3 MiB, and comes twice
+CHECKED_EVERY_S = 60.0  #: files, rules and the Secret
+SYNC_TIMEOUT_S = 60.0
+
+
+class Settings(msgspec.Struct):
+    """Everything that flags say."""
+
+    hooks: tuple[Hook, ...]
+    rules: Callable[[], admission.Settings]  #: reads the configuration. Raises InputError
+    address: tuple[str, int] = ("", 8443)
+    caller: Caller = Caller()
+    files: tuple[str, str, str] | None = None  #: certificate, key, authority; None: a Secret of our own
+    secret: str = "volcano-admission-secret"
+    qps: float = 50.0
+    burst: float = 100.0
+    healthz_address: str = ""
+    hosts: tuple[str, ...] = ()  #: names for our certificate, the first of them its own
+
+
+class WebhookReplica:
+    """`serve` returns when it was told to end."""
+
+    def __init__(self, access: Access, settings: Settings, clock: Clock | None = None) -> None:
+        self._access = access
+        self._settings = settings
+        self._clock: Clock = clock or WallClock()
+        self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._served: Served | None = None
+        self._registered = b""
+        self.port = 0
+        self.listening = asyncio.Event()
+
+    async def serve(self) -> None:
+        settings = self._settings
+        rules = settings.rules()
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._access, limits=Limits(settings.qps, settings.burst)))
+            if settings.healthz_address:
+                await stack.enter_async_context(HealthServer(settings.healthz_address, probes(self)))
+            ended = stack.enter_context(told_to_end())
+            await first(self._work(client, Admission(client, rules)), ended.wait())
+
+    async def _work(self, client: Client, rules: Admission) -> None:
+        following = [asyncio.create_task(reflector.run()) for reflector in rules.following.values()]
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_routes(rules.routes(self._settings.hooks))
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+        try:
+            await synced(rules.following, SYNC_TIMEOUT_S)
+            source = self._source(client)
+            self._take_over(await source.current())
+            await runner.setup()
+            host, port = self._settings.address
+            await web.TCPSite(runner, host or None, port, ssl_context=self._tls).start()
+            self.port = int(runner.addresses[0][1])
+            await self._register(client)
+            self.listening.set()
+            log.info("%d webhooks are served on port %d", len(self._settings.hooks), self.port)
+            await first(self._keep(client, source, rules), *following)
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+            await runner.cleanup()
+
+    def _source(self, client: Client) -> Source:
+        settings = self._settings
+        if settings.files is not None:
+            return Files(*settings.files)
+        return ClusterSecret(client, ObjectRef(settings.secret, settings.caller.namespace), settings.hosts, self._clock)
+
+    async def _keep(self, client: Client, source: Source, rules: Admission) -> None:
+        """Notice new certificates and new rules. What cannot be read leaves the old ones in force."""
+        while True:
+            await self._clock.sleep(CHECKED_EVERY_S)
+            try:
+                served = await source.current()
+                if served != self._served:
+                    self._take_over(served)
+                await self._register(client)
+                rules.rules = self._settings.rules()
+            except (InputError, KubeError) as error:
+                log.error("%s", error)
+
+    def _take_over(self, served: Served) -> None:
+        """Serve this pair on connections that come from now on."""
+        present(self._tls, served.pair)
+        self._served = served
+
+    async def _register(self, client: Client) -> None:
+        assert self._served is not None
+        if self._settings.caller.known and self._served.authority != self._registered:
+            await register(client, self._settings.hooks, self._settings.caller, self._served.authority)
+            self._registered = self._served.authority
+
+    def alive(self) -> str:
+        return ""
+
+    def ready(self) -> str:
+        return "" if self.listening.is_set() else "the webhooks are not served yet"

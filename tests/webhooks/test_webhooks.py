@@ -1,0 +1,246 @@
+"""The webhooks answer as an API server expects, with certificates that they made and registered themselves."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.apiserver import Patch
+from pumice.cli.main import cli
+from pumice.cli.webhooks import hooks_of, rules_of
+from pumice.controllers.admission import Settings as Rules
+from pumice.kube.certificates import Authority
+from pumice.kube.resource import ObjectRef
+from pumice.live.clock import WallClock
+from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
+from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
+from tests.live_controllers.scene import QUEUES, Scene, play
+from tests.webhooks.calling import HOSTS, prepare, review, served
+
+QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
+VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+
+
+def queue(name: str, **spec: Any) -> dict[str, Any]:
+    return {**QUEUE, "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
+
+
+def job(queue_name: str = "default") -> dict[str, Any]:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"queue": queue_name, "minAvailable": 1, "tasks": [{"name": "w", "replicas": 1, "template": template}]}
+    return {**JOB, "metadata": {"name": "j", "namespace": "default"}, "spec": spec}
+
+
+def open_queue(stage: Scene, name: str) -> None:
+    stage.store.patch(QUEUES, name, Patch("merge", {"status": {"state": "Open"}}), "", "status")
+
+
+def test_a_bad_queue_is_refused_with_what_to_write() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage) as call:
+            assert (await call("/queues/validate", review("CREATE", queue("good"))))["allowed"]
+            response = await call("/queues/validate", review("CREATE", queue("bad", weight=0, parent="nowhere")))
+            assert not response["allowed"]
+            assert response["status"] == {"code": 400, "message": "spec.weight: 0 is out of range; write 1 to 65535"}
+            deleted = await call("/queues/validate", review("DELETE", None, queue("default")))
+            assert deleted["status"]["message"] == 'queue "default" cannot be deleted: the scheduler needs it'
+
+    play(story)
+
+
+def test_defaults_come_back_as_a_patch() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage) as call:
+            bare = await call.mutated("/queues/mutate", {**QUEUE, "metadata": {"name": "q"}})
+            assert bare["spec"] == {"reclaimable": True, "weight": 1}
+            made = await call.mutated("/jobs/mutate", {**JOB, "metadata": {"generateName": "j-"}, "spec": {"tasks": [{"replicas": 2}]}})
+            assert made["metadata"] == {"generateName": "j-"}, "the name is the server's to make"
+            assert made["spec"]["minAvailable"] == 2 and made["spec"]["tasks"][0]["name"] == "default0"
+            unchanged = await call("/queues/mutate", review("CREATE", queue("q", reclaimable=False)))
+            assert unchanged == {"uid": "u-1", "allowed": True}
+
+    play(story)
+
+
+def test_a_queue_made_a_moment_ago_is_known() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage) as call:
+            stage.create(QUEUES, queue("fresh"), "")
+            open_queue(stage, "fresh")
+            assert (await call("/jobs/validate", review("CREATE", job("fresh"), namespace="default", name="j")))["allowed"]
+            stage.create(QUEUES, queue("child", parent="fresh"), "")
+            assert not (await call("/queues/validate", review("DELETE", None, queue("fresh"))))["allowed"]
+            stage.store.delete(QUEUES, "child")
+            assert (await call("/queues/validate", review("DELETE", None, queue("fresh"))))["allowed"]
+
+    play(story)
+
+
+def test_rules_follow_the_flags() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        group = {"resourceGroup": "gpu", "object": {"key": "namespace", "value": ["ml"]}, "labels": {"pool": "gpu"}}
+        async with served(stage, Rules(scheduler_names=("mine",), resource_groups=(group,))) as call:
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}
+            response = await call("/pods/mutate", review("CREATE", pod, namespace="ml"))
+            assert b'"pool":"gpu"' in base64.b64decode(response["patch"])
+            assert (await call.mutated("/jobs/mutate", job()))["spec"]["schedulerName"] == "mine"
+
+    play(story)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', b"\xff"])
+def test_what_is_no_review_is_a_bad_request(body: bytes) -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage) as call:
+            assert (await call.raw("/queues/validate", body))[0] == 400
+
+    play(story)
+
+
+def test_only_enabled_paths_are_served_and_registered() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage, hooks=hooks_of("/queues/validate")) as call:
+            assert (await call.raw("/jobs/validate", b"{}"))[0] == 404
+            assert [each["metadata"]["name"] for each in stage.all(VALIDATING)] == ["volcano-admission-service-queues-validate"]
+
+    play(story)
+
+
+def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        hook = HOOKS["/queues/validate"]
+        mine = configuration(hook, Caller("volcano-system", "volcano-admission-service"), b"")
+        mine["webhooks"][0] |= {"failurePolicy": "Ignore", "timeoutSeconds": 3}
+        mine["webhooks"].append({"name": "another.example.org", "clientConfig": {"url": "https://example.org/x", "caBundle": "b3RoZXI="}})
+        stage.create(VALIDATING, mine, "")
+        async with served(stage, hooks=(hook,)) as call:
+            assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+        ours, another = (stage.find(VALIDATING, hook.configuration, "") or {})["webhooks"]
+        assert (ours["failurePolicy"], ours["timeoutSeconds"]) == ("Ignore", 3) and ours["clientConfig"]["caBundle"]
+        assert another["clientConfig"]["caBundle"] == "b3RoZXI="
+
+    play(story)
+
+
+def test_configurations_are_volcanos() -> None:
+    made = configuration(HOOKS["/jobs/validate"], Caller("volcano-system", "volcano-admission-service"), b"ca")
+    assert made["metadata"]["name"] == "volcano-admission-service-jobs-validate"
+    webhook = made["webhooks"][0]
+    assert webhook["name"] == "validatejob.volcano.sh" and webhook["rules"][0]["operations"] == ["CREATE", "UPDATE"]
+    assert webhook["clientConfig"]["service"] == {
+        "name": "volcano-admission-service",
+        "namespace": "volcano-system",
+        "path": "/jobs/validate",
+        "port": 443,
+    }
+    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["volcano-system", "kube-system"]
+    names = {hook.name for hook in HOOKS.values()}
+    assert {"mutatequeue.volcano.sh", "validatehypernodes.volcano.sh", "validatecronjob.volcano.sh", "mutatepodgroup.volcano.sh"} <= names
+
+
+def test_replicas_share_one_secret() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage) as one, served(stage) as other:
+            assert one.authority() == other.authority()
+            for call in (one, other):
+                assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+
+    play(story)
+
+
+class At(WallClock):
+    """A clock that is set."""
+
+    def __init__(self, now: float) -> None:
+        self.moment = now
+
+    def now(self) -> float:
+        return self.moment
+
+
+def test_certificates_are_renewed_and_the_old_authority_stays_trusted_for_a_time() -> None:
+    async def story(stage: Scene) -> None:
+        clock = At(WallClock().now())
+        source = ClusterSecret(stage.client, ObjectRef("certs", "default"), HOSTS, clock)
+        first = await source.current()
+        clock.moment += VALID_DAYS * 86400 - RENEWED_S - 3600
+        assert await source.current() == first, "not yet due"
+        clock.moment += 7200
+        second = await source.current()
+        assert second.pair != first.pair and second.authority.count(b"BEGIN CERTIFICATE") == 2
+        assert second.authority.endswith(first.authority)
+        clock.moment += VALID_DAYS * 86400
+        third = await source.current()
+        assert third.authority.count(b"BEGIN CERTIFICATE") == 1, "what is out of date is not trusted"
+
+    play(story)
+
+
+def test_a_secret_for_other_names_or_with_nonsense_in_it_is_replaced() -> None:
+    async def story(stage: Scene) -> None:
+        pair = Authority(WallClock().now(), 365).issue("other", "other.example.org")
+        data = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": b"nonsense"}
+        encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
+        stage.create("secrets", {"metadata": {"name": "certs"}, "data": encoded})
+        found = await ClusterSecret(stage.client, ObjectRef("certs", "default"), HOSTS, WallClock()).current()
+        assert found.pair.certificate != pair.certificate and found.authority.count(b"BEGIN CERTIFICATE") == 1
+
+    play(story)
+
+
+def test_mounted_certificates_are_served(tmp_path: Path) -> None:
+    authority = Authority(WallClock().now(), 10)
+    pair = authority.issue(HOSTS[0], *HOSTS)
+    files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pem}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        async with served(stage, files=tuple(str(tmp_path / name) for name in files)) as call:
+            assert call.authority() == authority.pem
+            assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
+            assert not stage.all("secrets")
+
+    play(story)
+
+
+def flags(**given: Any) -> dict[str, Any]:
+    """Values of the command's flags, as click gives them."""
+    command = cli.get_command(None, "webhooks")  # type: ignore[arg-type]
+    assert command is not None
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    return command.make_context(
+        "webhooks", ["--webhook-namespace=ns", "--webhook-service-name=s", "--logtostderr", "-v=4", "2>&1", *arguments]
+    ).params
+
+
+def test_flags_of_vc_webhook_manager_are_read(tmp_path: Path) -> None:
+    conf = tmp_path / "volcano-admission.conf"
+    conf.write_text("resourceGroups: [{resourceGroup: management, object: {key: namespace, value: [mng]}, schedulerName: other}]")
+    rules = rules_of(flags(scheduler_name="a", max_queue_depth=3, enable_root_queue_protection="false", admission_conf=conf))
+    assert (rules.scheduler_names, rules.max_queue_depth, rules.protect_root) == (("a",), 3, False)
+    assert rules.resource_groups[0]["resourceGroup"] == "management"
+
+
+def test_wrong_flags_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match='did you mean "/jobs/mutate"'):
+        hooks_of("/job/mutate")
+    with pytest.raises(InputError, match="cannot be read"):
+        rules_of(flags(admission_conf=tmp_path / "nothing"))
+    (tmp_path / "wrong").write_text("resourceGroups: yes\n")
+    with pytest.raises(InputError, match="is not a list of groups"):
+        rules_of(flags(admission_conf=tmp_path / "wrong"))
