@@ -16,7 +16,7 @@ from typing import Any
 import bench
 from bench.measure import Row
 
-NO_ROWS = ("__main__", "measure", "shapes", "growth", "plot")
+NO_ROWS = ("__main__", "measure", "shapes", "growth", "plot", "report")
 
 
 def parts() -> list[str]:
