@@ -45,7 +45,7 @@ class Evaluation:
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair not in self._node_scorers]
         self._static_scores: dict[int, Scores] = {}
-        self._position = self._scored = -1
+        self._position = self._scored = self._measured = -1
         self._explained: tuple[int, Any] = (-1, None)
 
     # -- upkeep
@@ -76,7 +76,7 @@ class Evaluation:
         self._static_final |= ~self.table.alive
         self._node_bad, self._node_final = np.zeros(n, bool), np.zeros(n, bool)
         self._wide_bad, self._wide_final = np.zeros(n, bool), np.zeros(n, bool)
-        self.fits_idle, self.fits_future = np.zeros(n, bool), np.zeros(n, bool)  #: room by resources, now and once all leave who leave
+        self._fits_idle, self._fits_future = np.zeros(n, bool), np.zeros(n, bool)
         self._node_scores: Scores = np.zeros(n)
         self._recompute(None)
 
@@ -84,7 +84,6 @@ class Evaluation:
         view = View(self.table, rows)
         at: Any = slice(None) if rows is None else rows
         self._node_bad[at], self._node_final[at] = self._verdict(self._node_filters, view)
-        self.fits_idle[at], self.fits_future[at] = self.room(view)
         if self._wide_filters:
             self._wide_bad, self._wide_final = self._verdict(self._wide_filters, View(self.table))
         self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
@@ -111,6 +110,26 @@ class Evaluation:
             if moving:
                 later &= idle + view.releasing[column] - view.pipelined[column] > limit
         return now, later if moving else now.copy()
+
+    @property
+    def fits_idle(self) -> Mask:
+        """Rows with room for the request now."""
+        self._measure()
+        return self._fits_idle
+
+    @property
+    def fits_future(self) -> Mask:
+        """Rows with room for it once all leave who leave, and all came who are promised."""
+        self._measure()
+        return self._fits_future
+
+    def _measure(self) -> None:
+        """As refresh(), for room by resources, which evictions ask of one row at a time elsewhere."""
+        if self._measured != len(self.cluster.log):
+            rows = None if self._measured < 0 else self._touched(self._measured)
+            at: Any = slice(None) if rows is None else rows
+            self._fits_idle[at], self._fits_future[at] = self.room(View(self.table, rows))
+            self._measured = len(self.cluster.log)
 
     def _refresh_scores(self) -> None:
         """As refresh(), for what only choosing among candidates needs."""

@@ -183,11 +183,11 @@ class Job:
 
     @property
     def valid_count(self) -> int:
-        return self.count(status.VALID)
+        return self.ready_count + self.counts[status.PIPELINED] + self.counts[status.PENDING]
 
     @property
     def allocated_count(self) -> int:
-        return self.count(status.ALLOCATED_ALL)
+        return self.ready_count - self.counts[status.SUCCEEDED]
 
     @property
     def is_ready(self) -> bool:

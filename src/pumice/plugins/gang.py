@@ -104,6 +104,8 @@ class Gang(Plugin):
 
 def _only_leaving(job: Job) -> bool:
     """Whether a job is short merely because pods of it are going: it shrinks or restarts."""
+    if not job.counts[status.RELEASING]:
+        return False
     leaving = sum(1 for task in job.tasks.values() if task.status == status.RELEASING and task.node_name)
     scheduled = job.count(status.RUNNING | status.BOUND | status.FINISHED)
     waits = job.counts[status.PENDING] + job.counts[status.PIPELINED]
