@@ -116,6 +116,10 @@ class Stage:
         made = as_dict(await self.client.create(PODS, body, self.namespace))
         return ObjectRef(name, self.namespace, made["metadata"]["uid"])
 
+    async def clear(self) -> None:
+        """Take the pods away: the next story's scheduler counts what queues hold."""
+        await asyncio.gather(*(self.client.delete(PODS, ObjectRef(name, self.namespace)) for name in await self.pods()))
+
     # ---- what happened
 
     async def pods(self) -> dict[str, dict[str, Any]]:
