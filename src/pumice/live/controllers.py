@@ -58,7 +58,7 @@ class Controllers:
         self._queue = Dispatch(controllers)
         self._failures = Failures(self._queue)
         self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock)
-        self._following = followed(transport, self.cache, _kinds_for(controllers), pace)
+        self._following = followed(transport, self.cache, kinds_for(controllers), pace)
         self._stirred = asyncio.Event()
         self._width = width
         self._sync_timeout_s = sync_timeout_s
@@ -154,7 +154,8 @@ def _place(work: Work) -> Hashable:
     return work.controller.name, names if any(names) else key
 
 
-def _kinds_for(controllers: Sequence[Controller]) -> list[str]:
+def kinds_for(controllers: Sequence[Controller]) -> list[str]:
+    """What these controllers watch or look up."""
     watched = {kind for controller in controllers for kind in controller.watches} - {EVERY}
     return sorted((watched | set(LOOKED_UP) | {"Secret", "ConfigMap", "Service", "NetworkPolicy.networking.k8s.io"}) & set(RESOURCES))
 

@@ -1,0 +1,197 @@
+"""The manifests say what our programs understand and need, and no more."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pumice.cli.main import cli
+from pumice.config.volcano import DEFAULT
+from pumice.controllers.job.plugins import KeyPair
+from pumice.controllers.registry import volcano_controllers
+from pumice.live.controller_metrics import ControllerMetrics
+from pumice.live.controllers import kinds_for
+from pumice.live.metrics import LiveMetrics
+from pumice.live.object_kinds import ADMISSION, RESOURCES
+from pumice.live.options import Options, Sharding
+from pumice.live.sources import sources
+from pumice.live.webhooks.hooks import HOOKS
+from pumice.model.cluster import Cluster
+from tests.deploy.roles import VOLCANOS_SCHEDULER, Right, rights
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+TEMPLATES = sorted(path.name for path in (DEPLOY / "chart/templates").glob("*.yaml"))
+NAMES = {"scheduler": "scheduler", "controllers": "controllers", "webhooks": "admission"}
+
+
+def render() -> Any:
+    spec = importlib.util.spec_from_file_location("render", DEPLOY / "render.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def objects(part: str, kind: str) -> list[dict[str, Any]]:
+    return [item for item in yaml.safe_load_all((DEPLOY / f"manifests/{part}.yaml").read_text()) if item["kind"] == kind]
+
+
+def one(part: str, kind: str) -> dict[str, Any]:
+    found = objects(part, kind)
+    assert len(found) == 1
+    return found[0]
+
+
+def container(part: str) -> dict[str, Any]:
+    return one(part, "Deployment")["spec"]["template"]["spec"]["containers"][0]  # type: ignore[no-any-return]
+
+
+def test_the_plain_manifests_are_those_of_the_chart() -> None:
+    made = render().manifests()
+    assert {path.name: path.read_text() for path in (DEPLOY / "manifests").glob("*.yaml")} == made, "run python deploy/render.py"
+    assert "{{" not in "".join(made.values())
+
+
+def test_the_chart_brings_the_definitions() -> None:
+    brought = [yaml.safe_load(path.read_text()) for path in (DEPLOY / "chart/crds").glob("*.yaml")]
+    assert {"jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"} <= {each["metadata"]["name"] for each in brought}
+    chart = yaml.safe_load((DEPLOY / "chart/Chart.yaml").read_text())
+    assert chart["appVersion"] == yaml.safe_load((DEPLOY / "chart/values.yaml").read_text())["image"]["tag"]
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_selectors_accounts_and_roles_fit_together(part: str) -> None:
+    deployment, service, account = (one(part, kind) for kind in ("Deployment", "Service", "ServiceAccount"))
+    pod = deployment["spec"]["template"]
+    labels = pod["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
+    assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"] == f"volcano-{NAMES[part]}"
+    binding = one(part, "ClusterRoleBinding")
+    assert binding["roleRef"]["name"] == one(part, "ClusterRole")["metadata"]["name"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "volcano-system"}]
+    ports = {port["name"] for port in container(part)["ports"]}
+    assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+    assert {container(part)[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {"health"}
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_mounted_config_maps_are_there_and_are_what_the_flags_name(part: str) -> None:
+    pod = one(part, "Deployment")["spec"]["template"]["spec"]
+    held = {item["metadata"]["name"]: item["data"] for item in objects(part, "ConfigMap")}
+    places = {mount["name"]: mount["mountPath"] for mount in container(part)["volumeMounts"]}
+    mounted = [(places[volume["name"]], held[volume["configMap"]["name"]]) for volume in pod["volumes"] if "configMap" in volume]
+    files = {f"{folder}/{file}" for folder, content in mounted for file in content}
+    named = {argument.partition("=")[2] for argument in container(part)["args"] if re.match(r"--(scheduler|admission)-conf=", argument)}
+    assert files == named
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_arguments_are_a_command_with_flags_that_it_has(part: str) -> None:
+    name, *flags = container(part)["args"]
+    command = cli.get_command(None, name)  # type: ignore[arg-type]
+    assert command is not None and name == part
+    given = command.make_context(name, flags).params
+    assert given["healthz_address"] == ":11251" and given["enable_healthz"] is True
+    if part == "webhooks":
+        assert set(given["enabled_admission"].split(",")) <= set(HOOKS)
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_pods_are_restricted(part: str) -> None:
+    pod = one(part, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"] == {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container(part)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_the_configurations_are_understood() -> None:
+    from pumice.config.reading import config_text, read_configurations
+    from pumice.plugins.registry import plugins
+
+    text = one("scheduler", "ConfigMap")["data"]["volcano-scheduler.conf"]
+    _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)
+    assert not warnings and "allocate" in text and DEFAULT
+    assert yaml.safe_load(one("webhooks", "ConfigMap")["data"]["volcano-admission.conf"]) == {"resourceGroups": []}
+
+
+# ---- roles
+
+
+def reading(resources: Any) -> set[Right]:
+    return {(each.group, each.plural, verb) for each in resources for verb in ("list", "watch")}
+
+
+def test_the_schedulers_role_is_a_part_of_volcanos() -> None:
+    ours = rights(one("scheduler", "ClusterRole"))
+    assert ours - VOLCANOS_SCHEDULER == set()
+
+
+def test_the_scheduler_may_read_all_that_it_watches_and_write_what_it_decides() -> None:
+    ours = rights(one("scheduler", "ClusterRole"))
+    options = Options(sharding=Sharding("hard", "volcano"))
+    assert reading(source.resource for source in sources(options)) - ours == set()
+    writes = {
+        ("", "pods/binding", "create"),
+        ("", "pods/status", "update"),
+        ("", "pods", "delete"),
+        ("", "pods", "get"),
+        ("", "events", "create"),
+        ("", "events", "patch"),
+        ("scheduling.volcano.sh", "podgroups", "update"),
+        ("scheduling.volcano.sh", "queues/status", "update"),
+        ("scheduling.volcano.sh", "queues", "create"),
+        ("scheduling.volcano.sh", "queues", "get"),
+        *(("coordination.k8s.io", "leases", verb) for verb in ("get", "create", "update")),
+    }
+    assert writes - ours == set()
+
+
+def test_the_controllers_may_read_all_that_they_watch() -> None:
+    ours = rights(one("controllers", "ClusterRole"))
+    watched = kinds_for(volcano_controllers(lambda: KeyPair("", ""), topologies={"network": ("spine",)}))
+    assert reading(RESOURCES[kind] for kind in watched) - ours == set()
+    assert {verb for _, _, verb in ours} <= {"get", "list", "watch", "create", "update", "patch", "delete"}
+    assert not any(resource in ("*", "nodes/status", "clusterroles") or group == "*" for group, resource, _ in ours)
+
+
+def test_the_webhooks_may_read_what_their_rules_look_up_and_one_secret() -> None:
+    ours = rights(one("webhooks", "ClusterRole"))
+    assert reading(RESOURCES[kind] for kind in ADMISSION) - ours == set()
+    assert not any(resource == "secrets" for _, resource, _ in ours), "not in the whole cluster"
+    local = one("webhooks", "Role")
+    assert [rule.get("resourceNames") for rule in local["rules"]] == [None, ["volcano-admission-secret"]]
+    assert rights(local) == {("", "secrets", verb) for verb in ("create", "get", "update")}
+
+
+# ---- image and monitoring
+
+
+def test_the_images_run_commands_that_exist() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    entries = [json.loads(line.removeprefix("ENTRYPOINT ")) for line in text.splitlines() if line.startswith("ENTRYPOINT ")]
+    assert entries[0] == ["pumice"] and [words[1] for words in entries[1:]] == ["scheduler", "controllers", "webhooks"]
+    for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
+        assert all((DEPLOY.parent / source).exists() for source in line.split()), line
+    assert "USER 10001" in text and text.count("--require-hashes") == 2
+
+
+def test_the_dashboard_shows_metrics_that_exist_and_the_monitor_selects_our_pods() -> None:
+    pages = LiveMetrics().page(Cluster()) + ControllerMetrics().page(None)
+    known = dict(re.findall(r"^# TYPE (\S+) (\S+)$", pages, re.MULTILINE))
+    shown = set(re.findall(r"\b((?:volcano|pumice)_\w+)", (DEPLOY / "monitoring/dashboard.json").read_text()))
+    names = {name.removesuffix("_bucket") if known.get(name.removesuffix("_bucket")) == "histogram" else name for name in shown}
+    assert names - known.keys() == set() and len(names) > 12
+    monitor = yaml.safe_load((DEPLOY / "monitoring/podmonitor.yaml").read_text())
+    (chosen,) = monitor["spec"]["selector"]["matchExpressions"]
+    labels = {one(part, "Deployment")["spec"]["template"]["metadata"]["labels"]["app"] for part in ("scheduler", "controllers")}
+    assert set(chosen["values"]) == labels
+    assert all("metrics" in {port["name"] for port in container(part)["ports"]} for part in ("scheduler", "controllers"))
