@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 
 import pumice.apiserver
 from pumice.kube.client import Client
-from pumice.kube.errors import ApiError
+from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope, as_dict
 
@@ -167,6 +168,8 @@ class Stage:
                 await self.client.patch(PODS, ObjectRef(name, self.namespace), patch, PatchType.MERGE, subresource="status")
 
     async def kubelets(self) -> None:
+        """For good; pods may go and the server may be away."""
         while True:
-            await self.run_bound()
+            with suppress(KubeError):
+                await self.run_bound()
             await asyncio.sleep(0.1)

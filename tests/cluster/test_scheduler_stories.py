@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from realcluster import RealCluster
 from stage import Stage, absent
 
 from pumice.config.volcano import DEFAULT, read_policy
@@ -79,6 +80,7 @@ def test_a_gang_that_does_not_fit_gets_nothing_and_is_told_why(play: Play) -> No
                 await asyncio.sleep(0.05)
             assert not await stage.placed()
             await stage.until_phase("train", "Inqueue")
+            await asyncio.sleep(1.0)
             writes = scheduler.metrics.writes.value("PodGroup", "written")
             await asyncio.sleep(1.0)
             assert scheduler.metrics.writes.value("PodGroup", "written") == writes, "a waiting group costs no writes"
@@ -124,6 +126,22 @@ def test_a_more_important_gang_takes_the_place_of_another(play: Play) -> None:
             assert "Evict" in reasons
 
     play(story)
+
+
+def test_an_api_server_that_is_killed_amid_the_binds_finds_nothing_done_twice(cluster: RealCluster, play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace) as (stage, _):
+            for name in ("a", "b"):
+                await stage.node(name, cpu=20)
+            for number in range(4):
+                await stage.gang(f"g{number}", pods=10, cpu=1, queue="default")
+            await stage.until_placed("g", 1)
+            cluster.kill_apiserver()
+            await asyncio.to_thread(cluster.start_apiserver)
+            placed = await stage.until_placed("g", 40)
+            assert sorted(list(placed.values()).count(node) for node in set(placed.values())) == [20, 20]
+
+    play(story, limit_s=120.0)
 
 
 def test_a_queue_takes_back_what_it_deserves(play: Play) -> None:
