@@ -31,6 +31,7 @@ USERS = {
     "admin": ("admin", "system:masters"),
     "scheduler": ("system:serviceaccount:volcano-system:volcano-scheduler", "system:serviceaccounts"),
     "controllers": ("system:serviceaccount:volcano-system:volcano-controllers", "system:serviceaccounts"),
+    "webhooks": ("system:serviceaccount:volcano-system:volcano-admission", "system:serviceaccounts"),
     "nobody": ("nobody", ""),
 }
 

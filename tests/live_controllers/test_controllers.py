@@ -142,6 +142,30 @@ class NoPatch:
         return answer
 
 
+class NoReading(NoPatch):
+    """A client whose role does not let it list or watch some resources."""
+
+    def watch(self, scope: Any, **options: Any) -> Any:
+        if scope.resource.plural not in self._plurals:
+            return self._client.watch(scope, **options)
+        return self._refuse(scope)
+
+    async def _refuse(self, scope: Any) -> Any:
+        raise ApiError(403, "Forbidden", f"cannot watch {scope.resource.plural}")
+        yield
+
+
+def test_what_the_role_does_not_let_us_read_is_done_without() -> None:
+    async def story(stage: Scene) -> None:
+        limited = NoReading(stage.client, "hypernodes", "networkpolicies")
+        async with working(limited):  # type: ignore[arg-type]
+            stage.job("blind", plugins={"svc": []})
+            await until(lambda: stage.enqueue("blind") and len(stage.pods("blind")) == 2)
+            assert stage.find("networkpolicies.networking.k8s.io", "blind")
+
+    play(story, limit_s=20)
+
+
 def test_under_a_role_without_patch_objects_are_updated_whole() -> None:
     async def story(stage: Scene) -> None:
         limited = NoPatch(stage.client, "queues", "jobs", "podgroups")

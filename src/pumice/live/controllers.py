@@ -14,12 +14,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 
 from pumice.controllers.controller import EVERY, Controller
 from pumice.controllers.dispatch import Dispatch, Work
 from pumice.controllers.failures import Failures
 from pumice.controllers.objects import Object
-from pumice.kube.errors import Fenced, KubeError
+from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
 from pumice.kube.transport import Transport
@@ -35,6 +36,7 @@ COMPONENT = "vc-controller-manager"  #: the name under which events are told
 LOOKED_UP = ("DaemonSet.apps", "Job.batch", "PersistentVolumeClaim", "PriorityClass.scheduling.k8s.io")  #: read, though nobody is woken
 WIDTH = 32
 SYNC_TIMEOUT_S = 60.0
+SYNC_PAUSE_S = 0.02
 
 
 class Controllers:
@@ -171,14 +173,16 @@ def followed(transport: Transport, cache: ObjectCache, kinds: Sequence[str], pac
 
 
 async def synced(following: dict[str, Reflector[Object]], timeout_s: float) -> None:
-    """Wait until everything has been read; for what can be done without, no longer than so."""
-    needed = [reflector.synced.wait() for kind, reflector in following.items() if kind in REQUIRED]
-    await asyncio.gather(*needed)
-    rest = [asyncio.ensure_future(reflector.synced.wait()) for kind, reflector in following.items() if kind not in REQUIRED]
-    if rest:
-        _, late = await asyncio.wait(rest, timeout=timeout_s)
-        for task in late:
-            task.cancel()
+    """Wait until everything has been read; for what can be done without, no longer than so, and not at all where the role forbids it."""
+    await asyncio.gather(*(reflector.synced.wait() for kind, reflector in following.items() if kind in REQUIRED))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while not all(reflector.synced.is_set() or _forbidden(reflector) for reflector in following.values()):
+                await asyncio.sleep(SYNC_PAUSE_S)
     for kind, reflector in following.items():
         if not reflector.synced.is_set():
             log.error("%s cannot be read and are left out for now: %s", kind, reflector.trouble)
+
+
+def _forbidden(reflector: Reflector[Object]) -> bool:
+    return isinstance(reflector.trouble, ApiError) and reflector.trouble.code == 403
