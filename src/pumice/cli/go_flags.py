@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pumice import __version__
 from pumice.api.times import duration
 
 Command = Callable[..., Any]
@@ -72,8 +73,9 @@ def verbosity(command: Command) -> Command:
     return click.option("-v", "--v", "verbosity", type=Verbosity(), default=0, help="4 tells everything.")(command)
 
 
-def go_logging(command: Command) -> Command:
-    """Accepts, hidden and without effect, what else is told to Go's logging."""
+def go_program(command: Command) -> Command:
+    """Tells its version; accepts, hidden and without effect, what else is told to Go's logging."""
+    command = click.version_option(__version__, prog_name="pumice")(command)
     command = click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="", expose_value=False, callback=_only_redirection)(command)
     for name in KLOG_SWITCHES:
         command = click.option(f"--{name}", is_flag=False, flag_value="true", hidden=True, expose_value=False)(command)

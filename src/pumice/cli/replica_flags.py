@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
-from pumice.cli.go_flags import Command, Decorator, go_logging, seconds, switch, verbosity
+from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decora
     """The shared flags, those of one program, and those that are accepted and not needed."""
 
     def decorate(command: Command) -> Command:
-        command = go_logging(command)
+        command = go_program(command)
         for name in not_needed:
             command = click.option(f"--{name}", default=None, hidden=True)(command)
         for option in reversed((*SHARED, *own)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from pumice.cli.go_flags import Command, go_logging, seconds, switch, verbosity
+from pumice.cli.go_flags import Command, go_program, seconds, switch, verbosity
 
 NOT_NEEDED = {
     "resync-period": "watches are never replayed; a dead one is noticed by its silence",
@@ -82,4 +82,4 @@ def scheduler_options(command: Command) -> Command:
         command = option(command)
     for given in reversed(OPTIONS):
         command = given(command)
-    return go_logging(command)
+    return go_program(command)

@@ -12,16 +12,18 @@ from pumice.framework.decisions import Decisions, Evict, GroupStatus
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.resource import POD_GROUPS, ObjectRef
 from pumice.live.group_status import HYPERNODE_KEY, known_status, next_status, same_status
+from pumice.live.options import UNSHARDED, Sharding
 from pumice.live.queue_status import queue_requests
 from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup
 from pumice.live.said import GroupNote, Mark, Said
+from pumice.live.shard import shard_requests
 from pumice.model.cluster import Cluster
 from pumice.model.job import INQUEUE, PENDING, UNKNOWN, Job
 from pumice.model.shadow import is_shadow
 from pumice.model.task import Task
 
 
-def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str) -> Requests:
+def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str, sharding: Sharding = UNSHARDED) -> Requests:
     """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
     events: list[Occurrence] = []
     binds = [BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by)) for bind in decisions.binds]
@@ -38,7 +40,7 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
     for event in decisions.events:
         if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
-    return Requests(evictions, binds, marks, groups, queue_requests(cluster, said), events)
+    return Requests(evictions, binds, marks, groups, queue_requests(cluster, said), shard_requests(cluster, sharding, said, now), events)
 
 
 def pod_ref(task: Task) -> ObjectRef:

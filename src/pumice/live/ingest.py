@@ -67,6 +67,10 @@ class Ingest:
                 return self._group(group, raw)
             case Told(Queue() as queue, raw):
                 return self._queue(queue, raw)
+            case Told(shard, raw):
+                self._ledger.originals[kind].keep(shard.metadata.name, shard.metadata, raw)
+                self._said.shards.pop(shard.metadata.name, None)
+                return self._other(kind, shard)
         return self._other(kind, item)
 
     # ---- pods
@@ -114,7 +118,7 @@ class Ingest:
     def _group(self, group: PodGroup, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, group.metadata
         key = f"{meta.namespace}/{meta.name}"
-        self._ledger.groups.keep(key, meta, raw)
+        self._ledger.originals["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
         older = self._said.is_older(key, meta.uid or "", int(meta.resource_version or 0))
@@ -131,7 +135,7 @@ class Ingest:
 
     def _queue(self, queue: Queue, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, queue.metadata
-        self._ledger.queues.keep(meta.name, meta, raw)
+        self._ledger.originals["Queue"].keep(meta.name, meta, raw)
         self._said.queue_heard(meta.name, int(meta.resource_version or 0))
         known = cluster.queue(meta.name).wire
         cluster.put("Queue", queue)
@@ -156,12 +160,14 @@ class Ingest:
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)
+        if kind in self._ledger.originals:
+            self._ledger.originals[kind].forget(key)
         if kind == "PodGroup":
-            self._ledger.groups.forget(key)
             self._said.forget_group(key)
         elif kind == "Queue":
-            self._ledger.queues.forget(key)
             self._said.queues.pop(key, None)
+        elif kind == "NodeShard":
+            self._said.shards.pop(key, None)
         self._cluster.remove(kind, key)
         return Urgency.SOON
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from pumice.api.codec import decoder
-from pumice.api.meta import Wire
 from pumice.api.pod import Pod
-from pumice.api.volcano import PodGroup, Queue
+from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.kube.errors import KubeError
 from pumice.kube.events import Occurrence
 from pumice.kube.resource import ObjectRef
@@ -20,7 +20,7 @@ from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
-from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
+from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
@@ -28,6 +28,8 @@ from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
 EXPIRY_S = 30.0
+WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard")
+Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
 log = logging.getLogger(__name__)
 
 
@@ -43,8 +45,7 @@ class Ledger:
         tell: Callable[[Occurrence], None],
         news: Callable[[Urgency], None],
     ) -> None:
-        self.groups = Originals()
-        self.queues = Originals()
+        self.originals = {kind: Originals() for kind in WHOLE_KINDS}
         self.lost_lead = False
         self._cluster = cluster
         self._said = said
@@ -114,7 +115,7 @@ class Ledger:
     # ---- statuses
 
     def group_written(self, request: WriteGroup, raw: bytes) -> None:
-        group = self._keep(self.groups, PodGroup, str(request.group), raw)
+        group = self._keep(PodGroup, str(request.group), raw)
         note = self._said.group(str(request.group), request.group.uid)
         if note is not None and note.status is request.status:
             note.version = int(group.metadata.resource_version or 0)
@@ -130,7 +131,7 @@ class Ledger:
         self._failed("PodGroup", str(request.group), error)
 
     def queue_written(self, request: WriteQueue, raw: bytes) -> None:
-        queue = self._keep(self.queues, Queue, request.queue, raw)
+        queue = self._keep(Queue, request.queue, raw)
         note = self._said.queues.get(request.queue)
         if note is not None:
             note.version = int(queue.metadata.resource_version or 0)
@@ -140,9 +141,17 @@ class Ledger:
         self._said.queues.pop(request.queue, None)
         self._failed("Queue", request.queue, error)
 
-    def _keep(self, originals: Originals, struct: type[Wire], key: str, raw: bytes) -> PodGroup | Queue:
-        item: PodGroup | Queue = decoder(struct).decode(raw)
-        originals.keep(key, item.metadata, slim(raw))
+    def shard_written(self, request: WriteShard, raw: bytes) -> None:
+        self._keep(NodeShard, request.shard, raw)
+        self._metrics.writes.add("NodeShard", "written")
+
+    def shard_failed(self, request: WriteShard, error: KubeError) -> None:
+        self._said.shards.pop(request.shard, None)
+        self._failed("NodeShard", request.shard, error)
+
+    def _keep(self, struct: type[Whole], key: str, raw: bytes) -> Whole:
+        item: Whole = decoder(struct).decode(raw)
+        self.originals[struct.__name__].keep(key, item.metadata, slim(raw))
         return item
 
     def _failed(self, kind: str, name: str, error: KubeError) -> None:

@@ -76,7 +76,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news)
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self.metrics, self._news)
-        self._sender = Sender(transport, self._ledger, self._ledger.groups, self._ledger.queues, self.clock, options.concurrency)
+        self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options.concurrency)
         self._following = reflectors(transport, options, self._ingest.take, pace)
         self.adopt(policy)
 
@@ -162,7 +162,7 @@ class Scheduler:
         for place in decisions.pipelined:
             if place.evicted:
                 place.task.nominated = place.node
-        requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()))
+        requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:
             self.recorder.tell(event)

@@ -14,6 +14,9 @@ class Sharding(msgspec.Struct, frozen=True):
     name: str = "volcano"  #: of our NodeShard
 
 
+UNSHARDED = Sharding()
+
+
 class Options(msgspec.Struct, frozen=True):
     schedulers: tuple[str, ...] = ("volcano",)  #: schedulerNames whose pods are ours
     default_queue: str = DEFAULT_QUEUE
@@ -21,7 +24,7 @@ class Options(msgspec.Struct, frozen=True):
     sync_timeout_s: float = 60.0  #: how long resources that can be done without are waited for
     node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
     priority_classes: bool = True
-    sharding: Sharding = Sharding()
+    sharding: Sharding = UNSHARDED
     concurrency: int = 32  #: binds under way; evictions and statuses have half as many places each
 
     @property

@@ -49,6 +49,13 @@ class WriteQueue(NamedTuple):
     allocated: dict[str, str]
 
 
+class WriteShard(NamedTuple):
+    """The nodes of a NodeShard that its scheduler uses, awaits, and has given up."""
+
+    shard: str
+    status: dict[str, Any]
+
+
 class Requests(NamedTuple):
     """All of one cycle, in the order in which they should leave."""
 
@@ -57,6 +64,7 @@ class Requests(NamedTuple):
     marks: list[MarkPod]
     groups: list[WriteGroup]
     queues: list[WriteQueue]
+    shards: list[WriteShard]
     events: list[Occurrence]
 
     def __bool__(self) -> bool:

@@ -46,6 +46,7 @@ class Said:
         self.groups: dict[str, GroupNote] = {}  #: by job uid
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
+        self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
         self._told: dict[str, dict[str, tuple[str, float]]] = {}  #: by job uid, by reason: message and time
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:

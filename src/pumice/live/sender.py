@@ -12,7 +12,7 @@ stand already, and whoever took the room would leave the gang half placed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from pumice.api.codec import decoder
@@ -20,13 +20,13 @@ from pumice.api.pod import Pod
 from pumice.api.times import rfc3339
 from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
 from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.kube.resource import POD_GROUPS, PODS, QUEUES, ObjectRef
+from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock
 from pumice.live.lane import Lane
 from pumice.live.originals import Originals
-from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup, WriteQueue
+from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup, WriteQueue, WriteShard
 
 BACKOFF = Backoff(0.2, 5.0)
 SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
@@ -49,6 +49,8 @@ class Outcomes(Protocol):
     def group_failed(self, request: WriteGroup, error: KubeError) -> None: ...
     def queue_written(self, request: WriteQueue, raw: bytes) -> None: ...
     def queue_failed(self, request: WriteQueue, error: KubeError) -> None: ...
+    def shard_written(self, request: WriteShard, raw: bytes) -> None: ...
+    def shard_failed(self, request: WriteShard, error: KubeError) -> None: ...
     def fenced(self) -> None:
         """A write was held back because we no longer lead."""
 
@@ -57,18 +59,17 @@ class Sender:
     """`send` returns at once; `run` works until it is cancelled."""
 
     def __init__(
-        self, transport: Transport, outcomes: Outcomes, groups: Originals, queues: Originals, clock: Clock, concurrency: int
+        self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, Originals], clock: Clock, concurrency: int
     ) -> None:
         self._transport = transport
         self._outcomes = outcomes
-        self._groups = groups
-        self._queues = queues
+        self._originals = originals
         self._clock = clock
         few = max(1, concurrency // 2)
         self._evictions: Lane[EvictPod] = Lane(few, self._evict)
         self._binds: Lane[BindPod] = Lane(concurrency, self._bind)
         self._marks: Lane[MarkPod] = Lane(few, self._mark)
-        self._writes: Lane[WriteGroup | WriteQueue] = Lane(few, self._write)
+        self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write)
         self._reads: Lane[ObjectRef] = Lane(few, self._read)
         self._lanes: tuple[Lane[Any], ...] = (self._evictions, self._binds, self._marks, self._writes, self._reads)
 
@@ -84,6 +85,8 @@ class Sender:
             self._writes.put(("group", str(group.group)), group)
         for queue in requests.queues:
             self._writes.put(("queue", queue.queue), queue)
+        for shard in requests.shards:
+            self._writes.put(("shard", shard.shard), shard)
 
     def read_again(self, pod: ObjectRef) -> None:
         """Find out how a pod really is."""
@@ -163,13 +166,17 @@ class Sender:
 
     # ---- statuses of whole objects
 
-    async def _write(self, request: WriteGroup | WriteQueue) -> None:
-        if isinstance(request, WriteGroup):
-            return await self._write_group(request)
-        return await self._write_queue(request)
+    async def _write(self, request: WriteGroup | WriteQueue | WriteShard) -> None:
+        match request:
+            case WriteGroup():
+                await self._write_group(request)
+            case WriteQueue():
+                await self._write_queue(request)
+            case WriteShard():
+                await self._write_shard(request)
 
     async def _write_group(self, request: WriteGroup) -> None:
-        whole = self._groups.get(str(request.group))
+        whole = self._originals["PodGroup"].get(str(request.group))
         if whole is None or whole["metadata"].get("uid") != request.group.uid:
             return
         whole["status"] = request.status
@@ -183,7 +190,7 @@ class Sender:
             self._outcomes.group_written(request, answer)
 
     async def _write_queue(self, request: WriteQueue) -> None:
-        whole = self._queues.get(request.queue)
+        whole = self._originals["Queue"].get(request.queue)
         if whole is None:
             return
         whole["status"] = (whole.get("status") or {}) | {"allocated": request.allocated}
@@ -193,6 +200,17 @@ class Sender:
         )
         if answer is not None:
             self._outcomes.queue_written(request, answer)
+
+    async def _write_shard(self, request: WriteShard) -> None:
+        whole = self._originals["NodeShard"].get(request.shard)
+        if whole is None:
+            return
+        answer = await self._told(
+            self._transport.update(NODE_SHARDS, ObjectRef(request.shard), whole | {"status": request.status}, subresource="status"),
+            lambda error: self._outcomes.shard_failed(request, error),
+        )
+        if answer is not None:
+            self._outcomes.shard_written(request, answer)
 
     async def _told(self, call: Awaitable[Any], failed: Callable[[KubeError], None]) -> Any:
         """The answer; None if there was none that helps, and that was told."""

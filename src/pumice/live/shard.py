@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.times import rfc3339
 from pumice.api.volcano import NodeShard
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Choice, Policy
 from pumice.live.options import Sharding
+from pumice.live.requests import WriteShard
+from pumice.live.said import Said
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
@@ -54,6 +57,23 @@ def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
     others = [other for name, other in cluster.of("NodeShard").items() if name != shard.metadata.name]
     taken = {node for other in others for node in other.status.nodes_in_use or ()}
     return [node for node in shard.spec.nodes_desired or () if node not in taken]
+
+
+def shard_requests(cluster: Cluster, sharding: Sharding, said: Said, now: float) -> list[WriteShard]:
+    """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
+    shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
+    if shard is None:
+        return []
+    told = shard.status
+    using = nodes_in_use(cluster, shard)
+    awaited = [node for node in shard.spec.nodes_desired or () if node not in using]
+    wanted: tuple[list[str], ...] = (using, awaited, [])
+    known = said.shards.get(sharding.name) or (told.nodes_in_use or [], told.nodes_to_add or [], told.nodes_to_remove or [])
+    if wanted == known:
+        return []
+    said.shards[sharding.name] = wanted
+    status = dict(zip(("nodesInUse", "nodesToAdd", "nodesToRemove"), wanted, strict=True))
+    return [WriteShard(sharding.name, {**status, "lastUpdateTime": rfc3339(now)})]
 
 
 class InShard(Filter):

@@ -26,7 +26,7 @@ from pumice.live.originals import whole
 log = logging.getLogger(__name__)
 
 REQUIRED = (r.NODES, r.PODS)
-WITH_BYTES = (r.QUEUES, r.POD_GROUPS)  #: their status is written as a whole object
+WITH_BYTES = (r.QUEUES, r.POD_GROUPS, r.NODE_SHARDS)  #: their status is written as a whole object
 OPTIONAL = (
     r.PRIORITY_CLASSES,
     r.NAMESPACES,
@@ -56,8 +56,9 @@ class Source(NamedTuple):
 
 def sources(options: Options) -> Iterator[Source]:
     """The resources that these options call for."""
-    for resource in (*REQUIRED, *WITH_BYTES, *OPTIONAL, *([r.NODE_SHARDS] if options.sharding.mode != "none" else [])):
-        if resource is r.PRIORITY_CLASSES and not options.priority_classes:
+    unused = {r.PRIORITY_CLASSES: not options.priority_classes, r.NODE_SHARDS: options.sharding.mode == "none"}
+    for resource in (*REQUIRED, *WITH_BYTES, *OPTIONAL):
+        if unused.get(resource):
             continue
         struct = KINDS[resource.group, resource.kind]
         decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode

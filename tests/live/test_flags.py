@@ -1,0 +1,92 @@
+"""A Deployment made for vc-scheduler starts `pumice scheduler` with its own flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.errors import InputError
+from pumice.cli.scheduler import Configuration, settings_of
+from pumice.cli.scheduler_flags import NOT_NEEDED, scheduler_options
+from pumice.live.options import Sharding
+from pumice.live.process import Settings
+
+DOCUMENTED = (
+    "master kubeconfig ca-cert-file tls-cert-file tls-private-key-file scheduler-name scheduler-conf schedule-period "
+    "resync-period default-queue leader-elect leader-elect-lease-duration leader-elect-renew-deadline "
+    "leader-elect-retry-period leader-elect-resource-lock leader-elect-resource-name leader-elect-resource-namespace "
+    "lock-object-namespace listen-address healthz-address priority-class kube-api-qps kube-api-burst minimum-feasible-nodes "
+    "minimum-percentage-nodes-to-find percentage-nodes-to-find plugins-dir csi-storage enable-healthz enable-metrics "
+    "enable-pprof node-selector cache-dumper cache-dump-dir node-worker-threads gate-removal-worker-num ignored-provisioners "
+    "resource-sync-timeout disable-default-scheduler-config scheduler-sharding-mode scheduler-sharding-name feature-gates "
+    "version"
+)
+
+
+def settings(*arguments: str) -> Settings:
+    """What the flags come to."""
+    made: list[Settings] = []
+
+    @click.command()
+    @scheduler_options
+    def command(**flags: Any) -> None:
+        made.append(settings_of(flags, flags["names"] or ("volcano",), Configuration("", None, strict=False)))
+
+    result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    if result.exception:
+        raise result.exception
+    return made[0]
+
+
+@pytest.mark.parametrize("flag", DOCUMENTED.split())
+def test_every_documented_flag_is_known(flag: str) -> None:
+    @click.command()
+    @scheduler_options
+    def command(**flags: Any) -> None:
+        """Only its options are looked at."""
+
+    known = {option.lstrip("-") for parameter in command.params for option in parameter.opts}
+    assert flag in known
+
+
+def test_the_chart_of_volcano_starts_it() -> None:
+    made = settings(
+        "--logtostderr",
+        "--scheduler-conf=/volcano.scheduler/volcano-scheduler.conf",
+        "--enable-healthz=true",
+        "--enable-metrics=true",
+        "--leader-elect=false",
+        "--kube-api-qps=2000",
+        "--kube-api-burst=2000",
+        "--schedule-period=1s",
+        "--node-worker-threads=20",
+        "-v=3",
+    )
+    assert (made.term, made.metrics_address, made.healthz_address, made.options.period_s) == (None, ":8080", ":11251", 1.0)
+
+
+def test_names_selectors_and_shards_may_be_given() -> None:
+    made = settings("--scheduler-name=a", "--scheduler-name=b", "--node-selector=zone:one", "--scheduler-sharding-mode=soft")
+    assert made.options.schedulers == ("a", "b") and made.options.component == "volcano"
+    assert made.options.node_labels == (("zone", "one"),) and made.options.sharding == Sharding("soft", "volcano")
+
+
+def test_the_old_name_of_the_locks_namespace_counts() -> None:
+    assert settings("--lock-object-namespace=here").lock.namespace == "here"
+    assert settings().lock.namespace == "volcano-system" and settings().lock.name == "volcano"
+
+
+@pytest.mark.parametrize(
+    ("flag", "word"),
+    [("--node-selector=zone", "label:value"), ("--leader-elect-renew-deadline=20s", "longer than the renew deadline")],
+)
+def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        settings(flag)
+
+
+def test_a_flag_that_is_not_needed_says_why() -> None:
+    assert all(reason and reason[-1] != "." for reason in NOT_NEEDED.values())
