@@ -91,6 +91,11 @@ _FORMS = {
     "autoscaling/v1 HorizontalPodAutoscaler": (to_autoscaler_v2, from_autoscaler_v2),
 }
 
+_SHOWN_WHEN_DELETED = frozenset(
+    "Pod PodTemplate Service ServiceAccount PersistentVolume PersistentVolumeClaim ResourceQuota StorageClass CSINode CSIDriver "
+    "VolumeAttachment ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass".split()
+)
+
 
 def builtin_kinds() -> Iterator[Kind]:
     for group_version, kind, plural, namespaced, short, options in _ROWS:
@@ -117,4 +122,5 @@ def builtin_kinds() -> Iterator[Kind]:
             to_stored=to_stored,
             from_stored=from_stored,
             reviewed_only=review or kind == "Binding",
+            shown_when_deleted=kind in _SHOWN_WHEN_DELETED,
         )

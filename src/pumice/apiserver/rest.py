@@ -130,7 +130,7 @@ class Rest:
     def _delete(self, request: Request, target: Target) -> Response:
         kind, (wish, options) = target.kind, self._wish(request)
         obj, gone = self.store.delete(kind, target.name, target.namespace, wish, options)
-        if not gone:
+        if not gone or kind.shown_when_deleted:
             return self._reader.one(request, kind, obj, 200, options)
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
         return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
