@@ -8,6 +8,7 @@ import pytest
 
 from pumice.controllers import annotations as key
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
+from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.memory import Memory
 from pumice.controllers.objects import Object, copied
 from pumice.controllers.writes import merged
@@ -57,6 +58,20 @@ def test_new_jobs(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", table("admission_job_update.yaml"), ids=lambda row: row["case"])
 def test_changed_jobs(row: dict[str, Any]) -> None:
     assert texts(validate(UPDATE, job_of(row), job_of({}), cluster())) == row.get("problems", [])
+
+
+@pytest.mark.parametrize(
+    ("written", "rewritten", "same"),
+    [
+        ({"timeout": "10m"}, {"timeout": "10m0s"}, True),
+        ({"timeout": "10m"}, {"timeout": "20m"}, False),
+        ({"resources": {"limits": {"memory": "1Gi"}}}, {"resources": {"limits": {"memory": "1024Mi"}, "requests": {}}}, True),
+        ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "1000m"}]}, False),
+        ({"requests": {"cpu": "one"}}, {"requests": {"cpu": "one"}}, True),
+    ],
+)
+def test_what_means_the_same_is_no_change(written: Object, rewritten: Object, same: bool) -> None:
+    assert (meaning(written) == meaning(rewritten)) is same
 
 
 @pytest.mark.parametrize("row", table("admission_queue.yaml"), ids=lambda row: row["case"])
@@ -122,6 +137,14 @@ def test_a_cron_job_is_stored_with_its_defaults() -> None:
 def test_kinds_without_rules_pass() -> None:
     pod = plain_pod()
     assert validate(UPDATE, pod, pod, cluster()) == validate(CREATE, {**pod, "kind": "Other"}, None, cluster()) == []
+
+
+def test_a_queue_that_is_closing_may_be_changed() -> None:
+    world, old = cluster(), queue("default")
+    old["status"]["state"] = "Closing"
+    assert validate(UPDATE, merged(old, {"spec": {"weight": 5}}), old, world) == []
+    opened = merged(old, {"status": {"state": "Open"}})
+    assert texts(validate(UPDATE, old, opened, world)) == ['status.state: "Closing" cannot be asked for; write Open or Closed']
 
 
 def test_a_queue_is_stored_with_its_defaults() -> None:

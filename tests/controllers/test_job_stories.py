@@ -256,7 +256,7 @@ def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -
     assert "default/input" in status(stage)["state"]["message"]
     assert stage.names(kinds.POD_GROUP) == []
     stage.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "input", "namespace": "default"}})
-    stage.change(kinds.JOB, "train", {"spec": {"ttlSecondsAfterFinished": 1}})
+    assert "message" not in status(stage)["state"]
     stage.let_in()
     claim = next(name for name in stage.names(kinds.CLAIM) if name != "input")
     mounts = stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"]
@@ -286,6 +286,44 @@ def test_a_task_whose_pods_restart_too_often_has_failed() -> None:
     assert phase(stage) == "Pending"
     restarted(stage, "train-w-0", 2)
     assert phase(stage) in ("Terminating", "Terminated")
+
+
+def test_containers_that_crash_again_and_again_fail_their_task() -> None:
+    stage = running(vcjob(tasks=[task(maxRetry=3)], policies=[{"event": "TaskFailed", "action": "TerminateJob"}]))
+    for count in (2, 3):
+        assert phase(stage) == "Running"
+        stage.change(kinds.POD, "train-w-0", {"status": {"containerStatuses": [{"name": "main", "restartCount": count}]}})
+    assert phase(stage) == "Terminating"
+
+
+def test_a_job_that_is_not_placed_says_why_until_it_is() -> None:
+    stage = play(vcjob())
+    why = "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable"
+    condition = {"type": "Unschedulable", "status": "True", "message": why}
+    stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Inqueue", "conditions": [condition]}})
+    told = f"PodGroup default:train unschedule,reason: {why}"
+    assert (status(stage)["state"]["reason"], status(stage)["state"]["message"]) == ("PodGroupPending", told)
+    assert [event.message for event in stage.world.emitted if event.reason == "PodGroupPending"] == [told]
+    stage.assert_settled()
+    stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Running"}})
+    assert "message" not in status(stage)["state"]
+    stage.assert_settled()
+
+
+def test_an_evicted_pod_is_restarted_and_its_successor_left_alone() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2, policies=[{"event": "PodEvicted", "action": "RestartPod"}])]))
+    stage.lose("train-w-0")
+    assert status(stage)["retryCount"] == 1
+    assert [bool(pod["metadata"].get("deletionTimestamp")) for pod in stage.world.all(kinds.POD)] == [False, False]
+    stage.bind()
+    stage.pods("Running")
+    assert phase(stage) == "Running"
+
+
+def test_an_event_of_the_whole_job_restarts_no_task_of_it() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=[{"event": "Unknown", "action": "RestartTask"}]))
+    stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Unknown"}})
+    assert (phase(stage), status(stage).get("retryCount")) == ("Running", None)
 
 
 def test_a_task_that_may_restart_for_ever_never_fails_by_it() -> None:

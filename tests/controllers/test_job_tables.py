@@ -43,7 +43,7 @@ def _pod(job: Object, index: int, phase: str) -> Object:
 @pytest.mark.parametrize("row", table("job_states.yaml"), ids=lambda row: f"{row['phase']} {row['action']} {row['pods']}")
 def test_an_action_in_a_phase_leads_to_the_next_phase(row: dict[str, Any]) -> None:
     world = _world(row)
-    request = Request("default", "train", action=row["action"], task="w", pod="train-w-0", version=1)
+    request = Request("default", "train", action=row["action"], task="w", pod="train-w-0", pod_uid="uid-train-w-0", version=1)
     for write in Jobs(fixed_key_pair).reconcile(request, world, NOON).writes:
         world.apply(write)
     job = world.get(kinds.JOB, "default", "train")

@@ -236,6 +236,11 @@ def test_flags_of_vc_webhook_manager_are_read(tmp_path: Path) -> None:
     assert rules.resource_groups[0]["resourceGroup"] == "management"
 
 
+@pytest.mark.parametrize(("gates", "on"), [("", False), ("SchedulingGatesQueueAdmission=true", True), ("A=true, B=false", False)])
+def test_a_feature_gate_puts_queue_gates_on_pods(gates: str, on: bool) -> None:
+    assert rules_of(flags(feature_gates=gates)).queue_gates is on
+
+
 def test_wrong_flags_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='did you mean "/jobs/mutate"'):
         hooks_of("/job/mutate")
@@ -244,3 +249,5 @@ def test_wrong_flags_are_explained(tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("resourceGroups: yes\n")
     with pytest.raises(InputError, match="is not a list of groups"):
         rules_of(flags(admission_conf=tmp_path / "wrong"))
+    with pytest.raises(InputError, match=r"SchedulingGatesQueueAdmission: \"maybe\" is not true or false"):
+        rules_of(flags(feature_gates="SchedulingGatesQueueAdmission=maybe"))

@@ -12,7 +12,7 @@ import click
 
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.go_flags import switch
+from pumice.cli.go_flags import SPELLINGS, switch
 from pumice.cli.replica_flags import options, tell_of
 from pumice.controllers import admission
 from pumice.kube.errors import KubeError
@@ -23,7 +23,6 @@ from pumice.live.webhooks.server import Settings, WebhookReplica
 
 NOT_NEEDED = {
     "graceful-shutdown-time": "requests under way are answered within two seconds",
-    "feature-gates": "of the gates, only SchedulingGatesQueueAdmission changes a rule; see --enable-queue-gates",
 }
 
 SECRET = "volcano-admission-secret"
@@ -43,7 +42,7 @@ OWN = (
     click.option("--max-queue-depth", type=int, default=5, show_default=True, help="Levels of queues below root."),
     switch("--enable-queue-allocated-pods-check", False, "Refuse to delete queues that hold pods."),
     switch("--enable-root-queue-protection", True, "Refuse to change the amounts of the root queue."),
-    switch("--enable-queue-gates", False, "Let annotated pods wait behind a scheduling gate until their queue has room."),
+    click.option("--feature-gates", default="", help="With SchedulingGatesQueueAdmission=true annotated pods await room in their queue."),
 )
 
 
@@ -109,9 +108,17 @@ def rules_of(flags: dict[str, Any]) -> admission.Settings:
         max_queue_depth=flags["max_queue_depth"],
         check_allocated_pods=flags["enable_queue_allocated_pods_check"],
         protect_root=flags["enable_root_queue_protection"],
-        queue_gates=flags["enable_queue_gates"],
+        queue_gates=_is_on("SchedulingGatesQueueAdmission", flags["feature_gates"]),
         resource_groups=_resource_groups(flags["admission_conf"]),
     )
+
+
+def _is_on(gate: str, text: str) -> bool:
+    """Whether a gate is set in "A=true,B=false"; what other gates switch on is on, or not here."""
+    stated = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in text.split(","))}
+    if stated.get(gate, "false").lower() not in SPELLINGS:
+        raise InputError(f'"{stated[gate]}" is not true or false', where=f"--feature-gates={gate}")
+    return SPELLINGS[stated.get(gate, "false").lower()]
 
 
 def _resource_groups(path: str) -> list[dict[str, Any]]:

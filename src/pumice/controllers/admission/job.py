@@ -10,6 +10,7 @@ from pumice.api.quantity import QuantityError, quantity
 from pumice.controllers import kinds
 from pumice.controllers.admission import lifecycle, pod_template
 from pumice.controllers.admission.dependencies import loop
+from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain, not_negative, one_of
 from pumice.controllers.job import spec as job_spec
@@ -210,11 +211,11 @@ def _changes(new: Object, old: Object) -> Iterator[Problem]:
         return
     allowed = f"only {', '.join(MAY_CHANGE)} and the tasks' {', '.join(TASK_MAY_CHANGE)} may change"
     for name in sorted(before.keys() | after.keys()):
-        if name != "tasks" and before.get(name) != after.get(name):
+        if name != "tasks" and meaning(before.get(name), name) != meaning(after.get(name), name):
             yield Problem(f"spec.{name}", f"this cannot be changed: {allowed}")
     for index, (was, is_now) in enumerate(zip(before["tasks"], after["tasks"], strict=True)):
         for name in sorted(was.keys() | is_now.keys()):
-            if was.get(name) != is_now.get(name):
+            if meaning(was.get(name), name) != meaning(is_now.get(name), name):
                 yield Problem(f"spec.tasks[{index}].{name}", f"this cannot be changed: {allowed}")
 
 

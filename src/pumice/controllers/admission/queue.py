@@ -41,7 +41,7 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
         assert old is not None
         return list(_deletion(old, world, settings))
     assert new is not None
-    problems = [*_own(new), *_hierarchy(new, world), *_amounts(new)]
+    problems = [*_own(new, old), *_hierarchy(new, world), *_amounts(new)]
     if old is not None and settings.protect_root and name_of(new) == ROOT:
         problems.extend(_root_changes(new, old))
     return problems or list(_tree(new, old, world, settings))
@@ -59,9 +59,9 @@ def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Probl
         yield Problem("status.allocated.pods", f'queue "{name}" still holds {pods} pods; end their jobs first')
 
 
-def _own(queue: Object) -> Iterator[Problem]:
+def _own(queue: Object, old: Object | None) -> Iterator[Problem]:
     state = status_of(queue).get("state")
-    if state not in (None, "", OPEN, CLOSED):
+    if state not in (None, "", OPEN, CLOSED) and state != status_of(old or {}).get("state"):
         yield Problem("status.state", f'"{state}" cannot be asked for; write {OPEN} or {CLOSED}')
     weight = spec_of(queue).get("weight")
     if weight is not None and not 1 <= weight <= 65535:
@@ -116,8 +116,8 @@ def _amounts(queue: Object) -> Iterator[Problem]:
 
 
 def _root_changes(new: Object, old: Object) -> Iterator[Problem]:
-    for name, part in AMOUNTS.items():
-        if (part(spec_of(new)) or {}) != (part(spec_of(old)) or {}):
+    for name in AMOUNTS:
+        if _read(new, name) != _read(old, name):
             yield Problem(f"spec.{name}", "the root queue stands for the whole cluster and cannot be limited; set it on its children")
 
 

@@ -36,6 +36,7 @@ class Jobs:
             kinds.POD: request.from_pod,
             kinds.POD_GROUP: request.from_group,
             kinds.QUEUE: request.from_queue,
+            kinds.CLAIM: request.from_claim,
             kinds.COMMAND: _from_command,
         }
 
@@ -66,15 +67,14 @@ class Jobs:
         pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if _is_controlled(pod, job)]
         at = Setting(job, pods, plugins_of(job, self.key_pairs), world)
         plan = state.plan(job, action)
-        meant = targeted(pods, action, key) if plan.target_only else pods
-        if plan.target_only and not meant:
-            plan = state.plan(job, SYNC)
+        if plan.target_only and not key.task:
+            plan = state.plan(job, SYNC)  # an event of the whole job, or a user's order, names no pod
         status = draft.begin(job)
         if plan.retain is None:
             writes = sync(at, status)
             plan.enter(job, status)
         elif plan.target_only:
-            writes = _restart_part(at, plan, meant, status)
+            writes = _restart_part(at, plan, targeted(pods, action, key), status)
         else:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pumice.controllers import annotations as key
 from pumice.controllers.job import spec, state
 from pumice.controllers.job.request import Request
-from pumice.controllers.objects import Object, annotations_of, labels_of, name_of, status_of, terminating
+from pumice.controllers.objects import Object, annotations_of, labels_of, status_of, terminating, uid_of
 from pumice.controllers.writes import Write, delete, patch
 
 
@@ -25,11 +25,11 @@ def condemned(job: Object, pods: Iterable[Object], retain: frozenset[str]) -> li
 
 
 def targeted(pods: Iterable[Object], action: str, request: Request) -> list[Object]:
-    """The pods that a partial restart is about."""
+    """The pods that a partial restart is about; a pod that is gone may have a successor by now, which is not meant."""
 
     def meant(pod: Object) -> bool:
         if action == state.RESTART_POD:
-            return bool(request.pod) and name_of(pod) == request.pod
+            return uid_of(pod) == request.pod_uid
         same_task = bool(request.task) and annotations_of(pod).get(key.TASK_SPEC) == request.task
         if action == state.RESTART_PARTITION and request.partition:
             return same_task and labels_of(pod).get(key.PARTITION_ID) == request.partition

@@ -18,6 +18,7 @@ from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
     Object,
     annotations_of,
+    condition,
     controller_of,
     labels_of,
     name_of,
@@ -61,15 +62,24 @@ def from_job(change: Change, world: World) -> Iterable[Request]:
 
 
 def from_group(change: Change, world: World) -> Iterable[Request]:
-    """The phase of a job's PodGroup changed, or the group is gone."""
+    """The phase of a job's PodGroup changed, or what keeps it from being placed, or the group is gone."""
     owner = controller_of(change.object)
     if owner is None or kind_of(owner) != kinds.JOB:
         return
+    bare = Request(namespace_of(change.object), owner["name"])
     before, after = (status_of(state).get("phase") or "" if state else None for state in change)
-    if before != after:
-        bare = Request(namespace_of(change.object), owner["name"])
-        lost_members = before is not None and after == "Unknown"
-        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world)) if lost_members else bare
+    if before not in (None, after) and after == UNKNOWN:
+        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world))
+    elif before != after or why_unschedulable(change.old) != why_unschedulable(change.new):
+        yield bare
+
+
+def why_unschedulable(group: Object | None) -> str:
+    """What the scheduler says of a group that it has not placed yet."""
+    if group is None or status_of(group).get("phase") not in (None, "", "Pending", "Inqueue"):
+        return ""
+    found = condition(group, "Unschedulable") or {}
+    return str(found.get("message") or "") if found.get("status") == "True" else ""
 
 
 def _version_of_job(request: Request, world: World) -> int:
@@ -82,6 +92,14 @@ def from_queue(change: Change, world: World) -> Iterable[Request]:
     if change.old is None:
         for job in world.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
             yield Request(namespace_of(job), name_of(job))
+
+
+def from_claim(change: Change, world: World) -> Iterable[Request]:
+    """Jobs that wait for a volume claim that did not exist."""
+    if change.old is None:
+        for job in world.all(kinds.JOB, namespace_of(change.object)):
+            if any(volume.get("volumeClaimName") == name_of(change.object) for volume in spec_of(job).get("volumes") or ()):
+                yield Request(namespace_of(job), name_of(job))
 
 
 def from_pod(change: Change, world: World) -> Iterable[Request]:
@@ -122,10 +140,10 @@ def _pod_event(change: Change) -> tuple[str, int]:
         return POD_FAILED, _exit_code(change.new)
     if after == "Succeeded" and before != "Succeeded":
         return TASK_COMPLETED, 0
-    if after == "Pending":
-        restarted = change.old is not None and _restarts(change.old) != _restarts(change.new)
-        return (TASK_FAILED if restarted else POD_PENDING), 0
-    return OUT_OF_SYNC, 0
+    restarts = _restarts(change.old) if change.old else 0
+    if after in ("Pending", "Running") and _restarts(change.new) > restarts:
+        return TASK_FAILED, 0
+    return (POD_PENDING if after == "Pending" else OUT_OF_SYNC), 0
 
 
 def _exit_code(pod: Object) -> int:

@@ -38,7 +38,10 @@ class Plan(NamedTuple):
 
 def plan(job: Object, action: str) -> Plan:
     """What `action` means for the job in its present phase."""
-    return PHASES.get(spec.phase_of(job), _pending)(action)
+    phase = spec.phase_of(job)
+    if phase == RESTARTING and spec.retry_count(job) >= spec.max_retry(job):
+        return Plan(_to(FAILED), SOFT)
+    return PHASES.get(phase, _pending)(action)
 
 
 def move(status: Object, phase: str) -> None:
@@ -105,9 +108,7 @@ def _start_when_enough_pods(job: Object, status: Object) -> None:
 
 
 def _wait_for_room(job: Object, status: Object) -> None:
-    if int(status.get("retryCount") or 0) >= spec.max_retry(job):
-        move(status, FAILED)
-    elif spec.total_replicas(job) - status["terminating"] >= spec.min_available(job):
+    if spec.total_replicas(job) - status["terminating"] >= spec.min_available(job):
         move(status, PENDING)
 
 

@@ -16,6 +16,7 @@ from pumice.controllers.job.group import group_of, group_writes
 from pumice.controllers.job.kill import end_on_purpose
 from pumice.controllers.job.plugins import Plugin
 from pumice.controllers.job.pods import by_task, make_pod, may_start
+from pumice.controllers.job.request import why_unschedulable
 from pumice.controllers.job.volumes import missing_claim, mount, volume_writes
 from pumice.controllers.objects import Object, annotations_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
@@ -35,8 +36,9 @@ def sync(at: Setting, status: Object) -> list[Write]:
     """The writes that a running job needs now; counts and reasons go into the draft of its status."""
     job = at.job
     draft.count(status, at.pods)
-    obstacle = _obstacle(at) if spec.phase_of(job) in ("", "Pending") else ("", "")
-    draft.explain(status, *obstacle)
+    waits = spec.phase_of(job) in ("", "Pending")
+    obstacle = _obstacle(at) if waits else ("", "")
+    draft.explain(status, *(obstacle if obstacle[0] or not waits else _not_placed(at)))
     if obstacle[0]:
         return []
     queue = at.world.get(kinds.QUEUE, "", spec.queue_name(job))
@@ -54,6 +56,12 @@ def _obstacle(at: Setting) -> tuple[str, str]:
         subject = f'PersistentVolumeClaim "{namespace_of(at.job)}/{claim}"'
         return "VolumeClaimNotFound", f"{subject} does not exist; create it, or describe it in volumeClaim"
     return "", ""
+
+
+def _not_placed(at: Setting) -> tuple[str, str]:
+    """What the scheduler says of the job's group, so that one need not look for it there."""
+    why = why_unschedulable(group_of(at.job, at.world))
+    return ("PodGroupPending", f"PodGroup {namespace_of(at.job)}:{name_of(at.job)} unschedule,reason: {why}") if why else ("", "")
 
 
 def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
