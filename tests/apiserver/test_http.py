@@ -228,3 +228,15 @@ def test_no_request_makes_the_server_fail(running: Running, method: str, path: l
     with Wire(running) as wire:
         wire.send(wire.request(method, f"/{'/'.join(path)}{query}", body, media))
         assert wire.answer()[0] < 500
+
+
+def test_nothing_in_a_warning_can_end_its_header(wire: Wire) -> None:
+    body = {"metadata": {"name": "warned"}, 'a"\r\nX-Evil: 1\r\n\r\nb': 1, "\x00é" * 600: 2} | {
+        f"unknown-{index}": 1 for index in range(500)
+    }
+    wire.send(wire.request("POST", MAPS, body))
+    status, headers, _ = wire.answer()
+    assert status == 201
+    assert "x-evil" not in headers
+    wire.send(wire.request("POST", f"{MAPS}?dryRun=All", {"metadata": {"name": "other"}, 'a"\r\nX-Evil: 1': 1}))
+    assert wire.answer()[1]["warning"] == '299 - "unknown field \\"a\\"??X-Evil: 1\\""'

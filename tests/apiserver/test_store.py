@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -408,3 +409,26 @@ def test_time_is_the_clocks() -> None:
     made = store(clock)
     clock.now = EPOCH_S + 3600
     assert made.create("configmaps", {"metadata": {"name": "c"}}, "default")["metadata"]["creationTimestamp"] == "2027-01-15T09:00:00Z"
+
+
+@pytest.mark.parametrize("body", [{}, {"metadata": {}}, {"metadata": {"name": "a"}}, {"metadata": {"name": "a"}, "spec": {"template": {}}}])
+def test_objects_that_say_little_are_kept_or_refused_with_a_reason(body: dict[str, Any]) -> None:
+    made = store()
+    for kind in made.kinds:
+        if not kind.reviewed_only:
+            with contextlib.suppress(ApiError):
+                made.create(kind, body, "default")
+
+
+@pytest.mark.parametrize(
+    ("resource", "body", "field"),
+    [
+        ("storageclasses.storage.k8s.io", {}, "provisioner"),
+        ("rolebindings.rbac.authorization.k8s.io", {}, "roleRef"),
+        ("volumeattachments.storage.k8s.io", {"spec": {"attacher": "a", "nodeName": "n"}}, r"spec\.source"),
+        ("cronjobs.batch", {"spec": {"schedule": "* * * * *"}}, r"spec\.jobTemplate\.spec\.template\.spec\.containers"),
+    ],
+)
+def test_what_a_kind_must_have_is_asked_for(resource: str, body: dict[str, Any], field: str) -> None:
+    with pytest.raises(ApiError, match=rf"{field}: Required value"):
+        store().create(resource, {"metadata": {"name": "a"}} | body, "default")

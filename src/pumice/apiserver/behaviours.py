@@ -57,7 +57,7 @@ _TABLE = {
     "statefulsets.apps": Behaviour(_no_status, workload_defaults.default_stateful_set, object_checks.workload_causes),
     "daemonsets.apps": Behaviour(_no_status, workload_defaults.default_daemon_set, object_checks.workload_causes),
     "jobs.batch": Behaviour(workload_defaults.begin_job, workload_defaults.default_job, object_checks.job_causes),
-    "cronjobs.batch": Behaviour(_no_status, workload_defaults.default_cron_job),
+    "cronjobs.batch": Behaviour(_no_status, workload_defaults.default_cron_job, object_checks.cron_job_causes),
     "poddisruptionbudgets.policy": Behaviour(_no_status, causes=object_checks.budget_causes),
     "priorityclasses.scheduling.k8s.io": Behaviour(
         default=object_defaults.default_priority_class, causes=object_checks.priority_class_causes

@@ -91,9 +91,11 @@ _FORMS = {
     "autoscaling/v1 HorizontalPodAutoscaler": (to_autoscaler_v2, from_autoscaler_v2),
 }
 
-_SHOWN_WHEN_DELETED = frozenset(
-    "Pod PodTemplate Service ServiceAccount PersistentVolume PersistentVolumeClaim ResourceQuota StorageClass CSINode CSIDriver "
-    "VolumeAttachment ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass".split()
+#: kinds whose delete is answered with the object
+_SHOWN_WHEN_DELETED = (
+    {"Pod", "PodTemplate", "Service", "ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota"}
+    | {"StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"}
+    | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
 )
 
 

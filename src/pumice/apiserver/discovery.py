@@ -105,7 +105,7 @@ def _wants_aggregated(request: Request) -> bool:
     return "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
 
 
-def _subresources(kind: Kind) -> list[tuple[str, str, str, tuple[str, ...]]]:
+def subresources_of(kind: Kind) -> list[tuple[str, str, str, tuple[str, ...]]]:
     names = (*(("status",) if kind.has_status else ()), *(("scale",) if kind.scale else ()), *kind.subresources)
     found = []
     for name in names:
@@ -133,7 +133,7 @@ def _entry(kind: Kind) -> dict[str, Any]:
         entry["categories"] = list(kind.categories)
     subresources = [
         {"subresource": name, "responseKind": _response_kind(api_version, kind_name), "verbs": list(verbs)}
-        for name, api_version, kind_name, verbs in _subresources(kind)
+        for name, api_version, kind_name, verbs in subresources_of(kind)
     ]
     return entry | ({"subresources": subresources} if subresources else {})
 
@@ -151,7 +151,7 @@ def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
     if kind.categories:
         entry["categories"] = list(kind.categories)
     entries = [entry]
-    for name, api_version, kind_name, verbs in _subresources(kind):
+    for name, api_version, kind_name, verbs in subresources_of(kind):
         sub = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced, "kind": kind_name, "verbs": list(verbs)}
         if api_version != kind.api_version:
             sub |= {key: value for key, value in _response_kind(api_version, kind_name).items() if key != "kind" and value}

@@ -84,6 +84,11 @@ def job_causes(job: Object, old: Object | None) -> Causes:
     return found + spec_causes(spec["template"]["spec"], "spec.template.spec")
 
 
+def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
+    template = cron_job["spec"].get("jobTemplate", {}).get("spec", {}).get("template", {})
+    return spec_causes(template.get("spec", {}), "spec.jobTemplate.spec.template.spec")
+
+
 def budget_causes(budget: Object, old: Object | None) -> Causes:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:

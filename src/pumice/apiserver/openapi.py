@@ -6,14 +6,14 @@ kubectl reads them before it creates or applies (does PATCH know `fieldValidatio
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import msgspec
 
 from pumice.apiserver.kinds import Kind, KindTable
 from pumice.apiserver.messages import Request, Response
+from pumice.apiserver.openapi_paths import COMMON_SCHEMAS, gvk, list_schema, paths_of
 from pumice.apiserver.shapes import Object, Shape
-from pumice.apiserver.wire_types import shape_of
+from pumice.apiserver.wire_types import object_shape, shape_of
 
 _METADATA = "meta.v1.ObjectMeta"
 _SCALARS: dict[str, Object] = {
@@ -27,7 +27,7 @@ _SCALARS: dict[str, Object] = {
     "IntOrString": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
     "Time": {"type": "string", "format": "date-time"},
     "MicroTime": {"type": "string", "format": "date-time"},
-    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
 
 
@@ -68,18 +68,16 @@ def _path(kind: Kind) -> str:
 
 def document(kinds: list[Kind]) -> Object:
     """Of one group version."""
-    schemas: Object = {}
+    schemas: Object = dict(COMMON_SCHEMAS)
     paths: Object = {}
     for kind in kinds:
         name = _schema_name(kind)
         schemas[name] = _custom_schema(kind, schemas) if kind.custom else _struct(kind.shape, schemas)
-        schemas[name]["x-kubernetes-group-version-kind"] = [_gvk(kind)]
-        paths |= _paths(kind, name)
+        schemas[name]["x-kubernetes-group-version-kind"] = [gvk(kind)]
+        if not kind.reviewed_only:
+            schemas[f"{name}List"] = list_schema(kind, name)
+        paths |= paths_of(kind, name, f"/{_path(kind)}", lambda struct: _of(object_shape(struct), schemas))
     return {"openapi": "3.0.0", "info": {"title": "Pumice", "version": "v1.36.1"}, "paths": paths, "components": {"schemas": schemas}}
-
-
-def _gvk(kind: Kind) -> Object:
-    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
 def _schema_name(kind: Kind) -> str:
@@ -121,41 +119,3 @@ def _of(shape: Shape, schemas: Object) -> Object:
 def _struct(shape: Shape, schemas: Object) -> Object:
     found: Object = {"type": "object", "properties": {name: _of(field, schemas) for name, field in sorted(shape.fields.items())}}
     return found | ({"required": list(shape.required)} if shape.required else {})
-
-
-def _paths(kind: Kind, schema: str) -> Object:
-    """Collection, object and subresource paths, with the verbs that are served."""
-    root = f"/{_path(kind)}" + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}"
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    answers = {code: {"description": text, "content": content} for code, text in (("200", "OK"), ("201", "Created"))}
-    body = {"requestBody": {"required": True, "content": content}}
-    place = [_parameter("namespace")] if kind.namespaced else []
-
-    def operation(verb: str, action: str, extra: Object | None = None, queries: tuple[str, ...] = ()) -> Object:
-        name = f"{verb}_{kind.group.replace('.', '_')}_{kind.version}_{kind.kind}_{action}"
-        parameters = [{"name": query, "in": "query", "schema": {"type": "string"}} for query in queries]
-        base = {"operationId": name, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": _gvk(kind), "responses": answers}
-        return base | ({"parameters": parameters} if parameters else {}) | (extra or {})
-
-    write = ("dryRun", "fieldManager", "fieldValidation")
-    collection: Object = {"parameters": place}
-    single: Object = {"parameters": [*place, _parameter("name")]}
-    if "list" in kind.verbs:
-        collection["get"] = operation("list", "list", queries=("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion"))
-        single["get"] = operation("read", "get")
-        single["put"] = operation("replace", "put", body, write)
-        single["patch"] = operation("patch", "patch", _patch_body(kind), (*write, "force"))
-        single["delete"] = operation("delete", "delete", queries=("dryRun", "gracePeriodSeconds", "propagationPolicy"))
-    collection["post"] = operation("create", "post", body, write)
-    return {root: collection} | ({root + "/{name}": single} if "get" in kind.verbs else {})
-
-
-def _patch_body(kind: Kind) -> Object:
-    """kubectl reads from it whether a kind takes strategic merges; custom ones do not."""
-    names = ("json-patch+json", "merge-patch+json", *(() if kind.custom else ("strategic-merge-patch+json",)), "apply-patch+yaml")
-    content = {f"application/{name}": {"schema": {"type": "array" if name == "json-patch+json" else "object"}} for name in names}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}

@@ -22,6 +22,7 @@ from pumice.apiserver.table import partial, table
 from pumice.apiserver.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.apiserver.watching import Key
 
+WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all of an answer
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
@@ -50,7 +51,7 @@ class Reader:
     # One object
 
     def one(self, request: Request, kind: Kind, obj: Object, code: int = 200, options: Options | None = None) -> Response:
-        warnings = tuple(("Warning", f'299 - "{_quoted(text)}"') for text in options.warnings) if options else ()
+        warnings = warning_headers(options.warnings) if options and options.warnings else ()
         form, content_type = form_of(request)
         if form == "Table":
             metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -199,5 +200,20 @@ def _read_token(token: str) -> _Place:
     return _Place(version, (namespace, name))
 
 
+def warning_headers(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    """Warnings as headers; of many, as many as fit into what clients are ready to read."""
+    headers: list[tuple[str, str]] = []
+    room = WARNINGS_ROOM
+    for text in texts:
+        quoted = _quoted(text)
+        room -= len(quoted)
+        if room < 0:
+            break
+        headers.append(("Warning", f'299 - "{quoted}"'))
+    return tuple(headers)
+
+
 def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').encode("ascii", "replace").decode().replace("\n", " ")
+    """Whatever stands in it, nothing in it can end the header."""
+    printable = "".join(letter if " " <= letter <= "~" else "?" for letter in text[:WARNING_LENGTH])
+    return printable.replace("\\", "\\\\").replace('"', '\\"')

@@ -16,7 +16,7 @@ def answer(store: Store, access: Access, user: User, kind: Kind, body: Object, n
     spec = body.get("spec") or {}
     if not isinstance(spec, dict):
         raise bad_request("spec: not an object")
-    head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"creationTimestamp": None}, "spec": spec}
+    head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": spec}
     match kind.kind:
         case "Binding":
             bind(store, body, namespace, str((body.get("metadata") or {}).get("name") or ""), Options(user=user))

@@ -47,7 +47,20 @@ def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
 
 
 def schema_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
-    """What the schema of a custom kind has against an object; asked after admission had its chance to mend it."""
+    """What the schema of a kind has against an object; asked after admission had its chance to mend it. Of built-in kinds only the fields
+    that an object and its spec must have: what is further inside has checks of its own where it matters."""
+    if kind.custom:
+        return _custom_causes(kind, obj)
+    if kind.to_stored is not None:  # the object is in another form already
+        return []
+    spec, spec_shape = obj.get("spec"), kind.shape.fields.get("spec")
+    causes = [(field, "Required value") for field in kind.shape.required if field not in obj]
+    if isinstance(spec, dict) and spec_shape is not None:
+        causes += [(f"spec.{field}", "Required value") for field in spec_shape.required if field not in spec]
+    return causes
+
+
+def _custom_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
     if kind.schema is None:
         return []
     found = Findings()

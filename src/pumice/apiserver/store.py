@@ -262,7 +262,7 @@ class Store:
         kind = review.kind
         causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old) + schema_causes(kind, obj)
         if causes:
-            raise kind.invalid(review.name, causes)
+            raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:
             review = Review(
                 review.operation, kind, review.namespace, review.name, review.subresource, obj, review.old, review.user, review.dry_run

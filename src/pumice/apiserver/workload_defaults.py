@@ -80,7 +80,7 @@ def begin_job(obj: Object) -> None:
         return
     template_metadata = spec.setdefault("template", {}).setdefault("metadata", {})
     labels = template_metadata.setdefault("labels", {})
-    labels |= dict.fromkeys(_JOB_LABELS, metadata["uid"]) | dict.fromkeys(_JOB_NAMES, metadata["name"])
+    labels |= dict.fromkeys(_JOB_LABELS, metadata["uid"]) | dict.fromkeys(_JOB_NAMES, metadata.get("name", ""))
     spec.setdefault("selector", {}).setdefault("matchLabels", {})[_JOB_LABELS[0]] = metadata["uid"]
 
 
