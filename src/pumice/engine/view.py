@@ -88,6 +88,10 @@ class View:
         """The row of the resource arrays that holds this resource; None if no object names it."""
         return self.table.dimensions.columns.get(resource)
 
+    def have_all(self, column: int) -> bool:
+        """Whether every node here has some of a resource."""
+        return self.table.have_all(column) or bool(self.allocatable[column].all())
+
     def matching(self, selector: Selector) -> Mask:
         mask: Mask = self.of(self.table.matching(selector))  # type: ignore[assignment]
         return mask

@@ -6,12 +6,13 @@ everything undecided is undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any
 
 from pumice.engine.evaluation import Evaluation
+from pumice.engine.evaluations import Evaluations
 from pumice.framework import closing, folds
 from pumice.framework.decisions import Condition, Decisions, Event
 from pumice.framework.plugin import HOOKS
@@ -52,7 +53,6 @@ class Session:
         self.last_try: dict[str, tuple[int, str]] = {}  #: by task uid: status and node of an allocation that was undone
         self.conditions: dict[str, Condition] = {}  #: by job uid
         self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
-        self._evaluations: dict[Hashable, Evaluation] = {}
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
         self._open_plugins()
@@ -92,6 +92,7 @@ class Session:
             self._flat_methods[hook] = tuple(method for tier in tiers for method in tier)
         self.filters = [f for tier in self._plugins for choice, plugin in tier for f in filters_of(plugin, choice.enabled)]
         self.scorers = [s for tier in self._plugins for choice, plugin in tier for s in scorers_of(plugin, choice.enabled)]
+        self._evaluations = Evaluations(self.cluster, self.filters, self.scorers)
 
     def _flat(self, hook: str) -> Sequence[Callable[..., Any]]:
         return self._flat_methods[hook]
@@ -244,11 +245,7 @@ class Session:
 
     def evaluation_of(self, task: Task) -> Evaluation:
         """The same, as it was when last refreshed."""
-        key = (task.template, *[rule.key(task) for rule in self.filters], *[rule.key(task) for rule in self.scorers])
-        found = self._evaluations.get(key)
-        if found is None:
-            found = self._evaluations[key] = Evaluation(task, self.cluster, self.filters, self.scorers)
-        return found
+        return self._evaluations.of(task)
 
     @property
     def has_best_node(self) -> bool:

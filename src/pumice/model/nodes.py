@@ -7,6 +7,7 @@ stay what they are while a session runs. Labels are interned to integer codes pe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from pumice.model.task import TRUE_WORDS, Task
 
 Codes = NDArray[np.int32]
 Table = NDArray[np.float64]
+Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
 
 ABSENT = -1  #: label code of a node without the key
 
@@ -37,6 +39,7 @@ class Nodes:
         self._capacity = 0
         self._alive: Mask = np.zeros(0, bool)
         self._cordoned: Mask = np.zeros(0, bool)
+        self._have_all: dict[int, bool] = {}
         self._reserve(64)
         self.static_version = 0  #: changes when any node's labels, taints or set changes
         self._labels: dict[str, tuple[Codes, list[str]]] = {}
@@ -65,6 +68,9 @@ class Nodes:
             alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
         self._alive, self._cordoned = alive, cordoned
         self._capacity = rows
+        self._used_cells, self._idle_cells = cells(self._used), cells(self._idle)
+        self._releasing_cells, self._pipelined_cells = cells(self._releasing), cells(self._pipelined)
+        self._seen_cells, self._scoring_cells = cells(self._seen), cells(self._scoring)
         self._view()
 
     def _view(self) -> None:
@@ -76,7 +82,7 @@ class Nodes:
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
         self.seen: Table = self._seen[
             :, :n
-        ]  #: [r, n] what filters and scores of kube see there: promised tasks, too, but none that the session evicted
+        ]  #: [r, n] what kube's filters and scores see: the promised too, but none that the session evicted
         self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `seen` with a floor per container, as kube's scores count
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
@@ -115,6 +121,13 @@ class Nodes:
         total: Vector = self.allocatable.sum(axis=1)
         return total
 
+    def have_all(self, column: int) -> bool:
+        """Whether every row has some of a resource."""
+        known = self._have_all.get(column)
+        if known is None:
+            known = self._have_all[column] = bool(self.allocatable[column].all())
+        return known
+
     def widen(self) -> None:
         self._reserve(self._capacity)
 
@@ -142,6 +155,7 @@ class Nodes:
         if len(allocatable) > self.allocatable.shape[0]:
             self.widen()
         self.allocatable[:, row] = allocatable
+        self._have_all.clear()
         self.idle[:, row] = allocatable - self.used[:, row]
         return row
 
@@ -151,6 +165,7 @@ class Nodes:
         if row is not None:
             self.alive[row] = False
             self.allocatable[:, row] = 0
+            self._have_all.clear()
             self.idle[:, row] = -self.used[:, row]
             self.names[row] = ""
             self._forget_static()
@@ -180,24 +195,24 @@ class Nodes:
         if task.status == status.PIPELINED:
             self._moving += int(sign)
             for column, amount in needs:
-                self.pipelined[column, row] += amount * sign
+                self._pipelined_cells[column][row] += amount * sign
             return
-        used, idle = self.used, self.idle
+        used, idle = self._used_cells, self._idle_cells
         for column, amount in needs:
-            used[column, row] += amount * sign
-            idle[column, row] -= amount * sign
+            used[column][row] += amount * sign
+            idle[column][row] -= amount * sign
         if task.status == status.RELEASING:
             self._moving += int(sign)
             for column, amount in needs:
-                self.releasing[column, row] += amount * sign
+                self._releasing_cells[column][row] += amount * sign
 
     def show(self, task: Task, row: int, sign: float) -> None:
         """Count a task among those that are seen."""
-        seen = self.seen
-        for column, amount in task.template.needs:
-            seen[column, row] += amount * sign
-        self.scoring[0, row] += task.template.scoring_cpu * sign
-        self.scoring[1, row] += task.template.scoring_memory * sign
+        template, seen, (cpu, memory) = task.template, self._seen_cells, self._scoring_cells
+        for column, amount in template.needs:
+            seen[column][row] += amount * sign
+        cpu[row] += template.scoring_cpu * sign
+        memory[row] += template.scoring_memory * sign
 
     # -- labels and taints
 
@@ -277,6 +292,10 @@ class Nodes:
             assert (self.pipelined[:, row] == pipelined).all(), f"pipelined of {self.names[row]}"
             assert (self.seen[:, row] == seen).all(), f"seen of {self.names[row]}"
             assert (self.scoring[CPU, row], self.scoring[MEMORY, row]) == (cpu, memory), f"scoring of {self.names[row]}"
+
+
+def cells(table: Table) -> Cells:
+    return [cast("memoryview[float]", memoryview(column)) for column in table]
 
 
 def _static(node: Node) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from pumice.actions.kube.rotation import Rotation, enough
 from pumice.actions.kube.trial import Trial
 from pumice.actions.kube.words import Crowded, Words, ask, sees_columns_only, sentence
 from pumice.engine.evaluation import Evaluation
+from pumice.engine.evaluations import Evaluations
 from pumice.engine.rules import Reason
 from pumice.engine.view import Scores, View
 from pumice.framework.profile import Profile
@@ -60,15 +61,12 @@ class Search:
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
         self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
-        self._evaluations: dict[Hashable, Evaluation] = {}
+        self._evaluations = Evaluations(session.cluster, self.filters, self.scorers)
         self._told: tuple[Hashable, Misfit] | None = None
 
     def evaluation(self, task: Task) -> Evaluation:
         """The up-to-date answers of the profile's rules for a pod."""
-        key = (task.template, *[rule.key(task) for rule in self.filters], *[rule.key(task) for rule in self.scorers])
-        found = self._evaluations.get(key)
-        if found is None:
-            found = self._evaluations[key] = Evaluation(task, self.session.cluster, self.filters, self.scorers)
+        found = self._evaluations.of(task)
         if found.rejected is None:
             found.refresh()
         return found

@@ -44,29 +44,29 @@ class BalancedAllocation(Scorer):
 
     def _balance(self, template: Any, nodes: View, more: Vector) -> Scores:
         """100 where all resources are used alike."""
-        fractions = []
-        for name in self.resources:
-            column = nodes.column(name)
-            if column is None or (column > MEMORY and template.request[column] == 0):
-                continue
-            fractions.append(_fraction(nodes.seen[column] + more[column], nodes.allocatable[column]))
-        return np.trunc((1.0 - _deviation(fractions)) * MAX_SCORE)
+        named = [nodes.column(name) for name in self.resources]
+        columns = [column for column in named if column is not None and (column <= MEMORY or template.request[column] > 0)]
+        parts = [_fraction(nodes.seen[column] + more[column], nodes, column) for column in columns]
+        if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
+            balance = 1.0 - np.abs(parts[0] - parts[1]) / 2
+        else:
+            balance = 1.0 - _deviation(parts)
+        balance *= MAX_SCORE
+        return np.trunc(balance, out=balance)
 
 
-def _fraction(used: Scores, has: Scores) -> Scores:
+def _fraction(used: Scores, nodes: View, column: int) -> Scores:
     """How much of a resource is used, at most 1; NaN on a node that has none."""
-    if has.all():
-        return np.minimum(used / has, 1.0)
+    has = nodes.allocatable[column]
+    if nodes.have_all(column):
+        used /= has
+        return np.minimum(used, 1.0, out=used)
     part: Scores = np.divide(used, has, out=np.full(len(has), np.nan), where=has > 0)
     return np.minimum(part, 1.0)
 
 
 def _deviation(parts: list[Scores]) -> Scores:
     """Per node, of the fractions that are there (not NaN): half the difference of two, the standard deviation of more."""
-    if len(parts) == 2:
-        half: Scores = np.abs(parts[0] - parts[1]) / 2
-        if not np.isnan(half).any():
-            return half
     fractions = np.array(parts)
     there = ~np.isnan(fractions)
     count = there.sum(axis=0)

@@ -67,30 +67,33 @@ class ResourceScorer(Scorer):
     def prepare(self, task: Task) -> Any:
         return task.template
 
-    def demands(self, template: Any, nodes: View) -> Iterator[tuple[int, Scores, Scores]]:
-        """(weight, requested, capacity) for each resource that counts for this pod."""
+    def demands(self, template: Any, nodes: View) -> Iterator[tuple[int, int, Scores]]:
+        """(column, weight, requested) for each resource that counts for this pod."""
         for name, weight in self.resources.items():
             column = nodes.column(name)
             if column == CPU:
-                yield weight, nodes.scoring[CPU] + template.newcomer_cpu, nodes.allocatable[CPU]
+                yield CPU, weight, nodes.scoring[CPU] + template.newcomer_cpu
             elif column == MEMORY:
-                yield weight, nodes.scoring[MEMORY] + template.newcomer_memory, nodes.allocatable[MEMORY]
+                yield MEMORY, weight, nodes.scoring[MEMORY] + template.newcomer_memory
             elif column is not None and template.request[column] > 0:
-                yield weight, nodes.seen[column] + template.request[column], nodes.allocatable[column]
+                yield column, weight, nodes.seen[column] + template.request[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
         total = np.zeros(len(nodes))
         weights: Any = 0.0  #: of all nodes alike, or per node where some lack a resource
-        for weight, requested, capacity in self.demands(template, nodes):
-            if capacity.all():
+        for column, weight, requested in self.demands(template, nodes):
+            capacity = nodes.allocatable[column]
+            if nodes.have_all(column):
                 total += self.rate(requested, capacity) * weight
                 weights = weights + weight
             else:
                 has = capacity > 0
                 total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
                 weights = weights + has * weight
-        mean: Scores = np.divide(total, weights, out=np.zeros(len(nodes)), where=np.greater(weights, 0))
-        return np.floor(mean)
+        if isinstance(weights, np.ndarray):
+            weights[weights == 0] = 1.0
+        mean: Scores = total / weights if np.all(weights) else total
+        return np.floor(mean, out=mean)
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
         """0..100 for one resource."""
@@ -125,7 +128,8 @@ class RequestedToCapacityRatio(ResourceScorer):
     def score(self, template: Any, nodes: View) -> Scores:
         """Resources that score 0 do not pull the mean down: they are left out of it."""
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
-        for weight, requested, capacity in self.demands(template, nodes):
+        for column, weight, requested in self.demands(template, nodes):
+            capacity = nodes.allocatable[column]
             has = capacity > 0
             rating = np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), self.curve(np.full(len(nodes), MAX_SCORE)))
             counts = rating > 0
