@@ -9,19 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from pumice.api.codec import encode
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
-from pumice.model import status
+from pumice.model import promises, status
 from pumice.model.changes import Change, Watcher
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
-from pumice.model.resources import DEVICE_SHARES, PODS, Dimensions, Vector
+from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
 from pumice.model.template import GROUP_ANNOTATION, Template
@@ -49,7 +48,7 @@ class Cluster:
         self.unadmitted: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.loose: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
-        self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Job.admitted
+        self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Promises.admitted
         self.log: list[Change] = []
         self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
         self.termed: list[Template] = []  #: templates with inter-pod affinity, as they were met
@@ -239,7 +238,7 @@ class Cluster:
         self.unadmitted.pop(job.uid, None)
         self.changed.pop(job.uid, None)
         if queue is not None:
-            self._recount(job, None, None, None)
+            promises.withdraw(job, self.admitted)
             queue.held -= job.held
             queue.pending -= job.asked
             del queue.jobs[job.uid]
@@ -295,6 +294,7 @@ class Cluster:
 
     def forget_eviction(self, task: Task) -> None:
         """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
+        task.disrupted = True
         if task.evicted and task.node >= 0:
             self.nodes.show(task, task.node, 1.0)
             task.evicted = False
@@ -364,37 +364,14 @@ class Cluster:
     def settle(self) -> None:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
         for job in self.changed.values():
-            if job.queue is None:
-                continue
-            rest = job.without_gated(job.outstanding()) if job.reserves else None
-            surplus = np.maximum(job.held - job.min_resources, 0.0)
-            surplus[PODS] = 0.0  # pods are no resource that a queue counts
-            admitted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-            self._recount(job, rest, surplus, admitted)
+            if job.queue is not None:
+                promises.settle(job, self.admitted)
 
     def forget_changes(self) -> None:
         """Settle, and begin a new log. Called when a session has closed."""
         self.settle()
         self.changed.clear()
         self.log.clear()
-
-    def _recount(self, job: Job, reserve: Vector | None, surplus: Vector | None, admitted: Vector | None) -> None:
-        queue = job.queue
-        assert queue is not None
-        if job.reserve is not None:
-            queue.inqueue -= job.reserve
-        if job.surplus is not None:
-            queue.elastic -= job.surplus
-        if job.admitted is not None:
-            self.admitted -= job.admitted
-        surplus = surplus if surplus is not None and surplus.any() else None
-        job.reserve, job.surplus, job.admitted = reserve, surplus, admitted
-        if reserve is not None:
-            queue.inqueue += reserve
-        if surplus is not None:
-            queue.elastic += surplus
-        if admitted is not None:
-            self.admitted += admitted
 
     def _widen(self) -> None:
         """A new resource name made all vectors longer."""

@@ -12,6 +12,7 @@ import numpy as np
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.model import status
+from pumice.model.promises import Promises
 from pumice.model.resources import Dimensions, Vector
 from pumice.model.subjob import SubJobs
 from pumice.model.task import PREEMPTABLE_KEY, QUEUE_GATE, Task, flag, revocable_zone
@@ -27,7 +28,6 @@ class Job:
 
     __slots__ = (
         "_subjobs",
-        "admitted",
         "allocated_hypernode",
         "annotations",
         "asked",
@@ -49,11 +49,10 @@ class Job:
         "phase",
         "preemptable",
         "priority",
+        "promises",
         "queue",
-        "reserve",
         "role_minimum",
         "role_minimum_total",
-        "surplus",
         "tasks",
         "uid",
         "waiting_since",
@@ -72,9 +71,7 @@ class Job:
         self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
         self.held: Vector = dimensions.zeros()  #: requests of tasks in status.HELD
         self.asked: Vector = dimensions.zeros()  #: requests of Pending tasks
-        self.reserve: Vector | None = None  #: its part of Queue.inqueue; None is nothing
-        self.surplus: Vector | None = None  #: its part of Queue.elastic
-        self.admitted: Vector | None = None  #: its part of Cluster.admitted
+        self.promises = Promises()
         self.priority = 0
         self.phase = PENDING
         self.waiting_since: float | None = None  #: first cycle that saw it
@@ -107,9 +104,7 @@ class Job:
     def widen(self, dimensions: Dimensions) -> None:
         self.held, self.asked = dimensions.fitted(self.held), dimensions.fitted(self.asked)
         self.min_resources = dimensions.fitted(self.min_resources)
-        self.reserve, self.surplus, self.admitted = (
-            None if part is None else dimensions.fitted(part) for part in (self.reserve, self.surplus, self.admitted)
-        )
+        self.promises = self.promises.fitted(dimensions)
 
     def __repr__(self) -> str:
         return f"<Job {self.uid} {self.phase}>"

@@ -24,7 +24,7 @@ class Queue:
         self.jobs: dict[str, Job] = {}
         self.held: Vector = dimensions.zeros()  #: requests of all tasks of its jobs that hold or await a place
         self.pending: Vector = dimensions.zeros()  #: requests of all Pending tasks of its jobs
-        self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Job.reserve)
+        self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Promises.reserve)
         self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Job.elastic)
         self.read(dimensions)
 

@@ -13,7 +13,7 @@ from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
-from pumice.model.resources import EPSILON, PODS, Vector, fits, same
+from pumice.model.resources import EPSILON, PODS, Vector, dominant_share, fits, same
 from pumice.model.task import Task
 from pumice.plugins.queue_limits import lacking, refuse, shortfall, within
 
@@ -32,8 +32,7 @@ class Share:
     @property
     def share(self) -> float:
         """The greatest part of its deserved that it holds."""
-        has = self.deserved >= EPSILON
-        return float((self.queue.held[has] / self.deserved[has]).max()) if has.any() else 0.0
+        return dominant_share(self.queue.held, self.deserved)
 
 
 class Proportion(Plugin):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pumice.api.cel.syntax import CelError
 from pumice.api.devices import Device, ResourceSlice
 from pumice.model.cluster import Cluster
-from pumice.plugins.kube.cel.evaluate import Facts, facts_of, satisfies
-from pumice.plugins.kube.cel.syntax import CelError
+from pumice.plugins.kube.device_facts import Facts, facts_of, satisfies
 from pumice.plugins.kube.device_requests import Asked
 from pumice.plugins.kube.node_affinity import selector_matches
 
@@ -26,7 +26,7 @@ class Offered(NamedTuple):
     def attribute(self, name: str) -> Any:
         """None if it has no such attribute."""
         domain, slash, short = name.rpartition("/")
-        return self.facts.attributes.get(domain if slash else self.key[0], {}).get(short)
+        return self.facts["device"]["attributes"][domain if slash else self.key[0]].get(short)
 
 
 class Pools:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pumice.api.cel.syntax import CelError, Node, parse
 from pumice.api.devices import DeviceConstraint, DeviceRequest, ExactRequest, ResourceClaim, SubRequest
 from pumice.api.quantity import Quantity
 from pumice.engine.rules import Reason
-from pumice.plugins.kube.cel.syntax import CelError, Node, parse
 
 ALL = 0  #: as a count: every device that suits
 

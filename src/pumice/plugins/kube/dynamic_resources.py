@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.cel.syntax import CelError
 from pumice.api.codec import encode
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.cel.syntax import CelError
 from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims
 from pumice.plugins.kube.device_requests import Unclear, wanted_by
 from pumice.plugins.kube.node_affinity import selector_matches

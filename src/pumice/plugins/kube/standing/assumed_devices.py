@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pumice.api.cel.syntax import CelError
 from pumice.api.devices import ResourceClaim
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
-from pumice.plugins.kube.cel.syntax import CelError
 from pumice.plugins.kube.device_allocation import Pick, allocate
 from pumice.plugins.kube.device_pools import DeviceKey, Pools
 from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by

@@ -1,0 +1,51 @@
+"""What admitted jobs are promised beyond what they hold: the sums of queues, and of the cluster, that depend on a job as a whole.
+
+A job's part in these sums is kept beside the job, so that a change of one job costs one subtraction and one addition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pumice.model.resources import PODS, Dimensions, Vector
+
+if TYPE_CHECKING:
+    from pumice.model.job import Job
+
+
+class Promises(NamedTuple):
+    """A job's part in the sums; None is nothing."""
+
+    reserve: Vector | None = None  #: in Queue.inqueue: what it may still ask for
+    surplus: Vector | None = None  #: in Queue.elastic: what it holds above its minimum
+    admitted: Vector | None = None  #: in Cluster.admitted: what overcommit counts
+
+    def fitted(self, dimensions: Dimensions) -> Promises:
+        return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
+
+
+def settle(job: Job, admitted: Vector) -> None:
+    """Bring the job's part in the sums of its queue and in `admitted` up to date."""
+    rest = job.without_gated(job.outstanding()) if job.reserves else None
+    surplus = np.maximum(job.held - job.min_resources, 0.0)
+    surplus[PODS] = 0.0  # pods are no resource that a queue counts
+    counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
+    _replace(job, Promises(rest, surplus if surplus.any() else None, counted), admitted)
+
+
+def withdraw(job: Job, admitted: Vector) -> None:
+    """Take the job's part out of all sums."""
+    _replace(job, Promises(), admitted)
+
+
+def _replace(job: Job, promises: Promises, admitted: Vector) -> None:
+    queue = job.queue
+    assert queue is not None
+    for total, before, after in zip((queue.inqueue, queue.elastic, admitted), job.promises, promises, strict=True):
+        if before is not None:
+            total -= before
+        if after is not None:
+            total += after
+    job.promises = promises
