@@ -107,8 +107,8 @@ def test_selectors_of_the_class_and_of_the_request_must_all_hold() -> None:
 
 
 def test_a_selector_that_cannot_be_judged_is_told() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("[1].all(x, x > 0)",))), using("p", "c"))
-    told = "request r: selector '[1].all(x, x > 0)': all() is not supported!"
+    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("[1].transformList(i, x, x > 0)",))), using("p", "c"))
+    told = "request r: selector '[1].transformList(i, x, x > 0)': transformList() is not supported!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=('device.attributes["drv"].x == 1',))), using("p", "c"))
     refused = refusals(made, "default/p", *dynamic_resources(made))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pumice.apiserver.custom_columns import custom_columns
+from pumice.apiserver.custom_rules import definition_rule_causes, rules_of
 from pumice.apiserver.kinds import Kind, Scale
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.structural import root_shape
@@ -82,6 +83,7 @@ def _kind(spec: Object, names: Object, version: Object) -> Kind:
         else None,
         shape=root_shape(schema),
         schema=body_schema,
+        rules=rules_of(schema),
         columns=custom_columns(version.get("additionalPrinterColumns")),
         fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
         custom=True,
@@ -135,8 +137,8 @@ def definition_causes(definition: Object) -> list[tuple[str, str]]:
     if sum(bool(version.get("storage")) for version in spec["versions"]) != 1:
         causes.append(("spec.versions", "Invalid value: must have exactly one version marked as storage version"))
     for index, version in enumerate(spec["versions"]):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            causes.append((f"spec.versions[{index}].schema.openAPIV3Schema", "Required value: schemas are required"))
+        schema, path = (version.get("schema") or {}).get("openAPIV3Schema"), f"spec.versions[{index}].schema.openAPIV3Schema"
+        causes += definition_rule_causes(schema, path) if schema else [(path, "Required value: schemas are required")]
     if (spec.get("conversion") or {}).get("strategy") not in (None, "None"):
         causes.append(("spec.conversion.strategy", 'Unsupported value: only "None" is supported'))
     return causes

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pumice.apiserver import status
 from pumice.apiserver.shapes import ANY, Object, Shape
+
+if TYPE_CHECKING:
+    from pumice.apiserver.custom_rules import RuleTree
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -55,6 +58,7 @@ class Kind:
     verbs: tuple[str, ...] = ALL_VERBS
     shape: Shape = ANY
     schema: Object | None = field(default=None, compare=False)  #: OpenAPI v3 schema of a custom kind
+    rules: RuleTree | None = field(default=None, compare=False)  #: expressions that objects of a custom kind must satisfy
     columns: tuple[Column, ...] = ()
     fields: tuple[str, ...] = ()  #: selectable, besides metadata.name and metadata.namespace
     storage: str = ""  #: where objects live; set by default to `plural.group`

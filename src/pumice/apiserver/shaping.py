@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pumice.apiserver.admission import Options
 from pumice.apiserver.conform import WrongType, conformed
+from pumice.apiserver.custom_rules import rule_causes
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError, bad_request
@@ -46,11 +47,11 @@ def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
 
 
-def schema_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
+def schema_causes(kind: Kind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
     """What the schema of a kind has against an object; asked after admission had its chance to mend it. Of built-in kinds only the fields
     that an object and its spec must have: what is further inside has checks of its own where it matters."""
     if kind.custom:
-        return _custom_causes(kind, obj)
+        return _custom_causes(kind, obj, old)
     if kind.to_stored is not None:  # the object is in another form already
         return []
     spec, spec_shape = obj.get("spec"), kind.shape.fields.get("spec")
@@ -60,9 +61,10 @@ def schema_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
     return causes
 
 
-def _custom_causes(kind: Kind, obj: Object) -> list[tuple[str, str]]:
+def _custom_causes(kind: Kind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
     if kind.schema is None:
         return []
     found = Findings()
     settle(kind.schema, {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}, "", found)
-    return found.wrong_types + found.causes
+    causes = found.wrong_types + found.causes
+    return rule_causes(kind.rules, obj, old) if kind.rules is not None and not causes else causes

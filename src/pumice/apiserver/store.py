@@ -260,7 +260,7 @@ class Store:
     def _admitted(self, review: Review, options: Options) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
-        causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old) + schema_causes(kind, obj)
+        causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old) + schema_causes(kind, obj, review.old)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:

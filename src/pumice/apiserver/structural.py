@@ -1,6 +1,6 @@
 """Schemas of CustomResourceDefinitions at work: pruning, defaulting and validating in one walk, and their shape.
 
-Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL (`x-kubernetes-validations`) are kept and not evaluated.
+Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are judged after this, see `custom_rules`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
         found.wrong_types.append((path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
         return value
     if not _right_type(schema, value):
-        text = f'Invalid value: "{_go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{_go_type(value)}"'
+        text = f'Invalid value: "{go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{go_type(value)}"'
         found.wrong_types.append((path, text))
         return value
     if isinstance(value, dict):
@@ -207,7 +207,7 @@ def _wanted(schema: Object) -> str:
     return "integer,string" if schema.get(INT_OR_STRING) else str(schema.get("type"))
 
 
-def _go_type(value: Any) -> str:
+def go_type(value: Any) -> str:
     names = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
     return names.get(type(value), "null")
 
