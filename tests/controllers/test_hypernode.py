@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.controllers import kinds
-from pumice.controllers.hypernode import HyperNodeCounts, HyperNodeDiscovery
-from pumice.controllers.objects import Object, name_of
+from pumice.controllers.hypernode import HyperNodeCounts
+from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.objects import Object, labels_of, name_of
+from pumice.controllers.topology import by_labels
 from tests.controllers.stage import Stage
 
-TOPOLOGY = {"Main": ["zone", "rack"]}
+TOPOLOGY = by_labels("Main", ("zone", "rack"))
 
 
 def node(name: str, **labels: str) -> Object:
@@ -30,7 +32,7 @@ def members(subject: Object) -> list[str]:
 
 
 def play(*objects: Object) -> Stage:
-    return Stage(*objects, controllers=[HyperNodeDiscovery(TOPOLOGY), HyperNodeCounts()])
+    return Stage(*objects, controllers=[HyperNodeDiscovery([TOPOLOGY]), HyperNodeCounts()])
 
 
 def test_domains_are_made_from_labels_and_follow_them() -> None:
@@ -60,3 +62,54 @@ def test_hyper_nodes_of_a_user_are_left_alone_and_counted() -> None:
     assert stage.names(kinds.HYPER_NODE) == ["s1", "s2"]
     assert [each["status"]["nodeCount"] for each in stage.world.all(kinds.HYPER_NODE)] == [3, 3]
     stage.assert_settled()
+
+
+CONF = """
+networkTopologyDiscovery:
+- source: ufm
+  enabled: true
+- source: label
+  enabled: {enabled}
+  config:
+    networkTopologyTypes:
+      flat:
+      - nodeLabel: rack
+      - nodeLabel: kubernetes.io/hostname
+      deep:
+        nodeSelector: {{matchLabels: {{kind: deep}}}}
+        levels:
+        - {{nodeLabel: cluster, tierName: wide}}
+        - {{nodeLabel: pod}}
+        - {{nodeLabel: kubernetes.io/hostname}}
+"""
+
+
+def config_map(text: str) -> Object:
+    meta = {"name": "volcano-controller-configmap", "namespace": "volcano-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"volcano-controller.conf": text}}
+
+
+def test_topologies_of_the_config_map_are_followed_and_their_last_label_is_the_nodes_own() -> None:
+    nodes = [node("n1", rack="r1"), node("n2", rack="r1"), node("n3", kind="deep", cluster="c", pod="p"), node("n4", cluster="c", pod="p")]
+    stage = Stage(*nodes, hyper_node("mine"), controllers=[HyperNodeDiscovery()])
+    assert stage.names(kinds.HYPER_NODE) == ["mine"]
+    stage.add(config_map(CONF.format(enabled="true")))
+    found = {each["spec"].get("tierName"): each for each in stage.world.all(kinds.HYPER_NODE)}
+    assert {name: members(each) for name, each in found.items() if name} == {
+        "rack": ["n1", "n2"],
+        "pod": ["n3"],
+        "wide": [name_of(found["pod"])],
+    }
+    assert labels_of(found["wide"])["volcano.sh/network-topology-profile"] == "deep"
+    stage.assert_settled()
+    text = {"volcano-controller.conf": CONF.format(enabled="false")}
+    stage.change(kinds.CONFIG_MAP, "volcano-controller-configmap", {"data": text}, "volcano-system")
+    assert stage.names(kinds.HYPER_NODE) == ["mine"]
+
+
+def test_a_config_map_that_cannot_be_understood_changes_nothing_and_says_so() -> None:
+    stage = Stage(node("n1", rack="r1"), config_map(CONF.format(enabled="true")), controllers=[HyperNodeDiscovery()])
+    before = stage.names(kinds.HYPER_NODE)
+    for text in ("a: [", "networkTopologyDiscovery: [{source: label, enabled: true, config: {networkTopologyTypes: {x: {levels: 3}}}}]"):
+        stage.change(kinds.CONFIG_MAP, "volcano-controller-configmap", {"data": {"volcano-controller.conf": text}}, "volcano-system")
+        assert (stage.names(kinds.HYPER_NODE), stage.world.emitted.pop().reason) == (before, "InvalidConfiguration")

@@ -157,7 +157,7 @@ def test_the_scheduler_may_read_all_that_it_watches_and_write_what_it_decides() 
 
 def test_the_controllers_may_read_all_that_they_watch() -> None:
     ours = rights(one("controllers", "ClusterRole"))
-    watched = kinds_for(volcano_controllers(lambda: KeyPair("", ""), topologies={"network": ("spine",)}))
+    watched = kinds_for(volcano_controllers(lambda: KeyPair("", "")))
     assert reading(RESOURCES[kind] for kind in watched) - ours == set()
     assert {verb for _, _, verb in ours} <= {"get", "list", "watch", "create", "update", "patch", "delete"}
     assert not any(resource in ("*", "nodes/status", "clusterroles") or group == "*" for group, resource, _ in ours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +13,9 @@ import click
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.go_flags import switch
 from pumice.cli.replica_flags import ELECTION, options, server_tls, tell_of
+from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.objects import Key
+from pumice.controllers.topology import Topology, by_labels
 from pumice.kube.lease import Term
 from pumice.kube.login import find
 from pumice.kube.resource import ObjectRef
@@ -75,7 +79,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         chosen=chosen(flags["chosen"].split(",")),
         inherit_owner_annotations=flags["inherit_owner_annotations"],
-        topologies=dict(_topology(text) for text in flags["topologies"]) or None,
+        discovery=HyperNodeDiscovery([_topology(text) for text in flags["topologies"]], _config_map(namespace)),
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
         term=_term(flags) if flags["leader_elect"] else None,
@@ -101,11 +105,17 @@ def chosen(words: Iterable[str]) -> frozenset[str] | None:
     return frozenset(kept)
 
 
-def _topology(text: str) -> tuple[str, tuple[str, ...]]:
+def _config_map(namespace: str) -> Key:
+    """Where volcano-controller.conf lies: in the namespace of the installation, named after it, as its Deployment tells."""
+    release = os.environ.get("HELM_RELEASE_NAME") or "volcano"
+    return Key(os.environ.get("KUBE_POD_NAMESPACE") or namespace, f"{release}-controller-configmap")
+
+
+def _topology(text: str) -> Topology:
     name, equals, labels = text.partition("=")
     if not equals or not name or not all(labels.split(",")):
         raise InputError(f'"{text}" is not a topology; write one such as "network=example.org/spine,example.org/leaf"', where="--topology")
-    return name, tuple(labels.split(","))
+    return by_labels(name, tuple(labels.split(",")))
 
 
 def _term(flags: dict[str, Any]) -> Term:

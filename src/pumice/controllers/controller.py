@@ -8,7 +8,7 @@ writes: a decision made on an older world could be made twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pumice.controllers.kinds import kind_of
@@ -71,6 +71,14 @@ class GivesUp(Protocol):
     def gave_up(self, key: Hashable) -> Hashable:
         """The key to work on instead."""
         ...
+
+
+@runtime_checkable
+class Consults(Protocol):
+    """A controller that looks at single objects of kinds of which otherwise not all are read."""
+
+    @property
+    def consults(self) -> Sequence[tuple[str, Key]]: ...
 
 
 def itself(change: Change, world: World) -> Iterable[Key]:

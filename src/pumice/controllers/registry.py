@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from pumice.controllers import kinds
 from pumice.controllers.annotations import SCHEDULER_NAME
@@ -12,7 +12,8 @@ from pumice.controllers.disruption import DisruptionBudgets
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.flow.progress import Reachable
 from pumice.controllers.garbage import Garbage
-from pumice.controllers.hypernode import HyperNodeCounts, HyperNodeDiscovery
+from pumice.controllers.hypernode import HyperNodeCounts
+from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.plugins import KeyPairs
 from pumice.controllers.job_ttl import JobTtl
@@ -36,12 +37,11 @@ def always_reachable(url: str) -> bool:
 def volcano_controllers(
     key_pairs: KeyPairs,
     scheduler_names: Iterable[str] = (SCHEDULER_NAME,),
-    topologies: Mapping[str, Sequence[str]] | None = None,
+    discovery: HyperNodeDiscovery | None = None,
     reachable: Reachable = always_reachable,
     inherit_owner_annotations: bool = True,
 ) -> list[Controller]:
     """What Volcano's controller manager runs."""
-    found: list[Controller] = [HyperNodeDiscovery(topologies)] if topologies else []
     return [
         Queues(),
         PodGroups(scheduler_names, inherit_owner_annotations),
@@ -50,7 +50,7 @@ def volcano_controllers(
         JobTemplates(),
         JobFlows(reachable),
         CronJobs(),
-        *found,
+        discovery or HyperNodeDiscovery(),
         HyperNodeCounts(),
     ]
 

@@ -12,6 +12,7 @@ import msgspec
 
 from pumice.controllers.controller import Controller
 from pumice.controllers.flow.progress import Reachable
+from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.kube.access import Access
@@ -34,7 +35,7 @@ class Settings(msgspec.Struct):
     scheduler_names: tuple[str, ...] = ("volcano",)
     chosen: frozenset[str] | None = None  #: names of the controllers to run; None: all
     inherit_owner_annotations: bool = True
-    topologies: dict[str, tuple[str, ...]] | None = None  #: by name: node labels from the widest domain to the narrowest
+    discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
     qps: float = 2000.0
     burst: float = 2000.0
     term: Term | None = None  #: None: no election
@@ -46,7 +47,7 @@ class Settings(msgspec.Struct):
 
 def chosen_controllers(settings: Settings, reachable: Reachable) -> list[Controller]:
     """Those that the settings name, of what Volcano's controller manager runs."""
-    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.topologies, reachable, settings.inherit_owner_annotations)
+    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, settings.inherit_owner_annotations)
     return [each for each in found if settings.chosen is None or each.name in settings.chosen]
 
 

@@ -13,21 +13,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 
-from pumice.controllers.controller import EVERY, Controller
+from pumice.controllers.controller import EVERY, Consults, Controller
 from pumice.controllers.dispatch import Dispatch, Work
 from pumice.controllers.failures import Failures
 from pumice.controllers.objects import Object
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
-from pumice.kube.transport import Transport
+from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.loop import LostLead
 from pumice.live.object_cache import ObjectCache, decode
-from pumice.live.object_kinds import REQUIRED, RESOURCES, scopes
+from pumice.live.object_kinds import REQUIRED, RESOURCES, kind_of_resource, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,8 @@ class Controllers:
         self._queue = Dispatch(controllers)
         self._failures = Failures(self._queue)
         self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock)
-        self._following = followed(transport, self.cache, kinds_for(controllers), pace)
+        single = [each for controller in controllers if isinstance(controller, Consults) for each in controller.consults]
+        self._following = followed(transport, self.cache, {**scopes(kinds_for(controllers)), **single_scopes(single)}, pace)
         self._stirred = asyncio.Event()
         self._width = width
         self._sync_timeout_s = sync_timeout_s
@@ -162,14 +163,16 @@ def kinds_for(controllers: Sequence[Controller]) -> list[str]:
     return sorted((watched | set(LOOKED_UP) | {"Secret", "ConfigMap", "Service", "NetworkPolicy.networking.k8s.io"}) & set(RESOURCES))
 
 
-def followed(transport: Transport, cache: ObjectCache, kinds: Sequence[str], pace: Pace = DEFAULT_PACE) -> dict[str, Reflector[Object]]:
-    """A reflector for each kind, delivering into the cache."""
-    return {
-        kind: Reflector(
-            transport, scope, decode, cache.delivery(kind, scope.resource), metadata=dict_metadata, pace=pace, optional=kind not in REQUIRED
-        )
-        for kind, scope in scopes(kinds).items()
-    }
+def followed(
+    transport: Transport, cache: ObjectCache, wanted: Mapping[str, Scope], pace: Pace = DEFAULT_PACE
+) -> dict[str, Reflector[Object]]:
+    """A reflector for each scope, delivering into the cache."""
+
+    def reflector(name: str, scope: Scope) -> Reflector[Object]:
+        deliver = cache.delivery(kind_of_resource(scope.resource), scope.resource)
+        return Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
+
+    return {name: reflector(name, scope) for name, scope in wanted.items()}
 
 
 async def synced(following: dict[str, Reflector[Object]], timeout_s: float) -> None:

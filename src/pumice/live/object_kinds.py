@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from pumice.controllers import kinds
 from pumice.controllers.annotations import JOB_NAME
+from pumice.controllers.kinds import joined
+from pumice.controllers.objects import Key
 from pumice.kube import resource as r
 from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope
@@ -41,6 +43,18 @@ RESOURCES: dict[str, Resource] = {
 LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
 REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: the others a server may be without
 ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
+
+
+def kind_of_resource(resource: Resource) -> str:
+    return joined(resource.api_version, resource.kind)
+
+
+def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, Scope]:
+    """By kind and name: one object each."""
+    return {
+        f"{kind} {key.namespace}/{key.name}": Scope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
+        for kind, key in wanted
+    }
 
 
 def scopes(wanted: Iterable[str]) -> dict[str, Scope]:

@@ -25,7 +25,6 @@ from pumice.controllers.objects import (
     copied,
     created_at,
     field,
-    key_of,
     name_of,
     namespace_of,
     spec_of,
@@ -34,7 +33,7 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Emit, Write, delete, status_change
+from pumice.controllers.writes import Create, Delete, Emit, Write, delete, status_change
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 VOLCANO_SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
@@ -65,8 +64,10 @@ class CronJobs:
         except (ScheduleError, ZoneInfoNotFoundError, ValueError):
             return result([*writes, *status_change(cron, _with_active(status, running))])
         if not spec_of(cron).get("suspend"):
-            started, running = self._start(cron, schedule, zone, running, world, now)
+            started = self._start(cron, schedule, zone, running, world, now)
             writes.extend(started)
+            replaced = {write.uid for write in started if isinstance(write, Delete)}
+            running = [job for job in running if uid_of(job) not in replaced]  # one that is made now is listed once it has a uid
             made = next((write.object for write in started if isinstance(write, Create)), None)
             if made is not None:
                 status["lastScheduleTime"] = _scheduled_at(made)
@@ -76,32 +77,27 @@ class CronJobs:
 
     def _start(
         self, cron: Object, schedule: Schedule, zone: ZoneInfo | None, running: list[Object], world: World, now: float
-    ) -> tuple[list[Write], list[Object]]:
-        """The writes for the time that is due, if one is, and the jobs that then run."""
+    ) -> list[Write]:
+        """The writes for the time that is due, if one is."""
         since = instant(status_of(cron)["lastScheduleTime"]) if status_of(cron).get("lastScheduleTime") else created_at(cron)
         deadline_s = spec_of(cron).get("startingDeadlineSeconds")
         if deadline_s is not None:
             since = max(since, now - float(deadline_s))
         due, count = missed(schedule, zone, since, now, MANY)
         if due is None:
-            return [], running
+            return []
         name = f"{name_of(cron)}-{int(due) // 60}"
         if world.get(self.job_kind, namespace_of(cron), name) is not None:
-            return [], running
+            return []
         policy = spec_of(cron).get("concurrencyPolicy") or "Allow"
         if running and policy == "Forbid":
-            return [], running
-        writes: list[Write] = []
-        if running and policy == "Replace":
-            writes = [delete(job) for job in running]
-            running = []
+            return []
+        writes = _ended(cron, running) if policy == "Replace" else []
         if count > MANY:
             writes.append(
                 Emit(cron, "Warning", "TooManyMissedTimes", f"more than {MANY} start times were missed; only the latest is made up for")
             )
-        job = self._job(cron, name, due)
-        writes += [Create(job), Emit(cron, "Normal", "SuccessfulCreate", f"Created job {name}")]
-        return writes, [*running, job]
+        return [*writes, Create(self._job(cron, name, due)), Emit(cron, "Normal", "SuccessfulCreate", f"Created job {name}")]
 
     def _job(self, cron: Object, name: str, due: float) -> Object:
         template = copied(spec_of(cron).get("jobTemplate") or {})
@@ -149,8 +145,12 @@ def _tidy(cron: Object, jobs: Sequence[Object]) -> list[Write]:
         ended = sorted(
             (job for job in jobs if ended_well(job) is good and not terminating(job)), key=lambda job: (created_at(job), name_of(job))
         )
-        writes.extend(delete(job) for job in ended[: max(0, len(ended) - int(default if limit is None else limit))])
+        writes.extend(_ended(cron, ended[: max(0, len(ended) - int(default if limit is None else limit))]))
     return writes
+
+
+def _ended(cron: Object, jobs: Sequence[Object]) -> list[Write]:
+    return [write for job in jobs for write in (delete(job), Emit(cron, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}"))]
 
 
 def _status(cron: Object, jobs: Sequence[Object]) -> Object:
@@ -164,7 +164,7 @@ def _status(cron: Object, jobs: Sequence[Object]) -> Object:
 
 def _with_active(status: Object, running: Sequence[Object]) -> Object:
     references = [
-        {"apiVersion": job["apiVersion"], "kind": job["kind"], "namespace": key_of(job).namespace, "name": name_of(job)}
+        {"apiVersion": job["apiVersion"], "kind": job["kind"], "namespace": namespace_of(job), "name": name_of(job), "uid": uid_of(job)}
         for job in sorted(running, key=name_of)
     ]
     return {**status, "active": references or None}

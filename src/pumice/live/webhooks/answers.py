@@ -36,7 +36,7 @@ class Admission:
         self.cache = ObjectCache()
         self._transport = transport
         self._reading: asyncio.Task[None] | None = None
-        self.following = followed(transport, self.cache, ADMISSION)
+        self.following = followed(transport, self.cache, scopes(ADMISSION))
 
     def routes(self, hooks: Sequence[Hook]) -> list[web.RouteDef]:
         return [web.post(hook.path, self._handler(hook)) for hook in hooks]

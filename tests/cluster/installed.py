@@ -1,0 +1,120 @@
+"""Volcano's place taken as the guide says: `deploy/manifests` applied, and the three programs started with the arguments, the configuration
+and the rights that stand there. Only addresses differ, for nothing runs in pods here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from realcluster import RealCluster
+
+from pumice.kube.client import Client
+from pumice.kube.resource import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
+from pumice.kube.transport import Scope, as_dict
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/apiserver/crds"
+PARTS = {"webhooks": "webhooks", "controllers": "controllers", "scheduler": "scheduler"}  #: part to user of the real cluster
+PROGRAM = str(Path(sys.executable).with_name("pumice"))
+
+
+def pumice(cluster: RealCluster, *arguments: str) -> str:
+    """What a command of ours prints, with all rights."""
+    command = [PROGRAM, *arguments, f"--kubeconfig={cluster.kubeconfig()}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def apply_everything(cluster: RealCluster) -> str:
+    return pumice(cluster, "apply", "-f", str(DEFINITIONS)) + pumice(cluster, "apply", "-f", str(MANIFESTS))
+
+
+def deployed(part: str, folder: Path) -> list[str]:
+    """A Deployment's arguments, its mounted files written to a folder."""
+    items = list(yaml.safe_load_all((MANIFESTS / f"{part}.yaml").read_text()))
+    (pod,) = (item["spec"]["template"]["spec"] for item in items if item["kind"] == "Deployment")
+    container = pod["containers"][0]
+    held = {item["metadata"]["name"]: item["data"] for item in items if item["kind"] == "ConfigMap"}
+    arguments: list[str] = list(container["args"])
+    for volume in pod["volumes"]:
+        for name, text in held.get((volume.get("configMap") or {}).get("name"), {}).items():
+            (folder / name).write_text(text)
+            place = next(mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == volume["name"])
+            arguments = [argument.replace(f"{place}/{name}", str(folder / name)) for argument in arguments]
+    return arguments
+
+
+class Volcano:
+    """The running programs."""
+
+    def __init__(self, cluster: RealCluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+
+    def log(self, part: str) -> str:
+        return (self.folder / f"{part}.log").read_text()
+
+    @asynccontextmanager
+    async def part(self, name: str, *flags: str) -> AsyncIterator[None]:
+        away = [] if name == "webhooks" else ["--enable-metrics=false"]
+        arguments = [*deployed(name, self.folder), "--enable-healthz=false", *away, f"--kubeconfig={self.cluster.kubeconfig(name)}", *flags]
+        with (self.folder / f"{name}.log").open("wb") as out:
+            process = await asyncio.create_subprocess_exec(PROGRAM, *arguments, stdout=out, stderr=out)
+        try:
+            yield
+            assert process.returncode is None, self.log(name)
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await asyncio.wait_for(process.wait(), 20)
+
+
+@asynccontextmanager
+async def running(cluster: RealCluster, client: Client, folder: Path) -> AsyncIterator[Volcano]:
+    """All three, until the block ends; then no webhook is left that nobody answers."""
+    volcano = Volcano(cluster, folder)
+    port = _free_port()
+    here = (f"--webhook-url=https://127.0.0.1:{port}", "--listen-address=127.0.0.1", f"--port={port}")
+    try:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(volcano.part("webhooks", *here))
+            await stack.enter_async_context(volcano.part("controllers"))
+            await stack.enter_async_context(volcano.part("scheduler", "--node-selector=story:volcano", "--schedule-period=200ms"))
+            await _until_open(client, volcano)
+            yield volcano
+    finally:
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+            async for page in client.pages(Scope(resource)):
+                for raw in page.items:
+                    await client.delete(resource, ObjectRef(as_dict(raw)["metadata"]["name"]))
+
+
+async def _until_open(client: Client, volcano: Volcano) -> None:
+    """The webhooks are called and the default queue takes work."""
+    for _ in range(600):
+        queues = [as_dict(raw) async for page in client.pages(Scope(QUEUES)) for raw in page.items]
+        opened = any(_opened(queue) for queue in queues if queue["metadata"]["name"] == "default")
+        if opened and "webhooks are served" in volcano.log("webhooks"):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("\n".join(volcano.log(part) for part in PARTS))
+
+
+def _opened(queue: dict[str, Any]) -> bool:
+    return bool((queue.get("status") or {}).get("state") == "Open")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

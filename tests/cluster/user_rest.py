@@ -1,0 +1,256 @@
+"""What users of Volcano do beside jobs: queues, plugins, flows, schedules, plain workloads, network topologies, gates."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from jobs import Body, Jobs, task
+from stage import until_true
+
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import (
+    COMMANDS,
+    CONFIG_MAPS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    NETWORK_POLICIES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+    REPLICA_SETS,
+    SECRETS,
+    SERVICES,
+    ObjectRef,
+    Resource,
+)
+from pumice.kube.transport import PatchType, as_dict
+
+
+def body(resource: Resource, name: str, spec: Body, **metadata: Any) -> Body:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+async def until_state(jobs: Jobs, queue: str, state: str) -> Body:
+    async def there() -> bool:
+        return (await queue_of(jobs, queue)).get("status", {}).get("state") == state
+
+    await until_true(there)
+    return await queue_of(jobs, queue)
+
+
+async def queue_of(jobs: Jobs, name: str) -> Body:
+    return as_dict(await jobs.client.get(QUEUES, ObjectRef(name)))
+
+
+async def operate(jobs: Jobs, queue: str, action: str) -> None:
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": queue, "uid": (await queue_of(jobs, queue))["metadata"]["uid"]}
+    head = {"apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind, "metadata": {"generateName": f"{queue}-"}}
+    await jobs.client.create(COMMANDS, {**head, "target": target, "action": action}, jobs.namespace)
+
+
+async def a_queue_closes_with_its_children_when_its_jobs_are_gone(jobs: Jobs) -> None:
+    parent, child = f"{jobs.namespace[:20]}-parent", f"{jobs.namespace[:20]}-child"
+    await jobs.client.create(QUEUES, body(QUEUES, parent, {"weight": 1}))
+    made = await until_state(jobs, parent, "Open")
+    assert (made["spec"]["parent"], made["spec"]["reclaimable"]) == ("root", True)
+    await jobs.client.create(QUEUES, body(QUEUES, child, {"weight": 2, "parent": parent}))
+    await until_state(jobs, child, "Open")
+    await jobs.create("busy", [task()], queue=child)
+    await jobs.until_phase("busy", "Running")
+    await operate(jobs, parent, "CloseQueue")
+    await until_state(jobs, parent, "Closed")
+    closing = await until_state(jobs, child, "Closing")
+    assert closing["metadata"]["annotations"]["volcano.sh/closed-by-parent"] == "true"
+    with pytest.raises(ApiError, match="takes no new work"):
+        await jobs.create("refused", [task()], queue=child)
+    await jobs.client.patch(QUEUES, ObjectRef(child), {"spec": {"weight": 3}}, PatchType.MERGE)
+    await jobs.all_become("busy", "Succeeded")
+    await jobs.until_phase("busy", "Completed")
+    await until_state(jobs, child, "Closed")
+    await operate(jobs, parent, "OpenQueue")
+    await until_state(jobs, parent, "Open")
+    await until_state(jobs, child, "Open")
+    with pytest.raises(ApiError, match="has children"):
+        await jobs.client.delete(QUEUES, ObjectRef(parent))
+    await jobs.client.delete(QUEUES, ObjectRef(child))
+
+
+async def plugins_make_what_frameworks_need(jobs: Jobs) -> None:
+    tasks = [task("master"), task("worker", 2)]
+    names: dict[str, list[str]] = {"env": [], "svc": [], "ssh": [], "mpi": [], "pytorch": [], "tensorflow": ["--worker=worker"], "ray": []}
+    await jobs.create("all", tasks, plugins=names)
+    pods = await jobs.until_pods("all", 3, "Running")
+    await jobs.until_phase("all", "Running")
+    secret = (await jobs.listed(SECRETS))["all-ssh"]
+    assert sorted(secret["data"]) == ["authorized_keys", "config", "id_rsa", "id_rsa.pub"]
+    assert b"Host all-worker-1" in base64.b64decode(secret["data"]["config"])
+    data = (await jobs.listed(CONFIG_MAPS))["all-svc"]["data"]
+    assert data["worker.host"] == "all-worker-0.all\nall-worker-1.all"
+    services = await jobs.listed(SERVICES)
+    assert services["all"]["spec"]["clusterIP"] == "None" and "all-head-svc" in services
+    assert "all" in await jobs.listed(NETWORK_POLICIES)
+    env = {each["name"]: each.get("value") for each in pods["all-worker-1"]["spec"]["containers"][0]["env"]}
+    assert {name: env[name] for name in ("VC_TASK_INDEX", "VK_TASK_INDEX", "RANK", "WORLD_SIZE", "MASTER_ADDR")} == {
+        "VC_TASK_INDEX": "1",
+        "VK_TASK_INDEX": "1",
+        "RANK": "2",
+        "WORLD_SIZE": "3",
+        "MASTER_ADDR": "all-master-0.all",
+    }
+    assert "VC_MASTER_HOSTS" in env and '"worker"' in str(env["TF_CONFIG"])
+    assert (await jobs.status("all"))["controlledResources"] == {f"plugin-{name}": name for name in names}
+    await jobs.all_become("all", "Succeeded")
+    await jobs.until_phase("all", "Completed")
+
+    async def cleaned() -> bool:
+        left = [*await jobs.listed(SECRETS), *await jobs.listed(SERVICES), *await jobs.listed(NETWORK_POLICIES)]
+        return not [name for name in left if name.startswith("all")]
+
+    await until_true(cleaned)
+
+
+async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
+    for name in ("load", "train"):
+        spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [task()]}
+        await jobs.client.create(JOB_TEMPLATES, body(JOB_TEMPLATES, name, spec), jobs.namespace)
+    steps = [{"name": "load"}, {"name": "train", "dependsOn": {"targets": ["load"]}}]
+    await jobs.client.create(JOB_FLOWS, body(JOB_FLOWS, "flow", {"flows": steps, "jobRetainPolicy": "delete"}), jobs.namespace)
+
+    async def phase() -> str:
+        found = as_dict(await jobs.client.get(JOB_FLOWS, ObjectRef("flow", jobs.namespace))).get("status") or {}
+        return str((found.get("state") or {}).get("phase"))
+
+    for name in ("flow-load", "flow-train"):
+        await until_true(lambda name=name: _has(jobs, JOBS, name))
+        assert await phase() == "Running"
+        await jobs.until_phase(name, "Running")
+        assert ("flow-train" in await jobs.listed(JOBS)) is (name == "flow-train")
+        await jobs.all_become(name, "Succeeded")
+        if name == "flow-load":
+            await jobs.until_phase(name, "Completed")
+
+    async def over() -> bool:
+        return await phase() == "Succeed" and not await jobs.listed(JOBS)
+
+    await until_true(over)
+
+
+async def _has(jobs: Jobs, resource: Resource, name: str) -> bool:
+    return name in await jobs.listed(resource)
+
+
+async def jobs_start_by_the_clock(jobs: Jobs) -> None:
+    template = {"metadata": {"labels": {"made": "by-clock"}}, "spec": {"queue": "default", "tasks": [task()]}}
+    spec = {"schedule": "@every 1s", "concurrencyPolicy": "Forbid", "jobTemplate": template}
+    await jobs.client.create(CRON_JOBS, body(CRON_JOBS, "tick", spec), jobs.namespace)
+    await jobs.client.create(CRON_JOBS, body(CRON_JOBS, "still", {**spec, "suspend": True}), jobs.namespace)
+
+    async def status() -> Body:
+        return as_dict(await jobs.client.get(CRON_JOBS, ObjectRef("tick", jobs.namespace))).get("status") or {}
+
+    async def active() -> bool:
+        return bool((await status()).get("active"))
+
+    await until_true(active)
+    (made,) = await jobs.listed(JOBS)
+    job = await jobs.job(made)
+    assert made.startswith("tick-") and job["metadata"]["labels"]["made"] == "by-clock"
+    assert job["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
+    (reference,) = (await status())["active"]
+    assert (reference["name"], reference["uid"]) == (made, job["metadata"]["uid"])
+    await jobs.until_phase(made, "Running")
+    await jobs.all_become(made, "Succeeded")
+
+    async def succeeded() -> bool:
+        return bool((await status()).get("lastSuccessfulTime"))
+
+    await until_true(succeeded)
+    assert (await status())["lastScheduleTime"]
+    assert not [name for name in await jobs.listed(JOBS) if name.startswith("still")]
+
+
+async def plain_workloads_are_groups_of_their_own(jobs: Jobs) -> None:
+    spec = task()["template"]["spec"] | {"schedulerName": "volcano", "restartPolicy": "Always"}
+    notes = {"volcano.sh/preemptable": "true"}
+    pod = as_dict(await jobs.client.create(PODS, {"metadata": {"name": "plain", "annotations": notes}, "spec": spec}, jobs.namespace))
+    await jobs.until_pods("plain", 1, "Running")
+    group = (await jobs.listed(POD_GROUPS))[f"podgroup-{pod['metadata']['uid']}"]
+    assert group["metadata"]["annotations"] == notes and group["spec"]["minMember"] == 1 and group["spec"]["queue"] == "default"
+
+    template = {"metadata": {"labels": {"app": "set"}}, "spec": spec}
+    wanted = body(REPLICA_SETS, "set", {"replicas": 2, "selector": {"matchLabels": {"app": "set"}}, "template": template})
+    wanted["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": "2"}
+    made = as_dict(await jobs.client.create(REPLICA_SETS, wanted, jobs.namespace))
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": made["metadata"]["uid"], "controller": True}
+    for index in range(2):
+        meta = {"name": f"set-{index}", "labels": {"app": "set"}, "ownerReferences": [owner]}
+        await jobs.client.create(PODS, {"metadata": meta, "spec": spec}, jobs.namespace)
+    await jobs.until_pods("set", 2, "Running")
+    name = f"podgroup-{made['metadata']['uid']}"
+    assert (await jobs.listed(POD_GROUPS))[name]["spec"]["minMember"] == 2
+    await jobs.client.patch(REPLICA_SETS, ObjectRef("set", jobs.namespace), {"spec": {"replicas": 0}}, PatchType.MERGE)
+
+    async def gone() -> bool:
+        return name not in await jobs.listed(POD_GROUPS)
+
+    await until_true(gone)
+
+
+CONTROLLER_CONF = """
+networkTopologyDiscovery:
+- source: label
+  enabled: true
+  config:
+    networkTopologyTypes:
+      story:
+      - nodeLabel: example.org/spine
+      - nodeLabel: example.org/leaf
+      - nodeLabel: kubernetes.io/hostname
+"""
+
+
+async def network_domains_are_found_by_labels(jobs: Jobs) -> None:
+    for index in range(4):
+        labels = {"example.org/spine": "s", "example.org/leaf": f"l{index // 2}", "kubernetes.io/hostname": f"net-{index}"}
+        await jobs.client.create(NODES, {"metadata": {"name": f"net-{index}", "labels": labels}})
+    settings = {"metadata": {"name": "volcano-controller-configmap"}, "data": {"volcano-controller.conf": CONTROLLER_CONF}}
+    await jobs.client.create(CONFIG_MAPS, settings, "volcano-system")
+
+    async def counted() -> bool:
+        found = [each for each in (await jobs.listed(HYPER_NODES)).values() if each["metadata"]["name"].startswith("hypernode-story")]
+        return sorted((each["spec"]["tier"], (each.get("status") or {}).get("nodeCount")) for each in found) == [(1, 2), (1, 2), (2, 4)]
+
+    try:
+        await until_true(counted)
+    finally:
+        await jobs.client.delete(CONFIG_MAPS, ObjectRef("volcano-controller-configmap", "volcano-system"))
+        for index in range(4):
+            await jobs.client.delete(NODES, ObjectRef(f"net-{index}"))
+        for name in await jobs.listed(HYPER_NODES):
+            await jobs.client.delete(HYPER_NODES, ObjectRef(name))
+
+
+async def gated_pods_wait_for_their_gate(jobs: Jobs) -> None:
+    await jobs.create("gate", [task(replicas=2, pod={"schedulingGates": [{"name": "example.org/wait"}]})])
+    await jobs.until_pods("gate", 2, "Pending")
+    for name in ("gate-w-0", "gate-w-1"):
+        assert not (await jobs.pods())[name]["spec"].get("nodeName")
+        await jobs.client.patch(PODS, ObjectRef(name, jobs.namespace), {"spec": {"schedulingGates": []}}, PatchType.MERGE)
+    await jobs.until_phase("gate", "Running")
+
+
+STORIES = (
+    a_queue_closes_with_its_children_when_its_jobs_are_gone,
+    plugins_make_what_frameworks_need,
+    a_flow_runs_its_steps_in_order,
+    jobs_start_by_the_clock,
+    plain_workloads_are_groups_of_their_own,
+    network_domains_are_found_by_labels,
+    gated_pods_wait_for_their_gate,
+)
