@@ -8,7 +8,6 @@ that put a node above its allocatable cpu. Its kubelets are instant or as slow a
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
 from typing import Any
@@ -35,6 +34,7 @@ class MemoryServer:
         self.breaches: list[str] = []
         self.missing: set[str] = set()  #: plurals that this server does not know
         self.before_write: Callable[[str, Resource, str], None] = lambda verb, resource, name: None  #: may raise
+        self._made = 0
         self._start_s = start_s
         self._stop_s = stop_s
         self._news = asyncio.Condition()
@@ -46,7 +46,7 @@ class MemoryServer:
         """Create or change an object."""
         key = (resource.plural, namespace if resource.namespaced else "", name)
         old = self.objects.get(key)
-        meta = {"name": name, "uid": old["metadata"]["uid"] if old else uuid.uuid4().hex, "creationTimestamp": "2023-11-14T22:00:00Z"}
+        meta = {"name": name, "uid": old["metadata"]["uid"] if old else self._uid(), "creationTimestamp": "2023-11-14T22:00:00Z"}
         meta |= {"namespace": namespace} if resource.namespaced else {}
         meta |= content.pop("metadata", {})
         return self._store(key, {**(old or {}), **content, "metadata": meta})
@@ -136,7 +136,7 @@ class MemoryServer:
         key = (resource.plural, namespace if resource.namespaced else "", name)
         if key in self.objects:
             raise ApiError(409, "AlreadyExists", name)
-        return msgspec.json.encode(self._store(key, {**body, "metadata": {**body["metadata"], "uid": uuid.uuid4().hex}}))
+        return msgspec.json.encode(self._store(key, {**body, "metadata": {**body["metadata"], "uid": self._uid()}}))
 
     async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         body = _plain(body)
@@ -170,6 +170,11 @@ class MemoryServer:
             self.remove(resource, ref.name, ref.namespace)
 
     # ---- inside
+
+    def _uid(self) -> str:
+        """Never the same twice, and the same in every run."""
+        self._made += 1
+        return f"uid-{self._made}"
 
     async def _arrived(self, verb: str, resource: Resource, subresource: str, name: str) -> None:
         await asyncio.sleep(0)

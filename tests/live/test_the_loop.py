@@ -263,6 +263,38 @@ def test_only_selected_nodes_are_used() -> None:
     run(story())
 
 
+def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:
+    """Pods whose promised room came to nothing preempt again, although their nominated node refuses nothing."""
+
+    async def story() -> None:
+        api = server()
+        for name in ("a", "b"):
+            api.node(name, cpu=2)
+        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+        for name, value in (("low", 1), ("high", 10)):
+            api.put(classes, name, value=value)
+        api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
+        for number in range(4):
+            api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
+        api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
+        for number in range(2):
+            api.pod(f"high-{number}", group="high", priority=10)
+        refused: list[str] = []
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if verb == "delete" and len(refused) < 4 and name in (*refused[:1], *([] if refused else [name])):
+                refused.append(name)
+                raise ApiError(500, "InternalError", "no")
+
+        api.before_write = refuse
+        async with scheduling(api, PREEMPTING) as scheduler:
+            await until(lambda: len(api.placed("high")) == 2)
+            assert scheduler.metrics.evictions.value("failed") == 1
+        assert not api.breaches
+
+    run(story())
+
+
 def test_another_policy_counts_from_the_next_cycle_on() -> None:
     async def story() -> None:
         api = server()

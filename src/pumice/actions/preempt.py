@@ -140,15 +140,8 @@ class Search:
         """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""
         if task.template.never_preempts:
             return False
-        row = self.session.nodes.rows.get(task.nominated) if task.nominated else None
-        if not task.nominated:
-            return True
-        if row is None:
-            return False
-        evaluation = self.session.evaluation(task)
-        if evaluation.admitted[row]:
-            return False
-        if not evaluation.resolvable[row]:
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        if row < 0 or not self.session.evaluation(task).resolvable[row]:
             return True
         tasks = self.session.nodes.tasks[row].values()
         return not any(t.status == status.RELEASING and t.disrupted and t.pod_priority < task.pod_priority for t in tasks)

@@ -46,7 +46,10 @@ async def bind(transport: Transport, pod: ObjectRef, node: str, annotations: dic
             if not _in_doubt(error):
                 raise
             doubt = error
-        found = await _place(transport, pod)
+        try:
+            found = await _place(transport, pod)
+        except NoAnswer as error:
+            raise NoAnswer(str(error), sent=True) from doubt  # the bind was sent, whatever became of the question
         if found == node:
             return
         if found or (isinstance(doubt, ApiError) and doubt.code == 409):

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from zlib import crc32
 
 import msgspec
 
@@ -59,7 +60,7 @@ class Recorder:
             self.dropped += 1
             return
         self._held += 1
-        self._queues[hash(what.regarding.identity) % len(self._queues)].put_nowait((what, self._wall()))
+        self._queues[crc32(repr(what.regarding.identity).encode()) % len(self._queues)].put_nowait((what, self._wall()))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as senders:

@@ -87,6 +87,10 @@ class Reflector(Generic[T]):
         self._page = pace.page
         self._failures = 0  #: rounds without progress, one after the other
 
+    def version(self, namespace: str, name: str) -> int:
+        """Of an object as it was delivered last; 0 if it is not known."""
+        return self._view.version(namespace, name)
+
     async def run(self) -> None:
         while True:
             try:

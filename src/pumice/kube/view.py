@@ -56,6 +56,10 @@ class View(Generic[T]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def version(self, namespace: str, name: str) -> int:
+        """Of an object as it was told last; 0 if it is not known."""
+        return self._known.get((namespace, name), ("", 0))[1]
+
     def list_begins(self) -> None:
         self._listed = set()
         self._buried = {}

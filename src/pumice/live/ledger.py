@@ -1,7 +1,8 @@
 """What is assumed of the cluster until the server says so: a bind holds its room, an eviction frees it only when the pod is gone.
 
 Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: it is then
-taken as it is (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too.
+taken as it is (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. What
+was read counts only against the assumption that it was read for, and only if the watch has not told anything newer meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
-from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue, WriteShard
+from pumice.live.requests import BindPod, EvictPod, MarkPod, ReadPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
@@ -44,7 +45,9 @@ class Ledger:
         metrics: LiveMetrics,
         tell: Callable[[Occurrence], None],
         news: Callable[[Urgency], None],
+        pod_version: Callable[[str, str], int],
     ) -> None:
+        """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
         self.originals = {kind: Originals() for kind in WHOLE_KINDS}
         self.lost_lead = False
         self._cluster = cluster
@@ -53,9 +56,10 @@ class Ledger:
         self._metrics = metrics
         self._tell = tell
         self._news = news
+        self._pod_version = pod_version
         self._unseen: dict[str, tuple[ObjectRef, float]] = {}  #: binds that were granted, by pod uid: until when the watch must show them
 
-    def expired(self) -> Iterator[ObjectRef]:
+    def expired(self) -> Iterator[ReadPod]:
         """Pods to be read again because the watch did not show their bind."""
         now = self._clock.now()
         for uid, (ref, deadline) in list(self._unseen.items()):
@@ -65,7 +69,7 @@ class Ledger:
                     return  # the others were granted later
                 self._metrics.expired.add()
                 log.warning("pod %s was bound, but the watch has not shown it for %.0f s", ref, EXPIRY_S)
-                yield ref
+                yield ReadPod(ref, status.BINDING)
             del self._unseen[uid]
 
     def _task(self, ref: ObjectRef) -> Task | None:
@@ -98,15 +102,20 @@ class Ledger:
         self._metrics.evictions.add("failed")
         log.warning("pod %s was not evicted: %s", request.pod, error)
 
-    def pod_read(self, ref: ObjectRef, pod: Pod | None) -> None:
+    def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        ref = request.pod
+        task = self._task(ref)
+        if task is None or task.status != request.assumed:
+            return True  # the watch has settled it
+        if pod is not None and int(pod.metadata.resource_version or 0) < self._pod_version(ref.namespace, ref.name):
+            return False
         self._unseen.pop(ref.uid, None)
-        if self._task(ref) is None:
-            return
         if pod is None:
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
         else:
             self._cluster.restore(pod)
         self._news(Urgency.SOON)
+        return True
 
     def mark_failed(self, request: MarkPod, error: KubeError) -> None:
         self._said.pods.pop(request.pod.uid, None)

@@ -21,6 +21,7 @@ from pumice.framework.world import NOWHERE, World
 from pumice.kube.events import Occurrence
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
+from pumice.kube.resource import PODS
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.effects import effects
@@ -74,7 +75,7 @@ class Scheduler:
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
         self._failure: BaseException | None = None
-        self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news)
+        self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news, self._pod_version)
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options.concurrency)
         self._following = reflectors(transport, options, self._ingest.take, pace)
@@ -89,6 +90,10 @@ class Scheduler:
 
     def tell(self, what: Occurrence) -> None:
         self.recorder.tell(what)
+
+    def _pod_version(self, namespace: str, name: str) -> int:
+        pods = next(reflector for reflector in self._following if reflector.scope.resource == PODS)
+        return pods.version(namespace, name)
 
     @property
     def reflectors(self) -> list[Reflector[Any]]:
@@ -155,8 +160,8 @@ class Scheduler:
     def turn(self) -> Decisions:
         """Decide, and let it leave."""
         self._check()
-        for ref in self._ledger.expired():
-            self._sender.read_again(ref)
+        for doubtful in self._ledger.expired():
+            self._sender.read_again(doubtful)
         now = self.clock.now()
         decisions = cycle(self.cluster, self._acting, now, self._world)
         for place in decisions.pipelined:

@@ -34,6 +34,13 @@ class MarkPod(NamedTuple):
     nominated: str | None
 
 
+class ReadPod(NamedTuple):
+    """Find out how a pod really is, which is `assumed` to have a status that nobody has confirmed."""
+
+    pod: ObjectRef
+    assumed: int
+
+
 class WriteGroup(NamedTuple):
     """A PodGroup's status, and annotations laid over its own (None: taken away)."""
 

@@ -26,7 +26,8 @@ from pumice.kube.transport import Transport
 from pumice.live.clock import Clock
 from pumice.live.lane import Lane
 from pumice.live.originals import Originals
-from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup, WriteQueue, WriteShard
+from pumice.live.requests import BindPod, EvictPod, MarkPod, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
+from pumice.model import status
 
 BACKOFF = Backoff(0.2, 5.0)
 SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
@@ -41,8 +42,8 @@ class Outcomes(Protocol):
     def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
     def evicted(self, request: EvictPod) -> None: ...
     def evict_failed(self, request: EvictPod, error: KubeError) -> None: ...
-    def pod_read(self, ref: ObjectRef, pod: Pod | None) -> None:
-        """A pod as it is now, after a failure; None if it is gone."""
+    def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
 
     def mark_failed(self, request: MarkPod, error: KubeError) -> None: ...
     def group_written(self, request: WriteGroup, raw: bytes) -> None: ...
@@ -70,7 +71,7 @@ class Sender:
         self._binds: Lane[BindPod] = Lane(concurrency, self._bind)
         self._marks: Lane[MarkPod] = Lane(few, self._mark)
         self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write)
-        self._reads: Lane[ObjectRef] = Lane(few, self._read)
+        self._reads: Lane[ReadPod] = Lane(few, self._read)
         self._lanes: tuple[Lane[Any], ...] = (self._evictions, self._binds, self._marks, self._writes, self._reads)
 
     def send(self, requests: Requests) -> None:
@@ -88,9 +89,8 @@ class Sender:
         for shard in requests.shards:
             self._writes.put(("shard", shard.shard), shard)
 
-    def read_again(self, pod: ObjectRef) -> None:
-        """Find out how a pod really is."""
-        self._reads.put(pod.uid, pod)
+    def read_again(self, request: ReadPod) -> None:
+        self._reads.put(request.pod.uid, request)
 
     @property
     def idle(self) -> bool:
@@ -122,7 +122,7 @@ class Sender:
                     self._outcomes.bind_failed(request, error)
                     pod = await self._pod_now(request.pod)
                     if attempt >= BIND_TRIES or not _is_bindable(pod):
-                        return self._outcomes.pod_read(request.pod, pod)
+                        return await self._settle(ReadPod(request.pod, status.BINDING), pod)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         return self._outcomes.bound(request)
@@ -139,10 +139,18 @@ class Sender:
                 failure = error
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
         self._outcomes.evict_failed(request, failure)
-        return self.read_again(request.pod)
+        return self.read_again(ReadPod(request.pod, status.RELEASING))
 
-    async def _read(self, ref: ObjectRef) -> None:
-        self._outcomes.pod_read(ref, await self._pod_now(ref))
+    async def _read(self, request: ReadPod) -> None:
+        await self._settle(request, await self._pod_now(request.pod))
+
+    async def _settle(self, request: ReadPod, pod: Pod | None) -> None:
+        """Tell how the pod is; an answer that was long on its way is asked for again."""
+        attempt = 0
+        while not self._outcomes.pod_read(request, pod):
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            pod = await self._pod_now(request.pod)
+            attempt += 1
 
     async def _pod_now(self, ref: ObjectRef) -> Pod | None:
         """The pod, None if it is gone; asked until somebody answers."""

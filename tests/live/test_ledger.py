@@ -1,0 +1,69 @@
+"""What was assumed, against what a look at the pod says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.api.codec import convert
+from pumice.api.core import Node
+from pumice.api.pod import Pod
+from pumice.kube.resource import ObjectRef
+from pumice.live.clock import WallClock
+from pumice.live.ledger import Ledger
+from pumice.live.metrics import LiveMetrics
+from pumice.live.requests import ReadPod
+from pumice.live.said import Said
+from pumice.model import status
+from pumice.model.cluster import Cluster
+
+REF = ObjectRef("p", "ns", "uid-p")
+
+
+def pod(version: int, *, node: str = "", phase: str = "Pending") -> Pod:
+    meta = {"name": "p", "namespace": "ns", "uid": "uid-p", "resourceVersion": str(version)}
+    spec: dict[str, Any] = {"schedulerName": "volcano", "containers": [{"name": "c"}], "nodeName": node or None}
+    return convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, Pod)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster()
+    made.put("Node", convert({"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1", "pods": "1"}}}, Node))
+    made.put("Pod", pod(5))
+    return made
+
+
+def ledger(cluster: Cluster, told: int) -> Ledger:
+    def ignore(what: object) -> None:
+        """Nobody listens."""
+
+    return Ledger(cluster, Said(), WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told)
+
+
+def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
+    task = cluster.tasks["ns/p"]
+    cluster.move(task, status.BINDING, 0)
+    assert ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5))
+    assert (task.status, task.node) == (status.PENDING, -1)
+
+
+def test_an_answer_that_was_long_on_its_way_does_not_undo_what_the_watch_told_since(cluster: Cluster) -> None:
+    task = cluster.tasks["ns/p"]
+    cluster.move(task, status.RUNNING, 0)
+    assert ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a"))
+    assert task.status == status.RUNNING
+
+
+def test_an_answer_older_than_the_watch_is_asked_for_again(cluster: Cluster) -> None:
+    task = cluster.tasks["ns/p"]
+    cluster.move(task, status.BINDING, 0)
+    assert not ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5))
+    assert task.status == status.BINDING
+
+
+def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
+    cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
+    assert ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None)
+    assert not cluster.tasks
