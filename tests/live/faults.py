@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,18 +13,25 @@ from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope, Transport
 
 CALLS = ("none", "lose request", "lose answer", "late request", "late answer", "409", "429", "500", "500 but done", "twice")
-STREAMS = ("none", "cut", "410", "late", "garbage", "twice", "swap")
+#: a late batch is overtaken by those of other kinds; a very late one shows a bind after its assumption has expired
+STREAMS = ("none", "cut", "410", "late", "very late", "garbage", "twice", "swap")
 
 
 class Faulty:
     """`calls` and `streams` give one fault for each call and each batch of a watch; when they end, nothing goes wrong any more."""
 
-    def __init__(self, transport: Transport, calls: list[str], streams: list[str]) -> None:
+    def __init__(self, transport: Transport, calls: Iterable[str], streams: Iterable[str]) -> None:
+        self.dead = False  #: whoever uses it was killed: nothing leaves any more, and no answer comes
         self._transport = transport
         self._calls: Iterator[str] = iter(calls)
         self._streams: Iterator[str] = iter(streams)
 
+    async def _alive(self) -> None:
+        if self.dead:
+            await asyncio.Event().wait()
+
     async def _call(self, make: Callable[[], Awaitable[Any]]) -> Any:
+        await self._alive()
         fault = next(self._calls, "none")
         match fault:
             case "lose request":
@@ -37,9 +44,11 @@ class Faulty:
                 raise ApiError(500, "InternalError", "made to fail")
             case "late request":
                 await asyncio.sleep(20)
+                await self._alive()
             case "twice":
                 await make()
         answer = await make()
+        await self._alive()
         match fault:
             case "lose answer":
                 raise NoAnswer("cut", sent=True)
@@ -73,6 +82,8 @@ class Faulty:
                     return
                 case "late":
                     await asyncio.sleep(5)
+                case "very late":
+                    await asyncio.sleep(40)
                 case "twice" if not initial:
                     yield batch
                 case "swap" if not initial:

@@ -1,21 +1,32 @@
-"""Whatever happens between the scheduler and the server: no node is filled twice, no gang stays half placed, all run in the end."""
+"""Whatever happens between the scheduler and the server: no node is filled twice, no gang stays half placed, all run in the end.
+
+Each promise is a story over drawn faults; `make test` tells it a few dozen times, the nightly profile (`pytest -m nightly`) thousands.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.kube.resource import POD_GROUPS, PODS, Resource
+from pumice.kube.resource import LEASES, POD_GROUPS, PODS, Resource
+from pumice.live.loop import LostLead, Scheduler
+from pumice.live.options import Options
 from pumice.model import status
 from tests.live.faults import CALLS, STREAMS, Faulty
 from tests.live.memory import MemoryServer
-from tests.live.stories import PREEMPTING, scheduling, until
-from tests.live.virtual import run
+from tests.live.seat import LOCK, Seat
+from tests.live.stories import PREEMPTING, policy, scheduling, until
+from tests.live.virtual import VirtualClock, run
+
+QUICK, NIGHTLY = 40, 5000
+Story = Callable[..., Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(autouse=True)
@@ -27,80 +38,165 @@ def quiet() -> Iterator[None]:
 
 calls = st.lists(st.sampled_from(CALLS), max_size=60)
 streams = st.lists(st.sampled_from(STREAMS), max_size=60)
-many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+instants = st.lists(st.floats(0.0, 3.0), max_size=5)
+cuts = st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.0, 25.0)), max_size=6)
 
 
-@many
-@given(calls, streams)
-def test_all_gangs_run_in_the_end(calls: list[str], streams: list[str]) -> None:
-    async def story() -> None:
-        api = MemoryServer()
-        api.queue("root")
-        api.queue()
-        for name in ("a", "b", "c"):
-            api.node(name, cpu=2)
-        api.gang("first", pods=3)
-        async with scheduling(Faulty(api, calls, streams)) as scheduler:
-            api.gang("second", pods=2)
-            api.gang("third", pods=1)
-            await until(lambda: api.running() == 6, within_s=2000)
-            await asyncio.sleep(60)
-            scheduler.cluster.check()
-            assert all(task.status == status.RUNNING for task in scheduler.cluster.tasks.values())
-        assert not api.breaches
-
-    run(story(), limit_s=5000)
+def server(*nodes: str) -> MemoryServer:
+    api = MemoryServer()
+    api.queue("root")
+    api.queue()
+    for name in nodes:
+        api.node(name, cpu=2)
+    return api
 
 
-@many
-@given(calls, streams)
-def test_gangs_take_turns_and_nothing_is_lost(calls: list[str], streams: list[str]) -> None:
+async def all_gangs_run_in_the_end(calls: list[str], streams: list[str]) -> None:
+    api = server("a", "b", "c")
+    api.gang("first", pods=3)
+    async with scheduling(Faulty(api, calls, streams)) as scheduler:
+        api.gang("second", pods=2)
+        api.gang("third", pods=1)
+        await until(lambda: api.running() == 6, within_s=2000)
+        await asyncio.sleep(60)
+        scheduler.cluster.check()
+        assert all(task.status == status.RUNNING for task in scheduler.cluster.tasks.values())
+    assert not api.breaches
+
+
+async def gangs_take_turns_and_nothing_is_lost(calls: list[str], streams: list[str]) -> None:
     """Two gangs that do not fit together: the second runs when the first is over."""
-
-    async def story() -> None:
-        api = MemoryServer()
-        api.queue("root")
-        api.queue()
-        api.node("a", cpu=2)
-        api.node("b", cpu=2)
-        api.gang("first", pods=3)
-        api.gang("second", pods=3)
-        async with scheduling(Faulty(api, calls, streams)):
-            await until(lambda: api.running() == 3, within_s=2000)
-            assert len({name.split("-")[0] for name in api.placed()}) == 1, "a gang is never half placed beside another"
-            for name in api.placed():
-                api.put(PODS, name, status={"phase": "Succeeded"})
-            await until(lambda: api.running() == 3, within_s=2000)
-        assert not api.breaches
-
-    run(story(), limit_s=5000)
+    api = server("a", "b")
+    api.gang("first", pods=3)
+    api.gang("second", pods=3)
+    async with scheduling(Faulty(api, calls, streams)):
+        await until(lambda: api.running() == 3, within_s=2000)
+        assert len({name.split("-")[0] for name in api.placed()}) == 1, "a gang is never half placed beside another"
+        for name in api.placed():
+            api.put(PODS, name, status={"phase": "Succeeded"})
+        await until(lambda: api.running() == 3, within_s=2000)
+    assert not api.breaches
 
 
-@many
-@given(calls, streams)
-def test_nobody_is_evicted_for_nothing(calls: list[str], streams: list[str]) -> None:
+def crowded() -> MemoryServer:
+    """Two full nodes, and a more important gang that needs half of them."""
+    api = server("a", "b")
+    classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+    for name, value in (("low", 1), ("high", 10)):
+        api.put(classes, name, value=value)
+    api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
+    for number in range(4):
+        api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
+    api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
+    for number in range(2):
+        api.pod(f"high-{number}", group="high", priority=10)
+    return api
+
+
+async def nobody_is_evicted_for_nothing(calls: list[str], streams: list[str]) -> None:
     """As many victims as the more important gang has pods, and it runs. Where an eviction failed, others may go later."""
+    api = crowded()
+    async with scheduling(Faulty(api, calls, streams), PREEMPTING) as scheduler:
+        await until(lambda: len(api.placed("high")) == 2, within_s=2000)
+        await asyncio.sleep(60)
+        left = len(api.placed("low"))
+        assert left == 2 or (left == 1 and scheduler.metrics.evictions.value("failed"))
+    assert not api.breaches
 
-    async def story() -> None:
-        api = MemoryServer()
-        api.queue("root")
-        api.queue()
-        api.node("a", cpu=2)
-        api.node("b", cpu=2)
-        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-        for name, value in (("low", 1), ("high", 10)):
-            api.put(classes, name, value=value)
-        api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
-        for number in range(4):
-            api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
-        api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
-        for number in range(2):
-            api.pod(f"high-{number}", group="high", priority=10)
-        async with scheduling(Faulty(api, calls, streams), PREEMPTING) as scheduler:
-            await until(lambda: len(api.placed("high")) == 2, within_s=2000)
-            await asyncio.sleep(60)
-            left = len(api.placed("low"))
-            assert left == 2 or (left == 1 and scheduler.metrics.evictions.value("failed"))
-        assert not api.breaches
 
-    run(story(), limit_s=5000)
+async def a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind(
+    calls: list[str], streams: list[str], instants: list[float]
+) -> None:
+    """Killed as by kill -9, again and again; the last one finishes the work of the others."""
+    api = crowded()
+    left_calls, left_streams = iter(calls), iter(streams)
+    for instant in instants:
+        way = Faulty(api, left_calls, left_streams)
+        async with scheduling(way, PREEMPTING):
+            await asyncio.sleep(instant)
+            way.dead = True
+    async with scheduling(Faulty(api, left_calls, left_streams), PREEMPTING):
+        await until(lambda: len(api.placed("high")) == 2, within_s=2000)
+        await asyncio.sleep(60)
+        assert len(api.placed("low")) >= 1
+    assert not api.breaches
+
+
+class Watched(Seat):
+    """A seat whose every write must find its name in the lease on the server."""
+
+    def __init__(self, api: MemoryServer, name: str, intruders: list[str]) -> None:
+        super().__init__(api, name)
+        self._api, self._name, self._intruders = api, name, intruders
+
+    async def _call(self, make: Callable[[], Any]) -> Any:
+        async def written() -> Any:
+            holder = self._api.found(LEASES, LOCK.name, LOCK.namespace)["spec"]["holderIdentity"]
+            if holder != self._name:
+                self._intruders.append(f"{self._name} wrote while {holder} led")
+            return await make()
+
+        return await super()._call(written)
+
+
+async def two_schedulers_fight_for_the_lease(cuts: list[tuple[bool, bool, float]]) -> None:
+    """The links of either to the lease and to the rest are cut and mended; whoever loses the lead is started again, as a new process."""
+    api = server("a", "b", "c")
+    intruders: list[str] = []
+    seats: dict[bool, Watched] = {}
+
+    async def replica(which: bool) -> None:
+        for life in range(1000):
+            seat = seats[which] = Watched(api, f"{which}-{life}", intruders)
+            electing = asyncio.create_task(seat.election.run())
+            try:
+                await seat.election.won.wait()
+                await Scheduler(seat, policy(), Options(), VirtualClock()).run()
+            except LostLead:
+                electing.cancel()
+                await asyncio.gather(electing, return_exceptions=True)
+
+    running = [asyncio.create_task(replica(which)) for which in (False, True)]
+    for number, (which, lease, pause_s) in enumerate(cuts):
+        api.gang(f"g{number}", pods=1)
+        await asyncio.sleep(pause_s)
+        way = seats[which].wire if lease else seats[which]
+        way.cut = not way.cut
+    for seat in seats.values():
+        seat.cut = seat.wire.cut = False
+    await until(lambda: len(api.placed()) == len(cuts), within_s=2000)
+    for task in running:
+        task.cancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.gather(*running)
+    assert not api.breaches and not intruders
+
+
+STORIES: dict[Story, tuple[st.SearchStrategy[Any], ...]] = {
+    all_gangs_run_in_the_end: (calls, streams),
+    gangs_take_turns_and_nothing_is_lost: (calls, streams),
+    nobody_is_evicted_for_nothing: (calls, streams),
+    a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind: (calls, streams, instants),
+    two_schedulers_fight_for_the_lease: (cuts,),
+}
+each_promise = pytest.mark.parametrize("promise", STORIES, ids=lambda promise: promise.__name__)
+
+
+def tell(promise: Story, times: int) -> None:
+    @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.tuples(*STORIES[promise]))
+    def story(drawn: tuple[Any, ...]) -> None:
+        run(promise(*drawn), limit_s=5000)
+
+    story()
+
+
+@each_promise
+def test_promises_hold_under_faults(promise: Story) -> None:
+    tell(promise, QUICK)
+
+
+@pytest.mark.nightly
+@each_promise
+def test_promises_hold_under_many_faults(promise: Story) -> None:
+    tell(promise, NIGHTLY)
