@@ -23,7 +23,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         pytest.fail(f"the cluster tests must run in CI, but {reason}")
     if reason:
         pytest.skip(reason)
-    with RealCluster(tmp_path_factory.mktemp("cluster")) as running:
+    with RealCluster(tmp_path_factory.mktemp("cluster"), ("scheduler", "controllers", "webhooks")) as running:
         yield running
 
 

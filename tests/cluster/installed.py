@@ -5,6 +5,7 @@ and the rights that stand there. Only addresses differ, for nothing runs in pods
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from realcluster import RealCluster
+from realcluster import USERS, RealCluster
 
 from pumice.kube.client import Client
 from pumice.kube.resource import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
@@ -23,6 +24,7 @@ from pumice.kube.transport import Scope, as_dict
 ROOT = Path(__file__).parents[2]
 MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/apiserver/crds"
 PARTS = {"webhooks": "webhooks", "controllers": "controllers", "scheduler": "scheduler"}  #: part to user of the real cluster
+Right = tuple[str, str, str]  #: group, resource, verb
 PROGRAM = str(Path(sys.executable).with_name("pumice"))
 
 
@@ -51,6 +53,33 @@ def deployed(part: str, folder: Path) -> list[str]:
             place = next(mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == volume["name"])
             arguments = [argument.replace(f"{place}/{name}", str(folder / name)) for argument in arguments]
     return arguments
+
+
+def rights_used(cluster: RealCluster, since: int) -> dict[str, set[Right]]:
+    """What each program asked for, by part, from a place in the audit log on."""
+    part_of = {USERS[user][0]: part for part, user in PARTS.items()}
+    used: dict[str, set[Right]] = {part: set() for part in PARTS}
+    with cluster.audit_log.open() as log:
+        log.seek(since)
+        for line in log:
+            entry = json.loads(line)
+            place = entry.get("objectRef") or {}
+            if place.get("resource"):
+                resource = "/".join(filter(None, (place["resource"], place.get("subresource"))))
+                used[part_of[entry["user"]["username"]]].add((place.get("apiGroup", ""), resource, entry["verb"]))
+    return used
+
+
+def rights_granted(part: str) -> set[Right]:
+    roles = [item for item in yaml.safe_load_all((MANIFESTS / f"{part}.yaml").read_text()) if item["kind"] in ("Role", "ClusterRole")]
+    return {
+        (group, resource, verb)
+        for role in roles
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
 
 
 class Volcano:

@@ -6,7 +6,7 @@ A kubelet starts what is bound and lets go what is deleted; how a pod ends is to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,11 +30,15 @@ def task(name: str = "w", replicas: int = 1, cpu: str = "", pod: Body | None = N
 
 
 class Jobs:
-    """The jobs of a namespace."""
+    """The jobs of a namespace. `command` runs our command line and is what it prints."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, command: Callable[..., str]) -> None:
         self.client = client
         self.namespace = namespace
+        self._command = command
+
+    async def pumice(self, *arguments: str) -> str:
+        return await asyncio.to_thread(self._command, *arguments)
 
     # ---- what a user does
 

@@ -14,6 +14,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,10 +38,12 @@ USERS = {
 
 
 class RealCluster:
-    """Two processes and a folder. `folder` is empty at the start and belongs to us."""
+    """Two processes and a folder. `folder` is empty at the start and belongs to us. `audited` are users of whom every request is noted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, audited: Sequence[str] = ()) -> None:
         self._folder = folder
+        self._audited = [USERS[user][0] for user in audited]
+        self.audit_log = folder / "audit.log"
         self._etcd_url, self._peer_url = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
         self._port = _free_port()
         self.server = f"https://127.0.0.1:{self._port}"
@@ -105,9 +108,14 @@ class RealCluster:
             "server.key": pair.key,
             "accounts.key": private_pem(ec.generate_private_key(ec.SECP256R1())),
             "tokens.csv": "\n".join(rows).encode(),
+            "audit.yaml": yaml.safe_dump(self._audit_policy()).encode(),
         }
         for name, content in files.items():
             (self._folder / name).write_bytes(content)
+
+    def _audit_policy(self) -> dict[str, Any]:
+        noted = [{"level": "Metadata", "users": self._audited, "omitStages": ["RequestReceived"]}] if self._audited else []
+        return {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [*noted, {"level": "None"}]}
 
     def _etcd_flags(self) -> list[str]:
         return [
@@ -139,6 +147,7 @@ class RealCluster:
             f"--token-auth-file={self._folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--profiling=false",
+            *([f"--audit-policy-file={self._folder / 'audit.yaml'}", f"--audit-log-path={self.audit_log}"] if self._audited else []),
         ]
 
     def _start(self, name: str, flags: list[str]) -> subprocess.Popen[bytes]:

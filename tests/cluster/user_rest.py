@@ -222,12 +222,19 @@ async def network_domains_are_found_by_labels(jobs: Jobs) -> None:
     settings = {"metadata": {"name": "volcano-controller-configmap"}, "data": {"volcano-controller.conf": CONTROLLER_CONF}}
     await jobs.client.create(CONFIG_MAPS, settings, "volcano-system")
 
-    async def counted() -> bool:
-        found = [each for each in (await jobs.listed(HYPER_NODES)).values() if each["metadata"]["name"].startswith("hypernode-story")]
-        return sorted((each["spec"]["tier"], (each.get("status") or {}).get("nodeCount")) for each in found) == [(1, 2), (1, 2), (2, 4)]
+    async def until_counted(*wanted: tuple[int, int]) -> None:
+        async def counted() -> bool:
+            found = [each for each in (await jobs.listed(HYPER_NODES)).values() if each["metadata"]["name"].startswith("hypernode-story")]
+            return sorted((each["spec"]["tier"], (each.get("status") or {}).get("nodeCount")) for each in found) == list(wanted)
+
+        await until_true(counted)
 
     try:
-        await until_true(counted)
+        await until_counted((1, 2), (1, 2), (2, 4))
+        await jobs.client.patch(NODES, ObjectRef("net-0"), {"metadata": {"labels": {"example.org/leaf": "l1"}}}, PatchType.MERGE)
+        await until_counted((1, 1), (1, 3), (2, 4))
+        await jobs.client.patch(NODES, ObjectRef("net-1"), {"metadata": {"labels": {"example.org/leaf": "l1"}}}, PatchType.MERGE)
+        await until_counted((1, 4), (2, 4))
     finally:
         await jobs.client.delete(CONFIG_MAPS, ObjectRef("volcano-controller-configmap", "volcano-system"))
         for index in range(4):
@@ -245,6 +252,60 @@ async def gated_pods_wait_for_their_gate(jobs: Jobs) -> None:
     await jobs.until_phase("gate", "Running")
 
 
+async def what_cannot_work_is_refused_and_defaults_are_written(jobs: Jobs) -> None:
+    async def refusal(resource: Resource, wrong: Body, namespace: str = "") -> str:
+        with pytest.raises(ApiError) as caught:
+            await jobs.client.create(resource, wrong, namespace)
+        return caught.value.message
+
+    told = await refusal(QUEUES, body(QUEUES, "lost", {"weight": 1, "parent": "nowhere"}))
+    expected = 'spec.parent: queue "nowhere" does not exist; create it first'
+    assert told == f'admission webhook "validatequeue.volcano.sh" denied the request: {expected}'
+    assert 'queue "nowhere" does not exist' in await refusal(JOBS, body(JOBS, "j", {"queue": "nowhere", "tasks": [task()]}), jobs.namespace)
+    assert "validatejob.volcano.sh" in await refusal(JOBS, body(JOBS, "j", {"minAvailable": 2, "tasks": [task()]}), jobs.namespace)
+    group = body(POD_GROUPS, "g", {"minMember": 1, "queue": "nowhere"})
+    assert "validatepodgroup.volcano.sh" in await refusal(POD_GROUPS, group, jobs.namespace)
+    node = body(HYPER_NODES, "odd", {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "["}}}]})
+    assert "is not a regular expression" in await refusal(HYPER_NODES, node)
+    cron = body(CRON_JOBS, "c", {"schedule": "never", "jobTemplate": {"spec": {"tasks": [task()]}}})
+    assert '"never" has 1 fields' in await refusal(CRON_JOBS, cron, jobs.namespace)
+    steps = [{"name": "a", "dependsOn": {"targets": ["b"]}}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
+    assert "loop" in await refusal(JOB_FLOWS, body(JOB_FLOWS, "f", {"flows": steps}), jobs.namespace)
+
+    await jobs.client.create(JOBS, body(JOBS, "bare", {"tasks": [task("", 2, maxRetry=None)]}), jobs.namespace)
+    spec = (await jobs.job("bare"))["spec"]
+    assert (spec["minAvailable"], spec["schedulerName"], spec["maxRetry"], spec["queue"]) == (2, "volcano", 3, "default")
+    assert (spec["tasks"][0]["name"], spec["tasks"][0]["minAvailable"]) == ("default0", 2)
+    await jobs.until_phase("bare", "Running")
+    with pytest.raises(ApiError, match="this cannot be changed"):
+        await jobs.change("bare", {"spec": {"queue": "other"}})
+
+
+async def the_command_line_is_that_of_vcctl(jobs: Jobs) -> None:
+    here = ("-n", jobs.namespace)
+    assert await jobs.pumice("job", "run", "-N", "cli", "-i", "busybox", "-r", "2", "-m", "2", *here) == "run job cli successfully\n"
+    await jobs.until_phase("cli", "Running")
+    head, row = (await jobs.pumice("job", "list", *here)).splitlines()
+    assert head.split()[:6] == ["Name", "Creation", "Phase", "JobType", "Replicas", "Min"]
+    assert row.split()[2:] == ["Running", "Batch", "2", "2", "0", "2", "0", "0", "0", "0"]
+    await jobs.pumice("job", "suspend", "-N", "cli", *here)
+    await jobs.until_phase("cli", "Aborted")
+    await jobs.pumice("job", "resume", "-N", "cli", *here)
+    await jobs.until_phase("cli", "Running")
+    assert "cli-test-0" in await jobs.pumice("pod", "list", "-j", "cli", *here)
+    seen = await jobs.pumice("job", "view", "-N", "cli", *here)
+    assert "Min Available:" in seen and "CommandIssued" in seen
+    await jobs.pumice("queue", "create", "-n", "by-hand", "-w", "4")
+    await until_state(jobs, "by-hand", "Open")
+    await jobs.pumice("queue", "operate", "-n", "by-hand", "-a", "close")
+    await until_state(jobs, "by-hand", "Closed")
+    assert (await jobs.pumice("queue", "get", "-n", "by-hand")).splitlines()[1].split()[:3] == ["by-hand", "4", "Closed"]
+    await jobs.pumice("queue", "operate", "-n", "by-hand", "-a", "open")
+    await until_state(jobs, "by-hand", "Open")
+    await jobs.pumice("queue", "delete", "-n", "by-hand")
+    await jobs.pumice("job", "delete", "-N", "cli", *here)
+
+
 STORIES = (
     a_queue_closes_with_its_children_when_its_jobs_are_gone,
     plugins_make_what_frameworks_need,
@@ -253,4 +314,6 @@ STORIES = (
     plain_workloads_are_groups_of_their_own,
     network_domains_are_found_by_labels,
     gated_pods_wait_for_their_gate,
+    what_cannot_work_is_refused_and_defaults_are_written,
+    the_command_line_is_that_of_vcctl,
 )
