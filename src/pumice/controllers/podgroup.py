@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
@@ -30,7 +31,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.quota_usage import pod_usage, times, written
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, change, delete, patch
 

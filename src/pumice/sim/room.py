@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pumice.api.quantity import quantity
+from pumice.api.quota import pod_usage
 from pumice.controllers.objects import Object, spec_of, status_of
-from pumice.controllers.quota_usage import pod_usage
 from pumice.controllers.workloads.node_fit import fits
 
 Milli = dict[str, int]  #: thousandths by resource

@@ -1,19 +1,24 @@
-"""What a ResourceQuota charges for a pod, and sums of it: the unit in which Volcano states a PodGroup's minResources.
+"""What a ResourceQuota charges for objects, and sums of it: also the unit in which Volcano states a PodGroup's minResources.
 
 Names come in pairs (`cpu` and `requests.cpu`); extended resources appear as `requests.<name>` and, as Volcano adds, by their
-plain name. Amounts are exact: thousandths for CPU, whole units for the rest.
+plain name. Amounts are exact, in thousandths. Pods that have ended are free; a quota with scopes counts only the pods in all of them.
+Objects are JSON, and kinds are called by their resources, as quotas call them: "pods", "jobs.batch".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pumice.api.quantity import format_bytes, format_milli, quantity
-from pumice.controllers.objects import Object
 
+Object = dict[str, Any]
 Usage = dict[str, int]  #: thousandths by quota name
 
 PAIRED = ("cpu", "memory", "ephemeral-storage")
+#: resources that are also counted by their plain name
+COUNTED = ("services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas")
+_ENDED = ("Succeeded", "Failed")
 
 
 def pod_usage(spec: Object) -> Usage:
@@ -79,3 +84,50 @@ def written(usage: Mapping[str, int]) -> dict[str, str]:
 def _quantity(name: str, amount: int) -> str:
     binary = name.endswith(("memory", "storage")) or "hugepages-" in name
     return format_bytes(amount // 1000) if binary and amount % 1000 == 0 else format_milli(amount)
+
+
+# Quotas and what they count
+
+
+def charge(resource: str, obj: Object) -> Usage:
+    """What one object is charged."""
+    if resource == "pods":
+        return {} if (obj.get("status") or {}).get("phase") in _ENDED else pod_usage(obj.get("spec") or {})
+    usage = dict.fromkeys((f"count/{resource}", *([resource] if resource in COUNTED else ())), 1000)
+    if resource == "persistentvolumeclaims":
+        requests = ((obj.get("spec") or {}).get("resources") or {}).get("requests") or {}
+        usage["requests.storage"] = quantity(requests.get("storage", "0")).milli
+    return usage
+
+
+def used(quota: Object, names: Iterable[str], objects: Callable[[str], Iterable[Object]]) -> Usage:
+    """What the objects of the quota's namespace use of these names. `objects` gives those of a resource."""
+    resources = sorted({counted_resource(name) for name in names})
+    return add(charge(resource, obj) for resource in resources for obj in objects(resource) if resource != "pods" or in_scope(quota, obj))
+
+
+def counted_resource(name: str) -> str:
+    """The resource whose objects are charged under a name."""
+    if name.startswith("count/"):
+        return name.removeprefix("count/")
+    if name == "requests.storage":
+        return "persistentvolumeclaims"
+    return name if name in COUNTED else "pods"
+
+
+def in_scope(quota: Object, pod: Object) -> bool:
+    spec = quota.get("spec") or {}
+    terms: list[Object] = [{"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()]
+    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    return all(_scope_holds(term, pod.get("spec") or {}) for term in terms)
+
+
+def _scope_holds(term: Object, spec: Object) -> bool:
+    if term["scopeName"] == "PriorityClass":
+        name, values = spec.get("priorityClassName"), term.get("values") or ()
+        answers = {"In": name in values, "NotIn": name not in values, "Exists": bool(name), "DoesNotExist": not name}
+        return answers.get(term["operator"], False)
+    best_effort = pod_usage(spec).keys() <= {"pods", "count/pods"}
+    bounded = spec.get("activeDeadlineSeconds") is not None
+    answers = {"BestEffort": best_effort, "NotBestEffort": not best_effort, "Terminating": bounded, "NotTerminating": not bounded}
+    return answers.get(term["scopeName"], False)
