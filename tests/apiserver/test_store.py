@@ -130,49 +130,6 @@ def test_finalizers_hold_an_object_until_the_last_is_taken_off() -> None:
     assert made.find("configmaps", "default", "c") is None
 
 
-def test_dependents_go_with_the_last_of_their_owners() -> None:
-    made = store()
-    owners = [made.create("configmaps", {"metadata": {"name": name}}, "default")["metadata"] for name in ("one", "two")]
-    references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["name"], "uid": owner["uid"]} for owner in owners]
-    made.create("secrets", {"metadata": {"name": "s", "ownerReferences": references}}, "default")
-    made.delete("configmaps", "one", "default")
-    made.collector.run()
-    assert [reference["name"] for reference in made.get("secrets", "s", "default")["metadata"]["ownerReferences"]] == ["two"]
-    made.delete("configmaps", "two", "default")
-    made.collector.run()
-    assert made.find("secrets", "default", "s") is None
-
-
-def test_foreground_deletion_waits_for_dependents() -> None:
-    made = store()
-    owner = made.create("configmaps", {"metadata": {"name": "o"}}, "default")["metadata"]
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": owner["uid"]}
-    bound = pod("p", nodeName="n")
-    bound["metadata"]["ownerReferences"] = [reference]
-    made.create("pods", bound, "default")
-    assert not made.delete("configmaps", "o", "default", Wish(propagation="Foreground"))[1]
-    made.collector.run()
-    assert made.find("configmaps", "default", "o") is not None
-    assert made.get("pods", "p", "default")["metadata"]["deletionTimestamp"]
-    made.delete("pods", "p", "default", Wish(grace_s=0))
-    made.collector.run()
-    assert made.find("pods", "default", "p") is None
-    assert made.find("configmaps", "default", "o") is None
-
-
-def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:
-    made = store()
-    made.create("namespaces", {"metadata": {"name": "n"}})
-    made.create("configmaps", {"metadata": {"name": "c", "finalizers": ["a/b"]}}, "n")
-    assert made.delete("namespaces", "n")[0]["status"]["phase"] == "Terminating"
-    made.collector.run()
-    with pytest.raises(ApiError, match="because it is being terminated"):
-        made.create("configmaps", {"metadata": {"name": "new"}}, "n")
-    made.patch("configmaps", "c", Patch("merge", {"metadata": {"finalizers": []}}), "n")
-    made.collector.run()
-    assert made.find("namespaces", "", "n") is None
-
-
 # Binding and eviction
 
 

@@ -1,4 +1,4 @@
-"""Owners and what they own, namespaces, lost nodes, budgets, quotas, time to live."""
+"""Lost nodes, budgets, quotas, time to live."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.disruption import DisruptionBudgets
-from pumice.controllers.garbage import Garbage
 from pumice.controllers.job_ttl import JobTtl
-from pumice.controllers.namespace import Namespaces
 from pumice.controllers.node_lifecycle import NodeLifecycle
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.resource_quota import ResourceQuotas
+from tests.controllers.collected import Collected
 from tests.controllers.stage import NOON, Stage, plain_pod, pod_spec, vcjob
 
 
@@ -24,57 +23,6 @@ def config(name: str, *owners: str, blocks: bool = False, **more: Any) -> Object
     ]
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", **({"ownerReferences": references} if references else {}), **more}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
-
-
-class TestGarbage:
-    def play(self, *objects: Object) -> Stage:
-        return Stage(*objects, controllers=[Garbage()])
-
-    def test_what_is_owned_goes_after_its_owner_down_to_the_last(self) -> None:
-        stage = self.play(config("a"), config("b", "a"), config("c", "b"), config("d"))
-        stage.delete(kinds.CONFIG_MAP, "a")
-        assert stage.names(kinds.CONFIG_MAP) == ["d"]
-
-    def test_one_living_owner_is_enough_and_the_dead_one_is_forgotten(self) -> None:
-        stage = self.play(config("a"), config("b"), config("c", "a", "b"))
-        stage.delete(kinds.CONFIG_MAP, "a")
-        assert [owner["name"] for owner in stage.get(kinds.CONFIG_MAP, "c")["metadata"]["ownerReferences"]] == ["b"]
-
-    def test_an_owner_of_the_same_name_but_another_uid_owns_nothing(self) -> None:
-        other = config("a")
-        other["metadata"]["uid"] = "another"
-        assert self.play(other, config("b", "a")).names(kinds.CONFIG_MAP) == ["a"]
-
-    def test_an_owner_of_a_kind_that_nobody_knows_is_taken_to_live(self) -> None:
-        odd = config("b")
-        odd["metadata"]["ownerReferences"] = [{"apiVersion": "x.io/v1", "kind": "Thing", "name": "t", "uid": "u"}]
-        assert self.play(odd).names(kinds.CONFIG_MAP) == ["b"]
-
-    def test_in_the_foreground_the_owner_goes_last(self) -> None:
-        held = config("c", "b", blocks=True, finalizers=["example.com/hold"])
-        stage = self.play(config("a"), config("b", "a", blocks=True), held)
-        stage.delete(kinds.CONFIG_MAP, "a", propagation="Foreground")
-        assert stage.names(kinds.CONFIG_MAP) == ["a", "b", "c"]
-        stage.change(kinds.CONFIG_MAP, "c", {"metadata": {"finalizers": None}})
-        assert stage.names(kinds.CONFIG_MAP) == []
-
-    def test_orphans_stay_and_forget_their_owner(self) -> None:
-        stage = self.play(config("a"), config("b", "a"))
-        stage.delete(kinds.CONFIG_MAP, "a", propagation="Orphan")
-        assert stage.names(kinds.CONFIG_MAP) == ["b"]
-        assert "ownerReferences" not in stage.get(kinds.CONFIG_MAP, "b")["metadata"]
-
-
-def test_a_namespace_is_emptied_before_it_goes() -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}, "spec": {"finalizers": ["kubernetes"]}}
-    elsewhere = config("c")
-    elsewhere["metadata"]["namespace"] = "other"
-    stage = Stage(namespace, config("a"), plain_pod("p", nodeName="n1"), elsewhere, controllers=[Namespaces()])
-    stage.delete(kinds.NAMESPACE, "default")
-    assert stage.get(kinds.NAMESPACE, "default")["status"]["phase"] == "Terminating"
-    assert stage.names(kinds.CONFIG_MAP) == ["c"]
-    stage.kubelet_ends()
-    assert stage.names(kinds.NAMESPACE) == []
 
 
 class TestNodes:
@@ -228,7 +176,7 @@ def test_a_quota_with_scopes_counts_only_the_pods_in_them() -> None:
 def test_a_finished_job_is_deleted_when_its_time_is_up(phase: str) -> None:
     job = vcjob(ttlSecondsAfterFinished=60)
     job["status"] = {"state": {"phase": phase, "lastTransitionTime": rfc3339(NOON)}}
-    stage = Stage(job, controllers=[JobTtl(), Garbage()])
+    stage = Stage(job, controllers=[JobTtl(), Collected()])
     stage.wait(59)
     assert stage.names(kinds.JOB) == ["train"]
     stage.wait(1)
@@ -239,4 +187,4 @@ def test_a_kubernetes_job_counts_from_its_end() -> None:
     meta = {"name": "j", "namespace": "default"}
     status = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": rfc3339(NOON)}]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"ttlSecondsAfterFinished": 0}, "status": status}
-    assert Stage(job, controllers=[JobTtl(kinds.BATCH_JOB), Garbage()]).names(kinds.BATCH_JOB) == []
+    assert Stage(job, controllers=[JobTtl(kinds.BATCH_JOB), Collected()]).names(kinds.BATCH_JOB) == []

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of, condition, labels_of, name_of, status_of, terminating
-from pumice.controllers.registry import collecting_controllers, kubernetes_controllers
+from pumice.controllers.registry import kubernetes_controllers
 from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from pumice.controllers.workloads.pods import active, ready
 from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
+from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, pod_spec
 
 
@@ -35,7 +36,7 @@ def node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Object
 
 
 def play(*objects: Object) -> Stage:
-    return Stage(node("n1"), *objects, controllers=[*kubernetes_controllers(), *collecting_controllers()])
+    return Stage(node("n1"), *objects, controllers=[*kubernetes_controllers(), Collected()])
 
 
 def alive(stage: Stage) -> list[Object]:

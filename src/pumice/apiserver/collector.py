@@ -125,8 +125,14 @@ class Collector:
             for dependent in dependents:
                 if not self._object(dependent)["metadata"].get("deletionTimestamp"):
                     self._delete(dependent, "Foreground")
-            if not self._dependents.get(obj["metadata"]["uid"]):
+            uid = obj["metadata"]["uid"]
+            if not any(self._blocks(dependent, uid) for dependent in self._dependents.get(uid, ())):
                 self._unfinalize(place, obj, FOREGROUND)
+
+    def _blocks(self, place: Place, uid: str) -> bool:
+        """Whether the dependent holds up its owner's end."""
+        references = self._object(place)["metadata"].get("ownerReferences") or ()
+        return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
 
     def _orphan(self, place: Place, uid: str) -> None:
         obj = self._object(place)

@@ -11,13 +11,11 @@ from pumice.controllers.cron.controller import CronJobs
 from pumice.controllers.disruption import DisruptionBudgets
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.flow.progress import Reachable
-from pumice.controllers.garbage import Garbage
 from pumice.controllers.hypernode import HyperNodeCounts
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.plugins import KeyPairs
 from pumice.controllers.job_ttl import JobTtl
-from pumice.controllers.namespace import Namespaces
 from pumice.controllers.node_lifecycle import NodeLifecycle
 from pumice.controllers.podgroup import PodGroups
 from pumice.controllers.queue import Queues
@@ -55,13 +53,8 @@ def volcano_controllers(
     ]
 
 
-def collecting_controllers() -> list[Controller]:
-    """What follows from deletions, where neither a controller manager nor the store itself sees to it."""
-    return [Garbage(), Namespaces()]
-
-
 def kubernetes_controllers() -> list[Controller]:
-    """What a cluster needs beside Volcano, where Kubernetes' controller manager does not run."""
+    """What a cluster needs beside Volcano, where Kubernetes' controller manager does not run and the store collects what is owned."""
     return [
         NodeLifecycle(),
         ReplicaSets(),
