@@ -27,6 +27,8 @@ NETWORK_POLICY = "NetworkPolicy.networking.k8s.io"
 DISRUPTION_BUDGET = "PodDisruptionBudget.policy"
 PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
 LEASE = "Lease.coordination.k8s.io"
+DEVICE_CLAIM = "ResourceClaim.resource.k8s.io"
+DEVICE_CLAIM_TEMPLATE = "ResourceClaimTemplate.resource.k8s.io"
 
 QUEUE = "Queue.scheduling.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -47,6 +49,7 @@ API_VERSIONS = {
     CONTROLLER_REVISION: "apps/v1",
     BATCH_JOB: "batch/v1",
     NETWORK_POLICY: "networking.k8s.io/v1",
+    DEVICE_CLAIM: "resource.k8s.io/v1",
     POD_GROUP: "scheduling.volcano.sh/v1beta1",
     JOB: "batch.volcano.sh/v1alpha1",
     HYPER_NODE: "topology.volcano.sh/v1alpha1",

@@ -19,6 +19,7 @@ from pumice.controllers.job_ttl import JobTtl
 from pumice.controllers.node_lifecycle import NodeLifecycle
 from pumice.controllers.podgroup import PodGroups
 from pumice.controllers.queue import Queues
+from pumice.controllers.resource_claim import ResourceClaims
 from pumice.controllers.resource_quota import ResourceQuotas
 from pumice.controllers.workloads.batch_job import BatchJobs
 from pumice.controllers.workloads.daemonset import DaemonSets
@@ -67,4 +68,5 @@ def kubernetes_controllers() -> list[Controller]:
         CronJobs(kinds.BATCH_CRON_JOB, kinds.BATCH_JOB),
         DisruptionBudgets(),
         ResourceQuotas(),
+        ResourceClaims(),
     ]
