@@ -82,9 +82,9 @@ def test_a_waiting_pod_is_marked_once_for_each_reason(cluster: Cluster) -> None:
 
 def test_a_pod_for_whom_others_were_evicted_gets_its_node_nominated(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
-    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], pipelined=[Pipelined(task, "n1", True)]))
+    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], nominations={task: "n1"}))
     assert asked.marks[0].nominated == "n1"
-    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], pipelined=[Pipelined(task, "n1", False)]))
+    asked = of(cluster, Decisions(waiting=[Waiting(task, "Unschedulable", "m")], pipelined=[Pipelined(task, "n1")]))
     assert asked.marks[0].nominated is None
 
 

@@ -77,7 +77,7 @@ class Preempt(Action):
             search = Search(session, self.args, prospects)
             for task in sorted(_tasks(job), key=session.task_key):
                 with session.statement() as statement:
-                    if not search.preempt(task, statement, lambda victim: True):
+                    if search.has_room_promised(task) or not search.preempt(task, statement, lambda victim: True):
                         break
                     statement.commit()
 
@@ -135,6 +135,11 @@ class Search:
             return False
         statement.pipeline(task, row, evicted=evicted > 0)
         return True
+
+    def has_room_promised(self, task: Task) -> bool:
+        """Whether the node that it is promised takes it now: what it waits for are other pods of its job."""
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        return row >= 0 and bool(self.session.evaluation(task).admitted[row])
 
     def _eligible(self, task: Task) -> bool:
         """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pumice.framework.decisions import GroupStatus, Pipelined, Waiting
+from pumice.framework.statement import LastTry
 from pumice.framework.verdict import SCHEDULABLE, UNSCHEDULABLE
 from pumice.model import status
 from pumice.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
@@ -27,8 +28,12 @@ def conclude(session: Session) -> None:
         for task in job.tasks.values():
             if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
                 session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
+            last = session.last_try.get(task.uid)
+            if last is not None and last.evicted and task.status == status.PENDING:
+                session.decisions.nominations[task] = last.node
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
-    session.decisions.pipelined += [Pipelined(op.task, op.task.node_name, op.evicted) for op in waits.values()]
+    session.decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
+    session.decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:
@@ -67,17 +72,18 @@ def _listing(histogram: Counter[str]) -> str:
 
 
 def scheduling_status(session: Session, task: Task) -> str:
-    last, _ = session.last_try.get(task.uid, (task.status, ""))
-    return SCHEDULABLE if last == status.ALLOCATED else UNSCHEDULABLE
+    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
+    return SCHEDULABLE if last.status == status.ALLOCATED else UNSCHEDULABLE
 
 
 def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]:
     """Reason and message of the pod's condition."""
-    last, node = session.last_try.get(task.uid, (task.status, task.node_name))
-    if last == status.ALLOCATED:
-        return SCHEDULABLE, f"Pod {task.key} can possibly be assigned to {node}, once minAvailable is satisfied"
-    if last == status.PIPELINED:
-        return UNSCHEDULABLE, f"Pod {task.key} can possibly be assigned to {node}, once resource is released and minAvailable is satisfied"
+    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
+    assigned = f"Pod {task.key} can possibly be assigned to {last.node}, once"
+    if last.status == status.ALLOCATED:
+        return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
+    if last.status == status.PIPELINED:
+        return UNSCHEDULABLE, f"{assigned} resource is released and minAvailable is satisfied"
     errors = session.fit_errors.get(task.uid)
     if errors is not None:
         return UNSCHEDULABLE, str(errors)

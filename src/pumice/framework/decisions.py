@@ -28,11 +28,10 @@ class Evict(NamedTuple):
 
 
 class Pipelined(NamedTuple):
-    """A pod waits for room on a node that is being released. `evicted`: this cycle evicted for it."""
+    """A pod waits for room on a node that is being released."""
 
     task: Task
     node: str
-    evicted: bool
 
 
 class Condition(NamedTuple):
@@ -75,7 +74,7 @@ class Decisions:
     evictions: list[Evict] = field(default_factory=list)
     pipelined: list[Pipelined] = field(default_factory=list)
     ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room; its gate is to be taken from them
-    nominations: dict[Task, str] = field(default_factory=dict)  #: kube-scheduler's: pod to node; "" takes one back
+    nominations: dict[Task, str] = field(default_factory=dict)  #: nodes with room made, or about to be made, for a pod; "" takes one back
     groups: list[GroupStatus] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)

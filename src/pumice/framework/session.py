@@ -19,7 +19,7 @@ from pumice.framework.plugin import HOOKS
 from pumice.framework.policy import Policy
 from pumice.framework.reasons import FitErrors
 from pumice.framework.rules import filters_of, scorers_of
-from pumice.framework.statement import Operation, Statement
+from pumice.framework.statement import LastTry, Operation, Statement
 from pumice.framework.topology import Purpose, Topology
 from pumice.framework.verdict import Refusal
 from pumice.framework.world import NOWHERE, World
@@ -50,7 +50,7 @@ class Session:
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
-        self.last_try: dict[str, tuple[int, str]] = {}  #: by task uid: status and node of an allocation that was undone
+        self.last_try: dict[str, LastTry] = {}  #: by task uid
         self.conditions: dict[str, Condition] = {}  #: by job uid
         self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
         cluster.settle()
@@ -308,7 +308,7 @@ class Session:
         task = operation.task
         held = task.status & status.HELD
         if task.status & (status.ALLOCATED | status.PIPELINED):
-            self.last_try[task.uid] = (task.status, task.node_name)
+            self.last_try[task.uid] = LastTry(task.status, task.node_name, operation.evicted)
         self.cluster.move(task, operation.before, operation.row)
         if held and not operation.before & status.HELD:
             self.deallocated(task)

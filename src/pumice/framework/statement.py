@@ -33,6 +33,14 @@ class Operation(NamedTuple):
     evicted: bool = False  #: a place was made by evictions (of a pipelining)
 
 
+class LastTry(NamedTuple):
+    """A place that a task had until its statement was undone. `evicted`: made by evictions, undone as well."""
+
+    status: int
+    node: str
+    evicted: bool = False
+
+
 class Statement:
     """See the module."""
 

@@ -68,8 +68,7 @@ def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
 
 
 def _marks(decisions: Decisions, said: Said, events: list[Occurrence]) -> list[MarkPod]:
-    nominated: dict[str, str] = {place.task.uid: place.node for place in decisions.pipelined if place.evicted}
-    nominated |= {task.uid: node for task, node in decisions.nominations.items()}
+    nominated = {task.uid: node for task, node in decisions.nominations.items()}
     marks = []
     for waiting in decisions.waiting:
         task = waiting.task

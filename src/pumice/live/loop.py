@@ -164,9 +164,8 @@ class Scheduler:
             self._sender.read_again(doubtful)
         now = self.clock.now()
         decisions = cycle(self.cluster, self._acting, now, self._world)
-        for place in decisions.pipelined:
-            if place.evicted:
-                place.task.nominated = place.node
+        for task, node in decisions.nominations.items():
+            task.nominated = node
         requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:

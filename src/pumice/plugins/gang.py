@@ -90,7 +90,7 @@ class Gang(Plugin):
                 session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
 
     def _complaint(self, session: Session, job: Job) -> str:
-        found = sum(1 for uid in job.pending if session.last_try.get(uid, (0, ""))[0] & status.ALLOCATED_ALL)
+        found = sum(1 for uid in job.pending if uid in session.last_try and session.last_try[uid].status & status.ALLOCATED_ALL)
         missing = job.min_member - (job.ready_count + found)
         return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(session, job)}"
 

@@ -36,9 +36,8 @@ def advance(cluster: Cluster, decisions: Decisions, then: float) -> None:
             task.started = then
     for eviction in decisions.evictions:
         cluster.remove("Pod", eviction.task.key)
-    for place in decisions.pipelined:
-        if place.evicted:
-            place.task.nominated = place.node
+    for task, node in decisions.nominations.items():
+        task.nominated = node
 
 
 def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
