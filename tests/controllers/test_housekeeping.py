@@ -13,6 +13,7 @@ from pumice.controllers.job_ttl import JobTtl
 from pumice.controllers.node_lifecycle import NodeLifecycle
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.resource_quota import ResourceQuotas
+from pumice.controllers.service_account import ServiceAccounts
 from tests.controllers.collected import Collected
 from tests.controllers.stage import NOON, Stage, plain_pod, pod_spec, vcjob
 
@@ -188,3 +189,13 @@ def test_a_kubernetes_job_counts_from_its_end() -> None:
     status = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": rfc3339(NOON)}]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"ttlSecondsAfterFinished": 0}, "status": status}
     assert Stage(job, controllers=[JobTtl(kinds.BATCH_JOB), Collected()]).names(kinds.BATCH_JOB) == []
+
+
+def test_every_namespace_has_a_service_account() -> None:
+    stage = Stage(
+        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("a", "b")), controllers=[ServiceAccounts()]
+    )
+    assert stage.names(kinds.SERVICE_ACCOUNT) == ["default", "default"]
+    stage.delete(kinds.SERVICE_ACCOUNT, "default", namespace="a")
+    assert stage.get(kinds.SERVICE_ACCOUNT, "default", "a")["metadata"]["namespace"] == "a"
+    stage.assert_settled()

@@ -59,6 +59,26 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number is too long")
 
 
+#: numbers and flags that are written even if they are 0 or false, where JSON leaves them out
+_ABSENT_IF_ZERO = frozenset(
+    {
+        "generation",
+        "observedGeneration",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "hostPort",
+        "nodePort",
+        "readOnly",
+    }
+    | {"minReadySeconds", "paused", "globalDefault", "publishNotReadyAddresses", "unschedulable"}
+    | {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}
+)
+
+
 def _fields(data: bytes) -> Iterator[Field]:
     at = 0
     while at < len(data):
@@ -106,7 +126,7 @@ def _message(shape: Shape, data: bytes, depth: int) -> dict[str, Any]:
             assert field.element is not None
             entry = dict(_fields(_bytes(raw)))
             result.setdefault(name, {})[_bytes(entry.get(1, b"")).decode()] = _value(field.element, entry.get(2, b""), depth)
-        elif (value := _value(field, raw, depth)) not in (None, ""):
+        elif (value := _value(field, raw, depth)) not in (None, "") and (value or name not in _ABSENT_IF_ZERO):
             result[name] = value
     return result
 

@@ -112,6 +112,8 @@ class Subresources:
         container = request.query.get("container") or containers[0]
         if container not in containers:
             raise status.bad_request(f"container {container} is not valid for pod {target.name}")
+        if request.flag("previous"):
+            raise status.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
         return Response.text(self._log_source(pod, container, request.query))
 
 

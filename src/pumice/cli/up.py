@@ -7,6 +7,7 @@ import errno
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,11 @@ def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **o
         code = asyncio.run(_serve(place, data, options, submitted, once, child))
     except OSError as error:
         raise _explained(error, options["host"], options["port"]) from None
+    except Exception as error:
+        if child is None or isinstance(error, InputError):
+            raise
+        traceback.print_exc()  # into the log, before an empty one is taken away
+        code = 1
     finally:
         place.leave()
     sys.exit(code)
@@ -73,7 +79,7 @@ async def _serve(
         cluster.server.kubeconfig(place.kubeconfig)
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say = child.say if child else click.echo
-        say(_welcome(cluster.server.url, place, nodes, time.perf_counter() - began))
+        say(_welcome(cluster.server.url, place, nodes, time.perf_counter() - began) + (f"Its log is {place.log}.\n" if child else ""))
         code = await submit(cluster.plane, jobs, click.echo, ended) if jobs else 0
         if child:
             child.let_go()

@@ -12,6 +12,7 @@ NODE = "Node"
 NAMESPACE = "Namespace"
 SERVICE = "Service"
 SECRET = "Secret"
+SERVICE_ACCOUNT = "ServiceAccount"
 CONFIG_MAP = "ConfigMap"
 CLAIM = "PersistentVolumeClaim"
 RESOURCE_QUOTA = "ResourceQuota"
@@ -43,6 +44,7 @@ API_VERSIONS = {
     POD: "v1",
     SERVICE: "v1",
     SECRET: "v1",
+    SERVICE_ACCOUNT: "v1",
     CONFIG_MAP: "v1",
     CLAIM: "v1",
     REPLICA_SET: "apps/v1",

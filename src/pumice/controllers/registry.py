@@ -21,6 +21,7 @@ from pumice.controllers.podgroup import PodGroups
 from pumice.controllers.queue import Queues
 from pumice.controllers.resource_claim import ResourceClaims
 from pumice.controllers.resource_quota import ResourceQuotas
+from pumice.controllers.service_account import ServiceAccounts
 from pumice.controllers.workloads.batch_job import BatchJobs
 from pumice.controllers.workloads.daemonset import DaemonSets
 from pumice.controllers.workloads.deployment import Deployments
@@ -69,4 +70,5 @@ def kubernetes_controllers() -> list[Controller]:
         DisruptionBudgets(),
         ResourceQuotas(),
         ResourceClaims(),
+        ServiceAccounts(),
     ]

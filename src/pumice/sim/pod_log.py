@@ -16,4 +16,5 @@ def log_of(pod: Object, container: str, query: dict[str, str]) -> str:
     end = field(found, "state.terminated")
     if end:
         lines.append(f"{end['finishedAt']} ended with exit code {end['exitCode']}")
-    return "".join(f"{line}\n" for line in lines)
+    last = query.get("tailLines", "")
+    return "".join(f"{line}\n" for line in (lines[max(len(lines) - int(last), 0) :] if last.isdigit() else lines))
