@@ -8,10 +8,11 @@ import pytest
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
+from pumice.controllers.controller import Change
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.group import build, min_resources
 from pumice.controllers.job.policies import choose
-from pumice.controllers.job.request import Request
+from pumice.controllers.job.request import OUT_OF_SYNC, Request, from_pod
 from pumice.controllers.memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
@@ -54,6 +55,29 @@ def test_an_action_in_a_phase_leads_to_the_next_phase(row: dict[str, Any]) -> No
         made = {"Pending"} if row["action"] == "SyncJob" else set()
         left = [status_of(pod).get("phase") or "Pending" for pod in world.all(kinds.POD) if not terminating(pod)]
         assert sorted(phase for phase in left if phase not in made) == sorted(phase for phase in row["left"] if phase not in made)
+
+
+def _reported(name: str, job: Object, phase: str | None, row: dict[str, Any], restarts: int = 0) -> Object | None:
+    if phase is None:
+        return None
+    notes = {key.TASK_SPEC: "w", **({key.KILLED_ON_PURPOSE: "true"} if row.get("on_purpose") else {})}
+    pod = plain_pod(name, job, notes)
+    state = {"terminated": {"exitCode": row.get("code", 0)}} if phase == "Failed" else {}
+    pod["status"] = {"phase": phase, "containerStatuses": [{"name": "main", "restartCount": restarts, "state": state}]}
+    return pod
+
+
+@pytest.mark.parametrize("row", table("job_events.yaml"), ids=lambda row: row["case"])
+def test_what_becomes_of_a_pod_is_an_event(row: dict[str, Any]) -> None:
+    job = vcjob(tasks=[task("w", 2, maxRetry=3)], policies=[{"event": "*", "action": "AbortJob"}])
+    old = _reported("train-w-0", job, row.get("was"), row)
+    new = _reported("train-w-0", job, row.get("is"), row, row.get("restarts", 0))
+    if new is not None and row.get("ending"):
+        new["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    other = _reported("train-w-1", job, row.get("other"), {}, row.get("others_restarts", 0))
+    world = Memory([each for each in (job, new, other) if each is not None])
+    (request,) = from_pod(Change(old, new), world)
+    assert (request.event, request.exit_code) == (row["event"] or OUT_OF_SYNC, row.get("exit", 0))
 
 
 @pytest.mark.parametrize("row", table("job_policies.yaml"), ids=lambda row: row["case"])
