@@ -160,10 +160,36 @@ def test_events_and_top(kubectl: Kubectl) -> None:
 
 def test_logs_are_empty_until_somebody_runs_pods(kubectl: Kubectl) -> None:
     assert kubectl("logs", "a") == ""
+    assert kubectl("logs", "a", "-c", "c", "-f", "--tail=5") == ""
+    assert "container x is not valid for pod a" in kubectl.refused("logs", "a", "-c", "x")
+    assert 'previous terminated container "c" in pod "a" not found' in kubectl.refused("logs", "a", "--previous")
 
 
-def test_exec_says_that_there_is_nothing_to_run(kubectl: Kubectl) -> None:
-    assert kubectl.refused("exec", "a", "--", "ls")
+@pytest.fixture(scope="module")
+def running_pod(kubectl: Kubectl) -> str:
+    def run(store) -> None:  # type: ignore[no-untyped-def]
+        made = store.create("pods", pod("runs", node="n1"), "kube-system")
+        store.update("pods", made | {"status": {"phase": "Running"}}, "status")
+
+    kubectl.running.call(run)
+    return "kube-system"
+
+
+@pytest.mark.parametrize(
+    "command", [["exec", "runs", "--", "ls"], ["attach", "runs"], ["port-forward", "runs", "8080:80"], ["cp", "runs:/x", "y"]]
+)
+def test_what_needs_a_process_says_that_there_is_none(kubectl: Kubectl, running_pod: str, command: list[str]) -> None:
+    assert "simulated pods have no processes to speak to" in kubectl.refused("-n", running_pod, *command)
+
+
+def test_commands_on_jobs_of_volcano(kubectl: Kubectl) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+    job = {"metadata": {"name": "train"}, "spec": {"minAvailable": 2, "tasks": [{"name": "w", "replicas": 2, "template": template}]}}
+    kubectl.running.call(lambda store: store.create("jobs.batch.volcano.sh", job, "default"))
+    assert kubectl("get", "vcjob").splitlines()[0].split() == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
+    assert kubectl("get", "vj", "-o", "name").strip() == "job.batch.volcano.sh/train"
+    assert "Min Available:  2" in kubectl("describe", "vcjob", "tra")
+    assert 'jobs.batch.volcano.sh "none" not found' in kubectl.refused("describe", "vcjob", "none")
 
 
 def test_raw_paths_are_passed_through(kubectl: Kubectl) -> None:

@@ -157,3 +157,29 @@ def test_a_service_account_gets_a_token_that_works(kubectl: Kubectl) -> None:
     kubectl("get", "pods", *host)
     assert "Forbidden" in kubectl.refused("delete", "pods", "--all", *host)
     assert "logged in" in kubectl.refused("get", "pods", *host[:-1], "--token=wrong")
+
+
+def test_waiting_for_a_field_and_for_a_creation(kubectl: Kubectl) -> None:
+    make(kubectl, "fielded")
+    process = kubectl.popen("wait", "--for=jsonpath={.status.phase}=Running", "pod/fielded", "--timeout=10s")
+    coming = kubectl.popen("wait", "--for=create", "pod/coming", "--timeout=10s")
+    try:
+        set_ready(kubectl, "fielded")
+        lines_until(process, "condition met")
+        make(kubectl, "coming")
+        lines_until(coming, "condition met")
+    finally:
+        ended(process)
+        ended(coming)
+
+
+def test_watching_only_what_changes_in_all_namespaces(kubectl: Kubectl, until: Until) -> None:
+    make(kubectl, "old")
+    before = kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches))
+    process = kubectl.popen("get", "pods", "-A", "--watch-only", "-o", "name")
+    try:
+        until(lambda: kubectl.running.call(lambda store: len(store.ledger.shelf("pods").watches)) > before)
+        make(kubectl, "fresh")
+        assert lines_until(process, "fresh") == ["pod/fresh\n"]
+    finally:
+        ended(process)

@@ -141,6 +141,27 @@ def _roles(field: str) -> Cell:
     )
 
 
+def _targets(autoscaler: Object, now: float) -> str:
+    """Nobody measures here, so what is found is never known."""
+    spec = autoscaler["spec"]
+    wanted = [metric.get("resource") or {} for metric in spec.get("metrics") or ()]
+    shown = [f"{one.get('name')}: <unknown>/{(one.get('target') or {}).get('averageUtilization', '<auto>')}%" for one in wanted]
+    percent = spec.get("targetCPUUtilizationPercentage")
+    return ", ".join(shown) or (f"cpu: <unknown>/{percent}%" if percent else "<none>")
+
+
+def _of_job(cell: Cell) -> Cell:
+    return lambda obj, now: cell(obj["spec"]["jobTemplate"], now)
+
+
+def _claim_state(claim: Object, now: float) -> str:
+    status = claim.get("status") or {}
+    words = [word for word, holds in (("allocated", status.get("allocation")), ("reserved", status.get("reservedFor"))) if holds]
+    return ",".join([*(["deleted"] if claim["metadata"].get("deletionTimestamp") else []), *words]) or "pending"
+
+
+_ingress_points = _at("status", "loadBalancer", "ingress", default=())
+
 _BINDING = (
     Column("Role", _roles("role")),
     AGE,
@@ -259,6 +280,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Active", lambda obj, now: len((obj.get("status") or {}).get("active") or ()), "integer"),
         Column("Last Schedule", _since("status", "lastScheduleTime")),
         AGE,
+        Column("Containers", _of_job(_container_names), priority=1),
+        Column("Images", _of_job(_images), priority=1),
     ),
     "poddisruptionbudgets.policy": (
         _text("Min Available", "spec", "minAvailable", default="N/A"),
@@ -287,9 +310,28 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "horizontalpodautoscalers.autoscaling": (
         Column("Reference", lambda obj, now: f"{obj['spec']['scaleTargetRef'].get('kind')}/{obj['spec']['scaleTargetRef'].get('name')}"),
+        Column("Targets", _targets),
         _number("MinPods", "spec", "minReplicas"),
         _number("MaxPods", "spec", "maxReplicas"),
         _number("Replicas", "status", "currentReplicas"),
+        AGE,
+    ),
+    "ingresses.networking.k8s.io": (
+        _text("Class", "spec", "ingressClassName", default="<none>"),
+        Column("Hosts", lambda obj, now: ",".join(rule.get("host") or "*" for rule in _at("spec", "rules", default=())(obj, now)) or "*"),
+        Column("Address", lambda obj, now: ",".join(one.get("ip") or one.get("hostname", "") for one in _ingress_points(obj, now))),
+        Column("Ports", lambda obj, now: "80, 443" if _at("spec", "tls")(obj, now) else "80"),
+        AGE,
+    ),
+    "networkpolicies.networking.k8s.io": (
+        Column("Pod-Selector", lambda obj, now: selector_text(_at("spec", "podSelector", default={})(obj, now)) or "<none>"),
+        AGE,
+    ),
+    "resourceclaims.resource.k8s.io": (Column("State", _claim_state), AGE),
+    "resourceslices.resource.k8s.io": (
+        _text("Node", "spec", "nodeName"),
+        _text("Driver", "spec", "driver"),
+        _text("Pool", "spec", "pool", "name"),
         AGE,
     ),
     "customresourcedefinitions.apiextensions.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
