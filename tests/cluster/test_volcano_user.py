@@ -33,10 +33,11 @@ SHARDS, EVICTIONS, FIRST_QUEUES = (
     ("scheduling.volcano.sh", "queues", "create"),
 )
 HOOKS = [("admissionregistration.k8s.io", f"{each}webhookconfigurations", "update") for each in ("mutating", "validating")]
+GATES = ("", "pods", "patch")
 RARE: dict[str, list[Right]] = {
     "webhooks": [("", "secrets", "update"), *HOOKS],  # certificates are renewed, configurations that others made are given the authority
     "controllers": [("batch.volcano.sh", "jobs", "patch")],  # a mark on jobs that are for other clusters
-    "scheduler": [FIRST_QUEUES, EVICTIONS, VOLUMES, CLAIMS, *DEVICES, *STORAGE, SHARDS],  # what other clusters and pods ask for
+    "scheduler": [FIRST_QUEUES, EVICTIONS, GATES, VOLUMES, CLAIMS, *DEVICES, *STORAGE, SHARDS],  # what other clusters and pods ask for
 }  #: rights that no story here needs
 
 STORIES: tuple[Story, ...] = (*user_jobs.STORIES, *user_rest.STORIES)

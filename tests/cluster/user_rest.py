@@ -219,8 +219,8 @@ async def network_domains_are_found_by_labels(jobs: Jobs) -> None:
     for index in range(4):
         labels = {"example.org/spine": "s", "example.org/leaf": f"l{index // 2}", "kubernetes.io/hostname": f"net-{index}"}
         await jobs.client.create(NODES, {"metadata": {"name": f"net-{index}", "labels": labels}})
-    settings = {"metadata": {"name": "volcano-controller-configmap"}, "data": {"volcano-controller.conf": CONTROLLER_CONF}}
-    await jobs.client.create(CONFIG_MAPS, settings, "volcano-system")
+    settings = ObjectRef("volcano-controller-configmap", "volcano-system")
+    await jobs.client.patch(CONFIG_MAPS, settings, {"data": {"volcano-controller.conf": CONTROLLER_CONF}}, PatchType.MERGE)
 
     async def until_counted(*wanted: tuple[int, int]) -> None:
         async def counted() -> bool:
@@ -235,12 +235,11 @@ async def network_domains_are_found_by_labels(jobs: Jobs) -> None:
         await until_counted((1, 1), (1, 3), (2, 4))
         await jobs.client.patch(NODES, ObjectRef("net-1"), {"metadata": {"labels": {"example.org/leaf": "l1"}}}, PatchType.MERGE)
         await until_counted((1, 4), (2, 4))
+        await jobs.client.patch(CONFIG_MAPS, settings, {"data": {"volcano-controller.conf": ""}}, PatchType.MERGE)
+        await until_counted()
     finally:
-        await jobs.client.delete(CONFIG_MAPS, ObjectRef("volcano-controller-configmap", "volcano-system"))
         for index in range(4):
             await jobs.client.delete(NODES, ObjectRef(f"net-{index}"))
-        for name in await jobs.listed(HYPER_NODES):
-            await jobs.client.delete(HYPER_NODES, ObjectRef(name))
 
 
 async def gated_pods_wait_for_their_gate(jobs: Jobs) -> None:

@@ -13,8 +13,11 @@ import yaml
 
 from pumice.cli.main import cli
 from pumice.config.volcano import DEFAULT
+from pumice.controllers.hypernode_discovery import CONFIG_MAP
 from pumice.controllers.job.plugins import KeyPair
+from pumice.controllers.objects import key_of
 from pumice.controllers.registry import volcano_controllers
+from pumice.controllers.topology import FILE, topologies_in
 from pumice.live.controller_metrics import ControllerMetrics
 from pumice.live.controllers import kinds_for
 from pumice.live.metrics import LiveMetrics
@@ -121,6 +124,8 @@ def test_the_configurations_are_understood() -> None:
     _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)
     assert not warnings and "allocate" in text and DEFAULT
     assert yaml.safe_load(one("webhooks", "ConfigMap")["data"]["volcano-admission.conf"]) == {"resourceGroups": []}
+    found = one("controllers", "ConfigMap")
+    assert key_of(found) == CONFIG_MAP and FILE in found["data"] and topologies_in(found) == []
 
 
 # ---- roles
@@ -143,6 +148,7 @@ def test_the_scheduler_may_read_all_that_it_watches_and_write_what_it_decides() 
         ("", "pods/binding", "create"),
         ("", "pods/status", "update"),
         ("", "pods", "delete"),
+        ("", "pods", "patch"),
         ("", "pods", "get"),
         ("", "events", "create"),
         ("", "events", "patch"),

@@ -9,7 +9,6 @@ from pumice.controllers.objects import name_of, spec_of, status_of
 from pumice.live.controllers import Controllers
 from pumice.live.exposition import Gauge, Labels, render
 
-NAME = "volcano_queue_pod_group_{}_count"
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 
 

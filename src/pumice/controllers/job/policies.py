@@ -16,7 +16,6 @@ from pumice.controllers.objects import Object, created_at, spec_of, status_of, u
 from pumice.controllers.world import World
 
 SYNC = "SyncJob"
-INTERNAL = (OUT_OF_SYNC, "CommandIssued", "PodRunning")
 
 
 class Choice(NamedTuple):
@@ -29,7 +28,7 @@ def choose(job: Object, request: Request) -> Choice:
     if request.action:
         return Choice(request.action)
     stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
-    if request.event in INTERNAL or stale:
+    if request.event == OUT_OF_SYNC or stale:
         return Choice(SYNC)
     task = spec.task_named(job, request.task) if request.task else None
     for policy in (*((task or {}).get("policies") or ()), *(spec_of(job).get("policies") or ())):
