@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from pumice.api.meta import Metadata, Wire
@@ -20,6 +22,7 @@ class DeviceSelector(Wire, frozen=True):
 class DeviceClassSpec(Wire, frozen=True):
     selectors: list[DeviceSelector] | None = None
     extended_resource_name: str | None = None
+    config: list[dict[str, Any]] | None = None  #: for the drivers; handed on with an allocation
 
 
 class DeviceClass(Wire, frozen=True):

@@ -68,7 +68,7 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     ClockSetting(plane.store, clock)
     plane.add(wanted.objects)
     await plane.start()
-    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed))
+    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed), volumes=False)
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -13,8 +13,9 @@ from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.resource import POD_GROUPS, ObjectRef
 from pumice.live.group_status import HYPERNODE_KEY, known_status, next_status, same_status
 from pumice.live.options import UNSHARDED, Sharding
+from pumice.live.prerequisites import prerequisites
 from pumice.live.queue_status import queue_requests
-from pumice.live.requests import BindPod, EvictPod, MarkPod, Requests, WriteGroup
+from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup
 from pumice.live.said import GroupNote, Mark, Said
 from pumice.live.shard import shard_requests
 from pumice.model.cluster import Cluster
@@ -26,7 +27,10 @@ from pumice.model.task import Task
 def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str, sharding: Sharding = UNSHARDED) -> Requests:
     """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
     events: list[Occurrence] = []
-    binds = [BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by)) for bind in decisions.binds]
+    binds = [
+        BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by), prerequisites(cluster, bind.task))
+        for bind in decisions.binds
+    ]
     for bound in binds:
         said.pods.pop(bound.pod.uid, None)
     evictions = [_evict(eviction, events) for eviction in decisions.evictions]
@@ -40,7 +44,9 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
     for event in decisions.events:
         if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
-    return Requests(evictions, binds, marks, groups, queue_requests(cluster, said), shard_requests(cluster, sharding, said, now), events)
+    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values()]
+    queues, shards = queue_requests(cluster, said), shard_requests(cluster, sharding, said, now)
+    return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
 
 
 def pod_ref(task: Task) -> ObjectRef:

@@ -67,10 +67,11 @@ class Ingest:
                 return self._group(group, raw)
             case Told(Queue() as queue, raw):
                 return self._queue(queue, raw)
-            case Told(shard, raw):
-                self._ledger.originals[kind].keep(shard.metadata.name, shard.metadata, raw)
-                self._said.shards.pop(shard.metadata.name, None)
-                return self._other(kind, shard)
+            case Told(whole, raw):
+                self._ledger.originals[kind].told(raw)
+                if kind == "NodeShard":
+                    self._said.shards.pop(whole.metadata.name, None)
+                return self._other(kind, whole)
         return self._other(kind, item)
 
     # ---- pods

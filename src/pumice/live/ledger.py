@@ -21,7 +21,7 @@ from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
-from pumice.live.requests import BindPod, EvictPod, MarkPod, ReadPod, WriteGroup, WriteQueue, WriteShard
+from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
@@ -29,7 +29,7 @@ from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
 EXPIRY_S = 30.0
-WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard")
+WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard", "PersistentVolumeClaim", "PersistentVolume")
 Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
 log = logging.getLogger(__name__)
 
@@ -116,6 +116,10 @@ class Ledger:
             self._cluster.restore(pod)
         self._news(Urgency.SOON)
         return True
+
+    def gate_failed(self, request: OpenGate, error: KubeError) -> None:
+        log.warning("the gate of pod %s was not taken from it: %s", request.pod, error)
+        self._news(Urgency.LATER)
 
     def mark_failed(self, request: MarkPod, error: KubeError) -> None:
         self._said.pods.pop(request.pod.uid, None)

@@ -77,7 +77,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news, self._pod_version)
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self.metrics, self._news)
-        self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options.concurrency)
+        self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
         self._following = reflectors(transport, options, self._ingest.take, pace)
         self.adopt(policy)
 

@@ -25,6 +25,8 @@ class Options(msgspec.Struct, frozen=True):
     node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
     priority_classes: bool = True
     sharding: Sharding = UNSHARDED
+    volume_timeout_s: float = 600.0  #: how long a pod's volumes may take to be bound before another node is sought
+    volumes: bool = True  #: False: nobody there binds volumes to claims, so that none need be waited for
     concurrency: int = 32  #: binds under way; evictions and statuses have half as many places each
 
     @property

@@ -35,6 +35,11 @@ def whole(struct: type[T]) -> Callable[[msgspec.Raw], Told[T]]:
     return lambda raw: Told(decode(raw), slim(raw))
 
 
+class _Head(msgspec.Struct):
+    metadata: Metadata
+
+
+_metadata_of = msgspec.json.Decoder(_Head)
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _metadata = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -58,6 +63,11 @@ class Originals:
         known = self._objects.get(key)
         if known is None or version >= known[0]:
             self._objects[key] = (version, raw)
+
+    def told(self, raw: bytes) -> None:
+        """The answer to a write."""
+        meta = _metadata_of.decode(raw).metadata
+        self.keep(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name, meta, slim(raw))
 
     def forget(self, key: str) -> None:
         self._objects.pop(key, None)

@@ -6,15 +6,17 @@ from typing import Any, NamedTuple
 
 from pumice.kube.events import Occurrence
 from pumice.kube.resource import ObjectRef
+from pumice.live.prerequisites import NONE, Prerequisites
 
 
 class BindPod(NamedTuple):
-    """Put a pod on a node. `already`: an extender has done it, so that only the watch remains to be waited for."""
+    """Put a pod on a node, once its `needs` are fulfilled. `already`: an extender has done it, and only the watch is waited for."""
 
     pod: ObjectRef
     node: str
     annotations: dict[str, str]
     already: bool = False
+    needs: Prerequisites = NONE
 
 
 class EvictPod(NamedTuple):
@@ -32,6 +34,12 @@ class MarkPod(NamedTuple):
     reason: str
     message: str
     nominated: str | None
+
+
+class OpenGate(NamedTuple):
+    """Take the queue's scheduling gate from a pod: its queue has room for it."""
+
+    pod: ObjectRef
 
 
 class ReadPod(NamedTuple):
@@ -68,6 +76,7 @@ class Requests(NamedTuple):
 
     evictions: list[EvictPod]
     binds: list[BindPod]
+    gates: list[OpenGate]
     marks: list[MarkPod]
     groups: list[WriteGroup]
     queues: list[WriteQueue]

@@ -6,7 +6,8 @@ wait for it only the newest is made.
 
 A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
 node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: the rest of its gang may
-stand already, and whoever took the room would leave the gang half placed.
+stand already, and whoever took the room would leave the gang half placed. A bind that needs volumes or devices first waits for them in a
+lane of its own, wide enough that slow storage holds nobody else up.
 """
 
 from __future__ import annotations
@@ -22,17 +23,21 @@ from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
 from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff
-from pumice.kube.transport import Transport
+from pumice.kube.transport import PatchType, Transport
 from pumice.live.clock import Clock
 from pumice.live.lane import Lane
+from pumice.live.options import Options
 from pumice.live.originals import Originals
-from pumice.live.requests import BindPod, EvictPod, MarkPod, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
+from pumice.live.preparing import Preparing
+from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
 from pumice.model import status
+from pumice.model.task import QUEUE_GATE
 
 BACKOFF = Backoff(0.2, 5.0)
 SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
 BIND_TRIES = 5  #: after so many refusals the room is given up
 EVICT_TRIES = 4
+PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
 
 
 class Outcomes(Protocol):
@@ -45,6 +50,7 @@ class Outcomes(Protocol):
     def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
 
+    def gate_failed(self, request: OpenGate, error: KubeError) -> None: ...
     def mark_failed(self, request: MarkPod, error: KubeError) -> None: ...
     def group_written(self, request: WriteGroup, raw: bytes) -> None: ...
     def group_failed(self, request: WriteGroup, error: KubeError) -> None: ...
@@ -60,26 +66,42 @@ class Sender:
     """`send` returns at once; `run` works until it is cancelled."""
 
     def __init__(
-        self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, Originals], clock: Clock, concurrency: int
+        self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, Originals], clock: Clock, options: Options
     ) -> None:
         self._transport = transport
         self._outcomes = outcomes
         self._originals = originals
         self._clock = clock
-        few = max(1, concurrency // 2)
+        self._preparing = Preparing(transport, originals, clock, options.volume_timeout_s)
+        self._waits_for_volumes = options.volumes
+        few = max(1, options.concurrency // 2)
+        self._preparations: Lane[BindPod] = Lane(PREPARED_AT_ONCE, self._prepare)
         self._evictions: Lane[EvictPod] = Lane(few, self._evict)
-        self._binds: Lane[BindPod] = Lane(concurrency, self._bind)
+        self._binds: Lane[BindPod] = Lane(options.concurrency, self._bind)
+        self._gates: Lane[OpenGate] = Lane(few, self._open_gate)
         self._marks: Lane[MarkPod] = Lane(few, self._mark)
         self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write)
         self._reads: Lane[ReadPod] = Lane(few, self._read)
-        self._lanes: tuple[Lane[Any], ...] = (self._evictions, self._binds, self._marks, self._writes, self._reads)
+        self._lanes: tuple[Lane[Any], ...] = (
+            self._evictions,
+            self._preparations,
+            self._binds,
+            self._gates,
+            self._marks,
+            self._writes,
+            self._reads,
+        )
 
     def send(self, requests: Requests) -> None:
         for eviction in requests.evictions:
             self._evictions.put(eviction.pod.uid, eviction)
         for bound in requests.binds:
             self._marks.drop(bound.pod.uid)
-            self._binds.put(bound.pod.uid, bound)
+            needs = bound.needs if self._waits_for_volumes else bound.needs._replace(volumes=())
+            lane = self._preparations if any(needs) else self._binds
+            lane.put(bound.pod.uid, bound._replace(needs=needs))
+        for gate in requests.gates:
+            self._gates.put(gate.pod.uid, gate)
         for mark in requests.marks:
             self._marks.put(mark.pod.uid, mark)
         for group in requests.groups:
@@ -109,6 +131,32 @@ class Sender:
 
     # ---- pods
 
+    async def _prepare(self, request: BindPod) -> None:
+        try:
+            await self._preparing.fulfil(request.pod, request.needs)
+        except Fenced:
+            return self._outcomes.fenced()
+        except KubeError as error:
+            self._outcomes.bind_failed(request, error)
+            return await self._give_up(request, await self._pod_now(request.pod))
+        return self._binds.put(request.pod.uid, request)
+
+    async def _give_up(self, request: BindPod, pod: Pod | None) -> None:
+        """The bind came to nothing: take back what was prepared for it, then its room."""
+        if any(request.needs) and not (pod is not None and pod.spec.node_name):
+            try:
+                await self._preparing.take_back(request.pod, request.needs)
+            except Fenced:
+                return self._outcomes.fenced()
+        return await self._settle(ReadPod(request.pod, status.BINDING), pod)
+
+    async def _open_gate(self, request: OpenGate) -> None:
+        without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
+        await self._told(
+            self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True),
+            lambda error: self._outcomes.gate_failed(request, error),
+        )
+
     async def _bind(self, request: BindPod) -> None:
         attempt = 0
         while not request.already:
@@ -122,7 +170,7 @@ class Sender:
                     self._outcomes.bind_failed(request, error)
                     pod = await self._pod_now(request.pod)
                     if attempt >= BIND_TRIES or not _is_bindable(pod):
-                        return await self._settle(ReadPod(request.pod, status.BINDING), pod)
+                        return await self._give_up(request, pod)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         return self._outcomes.bound(request)

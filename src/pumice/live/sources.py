@@ -26,7 +26,7 @@ from pumice.live.originals import whole
 log = logging.getLogger(__name__)
 
 REQUIRED = (r.NODES, r.PODS)
-WITH_BYTES = (r.QUEUES, r.POD_GROUPS, r.NODE_SHARDS)  #: their status is written as a whole object
+WITH_BYTES = (r.QUEUES, r.POD_GROUPS, r.NODE_SHARDS, r.VOLUME_CLAIMS, r.VOLUMES)  #: written as whole objects
 OPTIONAL = (
     r.PRIORITY_CLASSES,
     r.NAMESPACES,
@@ -36,8 +36,6 @@ OPTIONAL = (
     r.REPLICA_SETS,
     r.STATEFUL_SETS,
     r.DISRUPTION_BUDGETS,
-    r.VOLUME_CLAIMS,
-    r.VOLUMES,
     r.STORAGE_CLASSES,
     r.CSI_NODES,
     r.RESOURCE_CLAIMS,
