@@ -33,6 +33,8 @@ ROWS = [
     ("{name: binpack, arguments: {binpack.cpu: 0}}", "p1", [50, 6.25, 25]),
     ("{name: binpack, arguments: {binpack.cpu: 0}}", "p2", [0, 0, 0]),
     ("{name: binpack, arguments: {binpack.weight: 0}}", "p1", [0, 0, 0]),
+    ("{name: binpack, arguments: {binpack.weight: -1}}", "p1", [-75, -15.625, 0]),
+    ("{name: binpack, arguments: {binpack.cpu: 0, binpack.resources: 'cpu,,', binpack.resources.cpu: 9}}", "p1", [50, 6.25, 25]),
 ]
 
 

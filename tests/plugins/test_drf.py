@@ -94,6 +94,17 @@ def test_queues_without_a_path_are_served_by_age() -> None:
     assert per_job(outcome(made, *TREE)) == {"b": 4}
 
 
+@pytest.mark.parametrize(("tiers", "first"), [(("proportion", TREE[1]), "b"), ((TREE[1], "proportion"), "a")])
+def test_the_first_tier_that_tells_queues_apart_decides(tiers: tuple[str, ...], first: str) -> None:
+    """b is more important to proportion; a holds less in the tree."""
+    made = cluster(
+        [node("n", cpu=9), branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 4, cpu=1)],
+        [branch("b", "root/b", "1/1", priority=5), job("b", "b"), pod("b", "b", "n", cpu=1), *pods("b", 4, cpu=1)],
+    )
+    with opened(made, *tiers) as session:
+        assert [queue.name for queue in session.in_queue_order([made.queues["a"], made.queues["b"]])][0] == first
+
+
 def test_finished_jobs_do_not_make_a_queue_hungry() -> None:
     """b has all it asks for, so a comes first although it holds more; an unfinished job without pods makes b hungry."""
 

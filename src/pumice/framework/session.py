@@ -7,7 +7,7 @@ everything undecided is undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, cmp_to_key
 from types import TracebackType
 from typing import Any
 
@@ -90,6 +90,13 @@ class Session:
             tiers = [[getattr(p, hook) for choice, p in tier if hasattr(p, hook) and choice.enabled(hook)] for tier in self._plugins]
             self._methods[hook] = tiers
             self._flat_methods[hook] = tuple(method for tier in tiers for method in tier)
+        self._queue_rules = [
+            (hook == "compare_queues", getattr(plugin, hook))
+            for tier in self._plugins
+            for choice, plugin in tier
+            for hook in ("compare_queues", "queue_order")
+            if hasattr(plugin, hook) and choice.enabled(hook)
+        ]
         self.filters = [f for tier in self._plugins for choice, plugin in tier for f in filters_of(plugin, choice.enabled)]
         self.scorers = [s for tier in self._plugins for choice, plugin in tier for s in scorers_of(plugin, choice.enabled)]
         self._evaluations = Evaluations(self.cluster, self.filters, self.scorers)
@@ -147,9 +154,22 @@ class Session:
         return bool(self._flat("compare_queues"))
 
     def queue_before(self, left: Queue, right: Queue) -> bool:
-        """Whether the left queue is served first. Keys of plugins without a comparison decide where comparisons do not."""
-        order = folds.first_decided(self._flat("compare_queues"), left, right)
-        return order < 0 if order else self.queue_key(left) < self.queue_key(right)
+        """Whether the left queue is served first. The first plugin that tells them apart decides, by a comparison or by keys."""
+        for is_comparison, method in self._queue_rules:
+            if is_comparison:
+                order = method(left, right)
+            else:
+                one, other = method(left), method(right)
+                order = (one > other) - (one < other)
+            if order:
+                return bool(order < 0)
+        return (left.created, left.name) < (right.created, right.name)
+
+    def in_queue_order(self, queues: Iterable[Queue]) -> list[Queue]:
+        """The queue to be served first in front."""
+        if not self.queues_need_comparing:
+            return sorted(queues, key=self.queue_key)
+        return sorted(queues, key=cmp_to_key(lambda left, right: -1 if self.queue_before(left, right) else 1))
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
         """Whether the left queue's tasks are evicted first."""

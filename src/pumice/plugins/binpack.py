@@ -34,7 +34,7 @@ class Binpack(Plugin):
         if self.args.weight == 0:
             return []
         listed = [name.strip() for name in self.args.resources.split(",") if name.strip()]
-        weights = {"cpu": self.args.cpu, "memory": self.args.memory} | {name: self.args.named.get(name, 1) for name in listed}
+        weights = {name: self.args.named.get(name, 1) for name in listed} | {"cpu": self.args.cpu, "memory": self.args.memory}
         weights = {name: weight if weight >= 0 else 1 for name, weight in weights.items()}
         return [Fullness(weights, self.args.weight, self.session.cluster.dimensions.names)]
 

@@ -51,7 +51,7 @@ class NetworkTopologyAware(Plugin):
         """Per dimension."""
         args, dimensions = self.args, self.session.cluster.dimensions
         listed = [name.strip() for name in args.resources.split(",") if name.strip()]
-        chosen = {"cpu": args.cpu, "memory": args.memory} | {name: args.named.get(name, 1) for name in listed}
+        chosen = {name: args.named.get(name, 1) for name in listed} | {"cpu": args.cpu, "memory": args.memory}
         vector = dimensions.zeros()
         for name, weight in chosen.items():
             if name in dimensions.columns:
