@@ -102,7 +102,8 @@ def test_the_first_tier_that_tells_queues_apart_decides(tiers: tuple[str, ...], 
         [branch("b", "root/b", "1/1", priority=5), job("b", "b"), pod("b", "b", "n", cpu=1), *pods("b", 4, cpu=1)],
     )
     with opened(made, *tiers) as session:
-        assert [queue.name for queue in session.in_queue_order([made.queues["a"], made.queues["b"]])][0] == first
+        in_order = session.in_queue_order([made.queues["a"], made.queues["b"]])
+    assert in_order[0].name == first
 
 
 def test_finished_jobs_do_not_make_a_queue_hungry() -> None:

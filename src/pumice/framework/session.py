@@ -169,7 +169,11 @@ class Session:
         """The queue to be served first in front."""
         if not self.queues_need_comparing:
             return sorted(queues, key=self.queue_key)
-        return sorted(queues, key=cmp_to_key(lambda left, right: -1 if self.queue_before(left, right) else 1))
+
+        def compare(left: Queue, right: Queue) -> int:
+            return -1 if self.queue_before(left, right) else 1
+
+        return sorted(queues, key=cmp_to_key(compare))
 
     def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
         """Whether the left queue's tasks are evicted first."""
