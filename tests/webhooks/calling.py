@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 
+from pumice.apiserver.admission import User
 from pumice.apiserver.json_patch import json_patch
 from pumice.cli.webhooks import hooks_of
 from pumice.controllers.admission import Settings as Rules
@@ -76,11 +77,25 @@ def prepare(stage: Scene) -> None:
         stage.create("customresourcedefinitions.apiextensions.k8s.io", body, "")
 
 
+LISTER = {"lister-token": User("lister", ("system:authenticated",))}
+
+
+def allow_listing(stage: Scene) -> None:
+    """The lister may list queues and namespaces but not watch them, as Volcano's webhook manager may."""
+    lists = {"apiGroups": ["scheduling.volcano.sh", ""], "resources": ["queues", "namespaces"], "verbs": ["get", "list"]}
+    keeps = {"apiGroups": ["", "admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["get", "create", "update"]}
+    subject = {"kind": "User", "name": "lister", "apiGroup": "rbac.authorization.k8s.io"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lister"}
+    stage.create("clusterroles.rbac.authorization.k8s.io", {"metadata": {"name": "lister"}, "rules": [lists, keeps]}, "")
+    binding = {"metadata": {"name": "lister"}, "subjects": [subject], "roleRef": reference}
+    stage.create("clusterrolebindings.rbac.authorization.k8s.io", binding, "")
+
+
 @asynccontextmanager
-async def served(stage: Scene, rules: Rules | None = None, **settings: Any) -> AsyncIterator[Called]:
-    """All webhooks, until the block ends."""
+async def served(stage: Scene, rules: Rules | None = None, *, token: str = "", **settings: Any) -> AsyncIterator[Called]:
+    """All webhooks, until the block ends; with the rights of a token, by default all rights."""
     chosen = {"hooks": hooks_of(",".join(HOOKS)), "address": ("127.0.0.1", 0), "caller": CALLER, "hosts": HOSTS, **settings}
-    access = Access(stage.server.url, Fixed(f"Bearer {stage.server.token}"))
+    access = Access(stage.server.url, Fixed(f"Bearer {token or stage.server.token}"))
     replica = WebhookReplica(access, Settings(rules=lambda: rules or Rules(), **chosen))
     serving = asyncio.create_task(replica.serve())
     waiting = asyncio.create_task(replica.listening.wait())

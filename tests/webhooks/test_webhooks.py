@@ -19,7 +19,7 @@ from pumice.live.clock import WallClock
 from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
 from tests.live_controllers.scene import QUEUES, Scene, play
-from tests.webhooks.calling import HOSTS, prepare, review, served
+from tests.webhooks.calling import HOSTS, LISTER, allow_listing, prepare, review, served
 
 QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
@@ -82,6 +82,22 @@ def test_a_queue_made_a_moment_ago_is_known() -> None:
             assert (await call("/queues/validate", review("DELETE", None, queue("fresh"))))["allowed"]
 
     play(story)
+
+
+def test_who_may_only_list_reads_before_every_answer() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        allow_listing(stage)
+        async with served(stage, token="lister-token") as call:
+            asked = review("CREATE", job("fresh"), namespace="default", name="j")
+            assert not (await call("/jobs/validate", asked))["allowed"]
+            stage.create(QUEUES, queue("fresh"), "")
+            open_queue(stage, "fresh")
+            assert (await call("/jobs/validate", asked))["allowed"]
+            stage.store.patch(QUEUES, "fresh", Patch("merge", {"status": {"state": "Closed"}}), "", "status")
+            assert not (await call("/jobs/validate", asked))["allowed"]
+
+    play(story, users=LISTER)
 
 
 def test_rules_follow_the_flags() -> None:

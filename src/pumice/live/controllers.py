@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from contextlib import suppress
 
 from pumice.controllers.controller import EVERY, Consults, Controller
@@ -175,17 +175,17 @@ def followed(
     return {name: reflector(name, scope) for name, scope in wanted.items()}
 
 
-async def synced(following: dict[str, Reflector[Object]], timeout_s: float) -> None:
+async def synced(following: Mapping[str, Reflector[Object]], timeout_s: float, required: Container[str] = REQUIRED) -> None:
     """Wait until everything has been read; for what can be done without, no longer than so, and not at all where the role forbids it."""
-    await asyncio.gather(*(reflector.synced.wait() for kind, reflector in following.items() if kind in REQUIRED))
+    await asyncio.gather(*(reflector.synced.wait() for kind, reflector in following.items() if kind in required))
     with suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
-            while not all(reflector.synced.is_set() or _forbidden(reflector) for reflector in following.values()):
+            while not all(reflector.synced.is_set() or forbidden(reflector) for reflector in following.values()):
                 await asyncio.sleep(SYNC_PAUSE_S)
     for kind, reflector in following.items():
         if not reflector.synced.is_set():
             log.error("%s cannot be read and are left out for now: %s", kind, reflector.trouble)
 
 
-def _forbidden(reflector: Reflector[Object]) -> bool:
+def forbidden(reflector: Reflector[Object]) -> bool:
     return isinstance(reflector.trouble, ApiError) and reflector.trouble.code == 403

@@ -1,7 +1,8 @@
 """The rules on a live cluster, as HTTP handlers.
 
 A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before anything
-is refused, what the rules look up is read from the API server itself, and the question asked once more.
+is refused, what the rules look up is read from the API server itself, and the question asked once more. Where the role allows no watch
+(that of Volcano's webhook manager lets queues be listed only) it is read before every answer.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from aiohttp import web
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.kube.errors import KubeError
-from pumice.kube.transport import Transport
-from pumice.live.controllers import followed
+from pumice.kube.transport import Scope, Transport
+from pumice.live.controllers import followed, forbidden
 from pumice.live.health import Handler
 from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import ADMISSION, scopes
@@ -48,6 +49,8 @@ class Admission:
             except review.NotAReview as error:
                 return web.Response(status=400, text=str(error))
             self.cache.take()  # nobody here waits for changes
+            if any(map(forbidden, self.following.values())):
+                await self._read_anew()
             body = review.mutated(asked, review.patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
             return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
@@ -71,16 +74,19 @@ class Admission:
         await asyncio.shield(self._reading)
 
     async def _read(self) -> None:
-        try:
-            for kind, scope in scopes(ADMISSION).items():
-                there = set()
-                async for page in self._transport.pages(scope):
-                    for raw in page.items:
-                        subject = whole(decode(raw), scope.resource)
-                        there.add(uid_of(subject))
-                        self.cache.put(kind, subject)
-                for subject in list(self.cache.all(kind)):
-                    if uid_of(subject) not in there:
-                        self.cache.removed(kind, key_of(subject), uid_of(subject))
-        except KubeError as error:
-            log.warning("what the rules look up cannot be read: %s", error)
+        for kind, scope in scopes(ADMISSION).items():
+            try:
+                await self._read_kind(kind, scope)
+            except KubeError as error:
+                log.warning("%s, which the rules look up, cannot be read: %s", scope.resource.plural, error)
+
+    async def _read_kind(self, kind: str, scope: Scope) -> None:
+        there = set()
+        async for page in self._transport.pages(scope):
+            for raw in page.items:
+                subject = whole(decode(raw), scope.resource)
+                there.add(uid_of(subject))
+                self.cache.put(kind, subject)
+        for subject in list(self.cache.all(kind)):
+            if uid_of(subject) not in there:
+                self.cache.removed(kind, key_of(subject), uid_of(subject))

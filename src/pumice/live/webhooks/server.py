@@ -78,7 +78,7 @@ class WebhookReplica:
         app.router.add_routes(rules.routes(self._settings.hooks))
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
         try:
-            await synced(rules.following, SYNC_TIMEOUT_S)
+            await synced(rules.following, SYNC_TIMEOUT_S, required=())
             source = self._source(client)
             self._take_over(await source.current())
             await runner.setup()
