@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import urllib.request
 from pathlib import Path
@@ -96,3 +97,48 @@ def test_what_a_rule_allows(rule: dict[str, Any], act: Act, expected: bool) -> N
     )
     assert allowed(made, User("ann"), act) is expected
     assert not allowed(made, User("bob"), act)
+
+
+def test_on_other_addresses_than_loopback_it_speaks_tls_with_its_own_authority(tmp_path: Path) -> None:
+    with in_thread(host="0.0.0.0") as running:
+        config = yaml.safe_load(kubeconfig_of(running, tmp_path).read_text())
+        assert config["clusters"][0]["cluster"]["server"].startswith("https://")
+        assert config["clusters"][0]["cluster"]["certificate-authority-data"]
+        port = running.server.port
+        with socket.create_connection(("127.0.0.1", port), 10) as plain:
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert not plain.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_a_kubeconfig_is_private_even_where_one_lay_open_before(tmp_path: Path) -> None:
+    path, target = tmp_path / "kubeconfig", tmp_path / "elsewhere"
+    target.write_text("not to be touched")
+    path.symlink_to(target)
+    with in_thread() as running:
+        kubeconfig_of(running, tmp_path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not path.is_symlink()
+    assert target.read_text() == "not to be touched"
+
+
+HOSTILE = ("../../evil", "..%2f..%2fevil", "%2e%2e/%2e%2e/evil", "/etc/evil", "a\x00b", "..", "a/../../b")
+
+
+def test_no_name_leads_out_of_the_data_directory(tmp_path: Path) -> None:
+    state = tmp_path / "deep" / "state"
+    with in_thread(plain=True, data=state) as running, Wire(running) as wire:
+        known = {path.name for path in state.iterdir()}
+        for name in HOSTILE:
+            for body in (
+                {"metadata": {"name": name}},
+                {"metadata": {"name": "x", "namespace": name}},
+                {"metadata": {"generateName": name}},
+            ):
+                for path in ("/api/v1/namespaces/default/configmaps", "/api/v1/namespaces", "/api/v1/nodes"):
+                    assert wire.ask("POST", path, body)[0] < 500
+            text = "".join(letter if letter.isprintable() else "%00" for letter in name)
+            for path in (f"/api/v1/namespaces/{text}/configmaps", f"/api/v1/nodes/{text}", f"/openapi/v3/{text}", f"/{text}"):
+                assert wire.ask("GET", path)[0] in (200, 301, 400, 404)
+        assert {path.name for path in state.iterdir()} <= known | {"pumice.db-wal", "pumice.db-shm"}
+    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["state"]
