@@ -6,7 +6,8 @@ the nearest right name; the default applies then.
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import structs
@@ -19,6 +20,7 @@ from pumice.model.task import TRUE_WORDS
 Path = tuple[str | int, ...]
 
 FALSE_WORDS = frozenset(["0", "f", "F", "false", "FALSE", "False"])
+PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 REST = "named"  #: the field that takes arguments with a free name
 
 
@@ -49,48 +51,76 @@ def bind(
         return args()
     if not isinstance(given, dict):
         raise document.error(f"arguments of {owner} must be a mapping", path)
-    fields = {field.encode_name: field for field in structs.fields(args)}
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        prefix = next((prefix for prefix in wildcards if str(key).startswith(prefix) and key not in fields), None)
-        if prefix is not None and REST in fields:
-            _take(
-                values.setdefault(REST, {}),
-                str(key) if len(wildcards) > 1 else str(key)[len(prefix) :],
-                _element(fields[REST].type),
-                value,
-                key,
-                owner,
-                document,
-                path,
-                warnings,
-            )
-        elif key in fields and key != REST:
-            _take(values, fields[key].name, fields[key].type, value, key, owner, document, path, warnings)
-        else:
-            near = did_you_mean(str(key), fields) or _switch_meant(str(key))
-            warnings.add(document, (*path, str(key)), f'{owner} has no argument "{key}" (ignored, as Volcano does){near}')
-    return args(**values)
+    return _Reader(owner, document, path, warnings).struct(args, given, (), wildcards)
 
 
-def _take(
-    into: dict[str, Any], name: str, kind: Any, value: Any, key: Any, owner: str, document: Document, path: Path, warnings: Warnings
-) -> None:
-    if kind is bool and isinstance(value, str) and value in TRUE_WORDS | FALSE_WORDS:
-        value = value in TRUE_WORDS
-    try:
-        into[name] = msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        wanted = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}.get(kind, "of another form")
-        warnings.add(
-            document,
-            (*path, str(key)),
-            f'argument "{key}" of {owner} is {value!r}, which is not {wanted} (the default applies, as in Volcano)',
-        )
+class _Unfit(Exception):
+    """What is wrong with a value."""
 
 
-def _element(kind: Any) -> Any:
-    return get_args(kind)[1] if get_origin(kind) is dict else kind
+class _Reader:
+    """Values into types. What does not fit is told and left out, however deep it stands, and all around it is kept."""
+
+    def __init__(self, owner: str, document: Document, path: Path, warnings: Warnings) -> None:
+        self._owner, self._document, self._path, self._warnings = owner, document, path, warnings
+
+    def struct(self, kind: type[msgspec.Struct], given: dict[Any, Any], path: Path, wildcards: tuple[str, ...] = ()) -> Any:
+        fields = {field.encode_name: field for field in structs.fields(kind)}
+        values: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
+        for key, value in given.items():
+            here = (*path, str(key))
+            prefix = next((prefix for prefix in wildcards if str(key).startswith(prefix) and key not in fields), None)
+            if prefix is not None and REST in fields:
+                name = str(key) if len(wildcards) > 1 else str(key)[len(prefix) :]
+                self._take(rest, name, get_args(fields[REST].type)[1], value, here)
+            elif key in fields and key != REST:
+                self._take(values, fields[key].name, fields[key].type, value, here)
+            else:
+                near = did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
+                self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored, as Volcano does){near}')
+        if lacking := [name for name, field in fields.items() if field.required and field.name not in values]:
+            raise _Unfit(f"has no {lacking[0]!r}")
+        return kind(**values, **({REST: rest} if rest else {}))
+
+    def _take(self, into: dict[Any, Any], name: str | int, kind: Any, value: Any, path: Path) -> None:
+        try:
+            into[name] = self._value(kind, value, path)
+        except _Unfit as fault:
+            instead = "the default applies, as in Volcano" if isinstance(name, str) else "left out"
+            self._warn(path, f'argument "{_dotted(path)}" of {self._owner} {fault} ({instead})')
+
+    def _value(self, kind: Any, value: Any, path: Path) -> Any:
+        if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self.struct(kind, value, path)
+        if isinstance(value, dict | list) and get_origin(kind) is type(value):
+            parts: dict[Any, Any] = {}
+            for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+                self._take(parts, name, get_args(kind)[-1], part, (*path, name))
+            return parts if isinstance(value, dict) else list(parts.values())
+        if kind is bool and isinstance(value, str) and value in TRUE_WORDS | FALSE_WORDS:
+            return value in TRUE_WORDS
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            raise _Unfit(f"is {value!r}, which is not {_wanted(kind)}") from None
+
+    def _warn(self, path: Path, message: str) -> None:
+        self._warnings.add(self._document, (*self._path, *path), message)
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _wanted(kind: Any) -> str:
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{word}"' for word in get_args(kind))
+    if isinstance(kind, UnionType):
+        return " or ".join(_wanted(part) for part in get_args(kind) if part is not NoneType)
+    return "a list" if get_origin(kind) is list else "a mapping"
 
 
 def _switch_meant(key: str) -> str:

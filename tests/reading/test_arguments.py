@@ -1,0 +1,77 @@
+"""Arguments of plugins and actions: what cannot be understood is told by its name and line, and nothing else is lost with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.config.volcano import read_policy
+from pumice.plugins.registry import plugins
+
+HEAD = 'actions: "allocate"\ntiers:\n- plugins:\n'
+
+
+def read(plugin: str, *lines: str) -> tuple[Any, list[str]]:
+    """The arguments, and what was told after the file's name."""
+    text = HEAD + f"  - name: {plugin}\n    arguments:\n" + "".join(f"      {line}\n" for line in lines)
+    policy, warnings = read_policy(text, plugins(), where="conf")
+    return policy.tiers[0][0].args, [warning.removeprefix("conf:") for warning in warnings]
+
+
+def test_one_wrong_field_keeps_the_others_beside_and_around_it() -> None:
+    args, told = read("usage", "usage.weight: 2", "thresholds:", "  cpu: busy", "  mem: 30", "estimator: {risk_factor: 3}")
+    assert (args.weight, args.thresholds.cpu, args.thresholds.mem, args.estimator.risk_factor) == (2, None, 30, 3)
+    assert told == [
+        '8: warning: argument "thresholds.cpu" of plugin "usage" is \'busy\', which is not a number (the default applies, as in Volcano)'
+    ]
+
+
+def test_in_a_list_of_structs_only_the_wrong_field_is_lost() -> None:
+    lines = ("strategies:", "- name: lowNodeUtilization", "  params: {thresholds: {cpu: 20, memory: much}, targetThresholds: {cpu: 50}}")
+    args, told = read("rescheduling", *lines, "interval: 9m")
+    (strategy,) = args.strategies
+    assert (args.interval, strategy.params.thresholds.cpu, strategy.params.target_thresholds.cpu) == ("9m", 20, 50)
+    assert strategy.params.thresholds.memory == 100
+    assert [text.partition(" of plugin")[0] for text in told] == ['8: warning: argument "strategies[0].params.thresholds.memory"']
+
+
+def test_an_element_that_is_no_such_thing_is_left_out_of_its_list() -> None:
+    args, told = read("rescheduling", "strategies:", "- params: {}", "- 7", "- {name: lowNodeUtilization}")
+    assert [strategy.name for strategy in args.strategies] == ["lowNodeUtilization"]
+    assert told == [
+        '7: warning: argument "strategies[0]" of plugin "rescheduling" has no \'name\' (left out)',
+        '8: warning: argument "strategies[1]" of plugin "rescheduling" is 7, which is not a mapping (left out)',
+    ]
+
+
+def test_a_wrong_entry_of_a_mapping_is_left_out_of_it() -> None:
+    args, told = read("resource-strategy-fit", "sra: {enable: 'true', resourceWeight: {a: 3, b: heavy}}")
+    assert (args.sra.enable, args.sra.resource_weight) == (True, {"a": 3})
+    assert [text.partition(" of plugin")[0] for text in told] == ['6: warning: argument "sra.resourceWeight.b"']
+
+
+@pytest.mark.parametrize(
+    ("plugin", "line", "told"),
+    [
+        ("usage", "usage.weight: [1]", '"usage.weight" of plugin "usage" is [1], which is not an integer'),
+        ("usage", "thresholds: high", '"thresholds" of plugin "usage" is \'high\', which is not a mapping'),
+        ("usage", "estimator: {be_cpu: []}", '"estimator.be_cpu" of plugin "usage" is [], which is not an integer or a string'),
+        ("rescheduling", "strategies: 3", '"strategies" of plugin "rescheduling" is 3, which is not a list'),
+        ("rescheduling", "interval: 3", '"interval" of plugin "rescheduling" is 3, which is not a string'),
+        ("nodegroup", "strict: maybe", '"strict" of plugin "nodegroup" is \'maybe\', which is not true or false'),
+        (
+            "resource-strategy-fit",
+            "resources: {cpu: {type: Half}}",
+            '"resources.cpu.type" of plugin "resource-strategy-fit" is \'Half\', which is not "LeastAllocated" or "MostAllocated"',
+        ),
+    ],
+)
+def test_a_warning_says_what_is_wanted(plugin: str, line: str, told: str) -> None:
+    assert read(plugin, line)[1] == [f"6: warning: argument {told} (the default applies, as in Volcano)"]
+
+
+def test_an_unknown_name_is_told_at_any_depth() -> None:
+    args, told = read("usage", "thresholds: {cpus: 3, mem: 30}")
+    assert args.thresholds.mem == 30
+    assert told == ['6: warning: plugin "usage" has no argument "thresholds.cpus" (ignored, as Volcano does); did you mean "cpu"?']
