@@ -154,6 +154,10 @@ class MemoryServer:
     ) -> bytes:
         await self._arrived("patch", resource, subresource, ref.name)
         old = self._find(resource, ref)
+        if patch_type is PatchType.STRATEGIC and "schedulingGates" in (spec := _plain(body).get("spec", {})):
+            gone = {gate["name"] for gate in spec["schedulingGates"] if gate.get("$patch") == "delete"}
+            gates = [gate for gate in old["spec"].get("schedulingGates", ()) if gate["name"] not in gone]
+            body = {"spec": {**old["spec"], "schedulingGates": gates}}
         return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), {**old, **_plain(body)}))
 
     async def delete(self, resource: Resource, ref: ObjectRef) -> None:

@@ -1,0 +1,210 @@
+"""What is written before a pod is bound: its volumes, its devices, its gate; and taken back when the bind is not to be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
+from pumice.live.options import Options
+from pumice.model.task import QUEUE_GATE
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, until
+from tests.live.virtual import run
+
+SELECTED = "volume.kubernetes.io/selected-node"
+CLAIMED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+DRA = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+    arguments:
+      predicate.DynamicResourceAllocationEnable: true
+  - name: nodeorder
+"""
+
+
+def server(**options: Any) -> MemoryServer:
+    api = MemoryServer(**options)
+    api.queue("root")
+    api.queue()
+    api.node("a", cpu=2)
+    return api
+
+
+def lone(api: MemoryServer, **spec: Any) -> None:
+    api.gang("train", pods=0, minimum=1)
+    api.pod("train-0", group="train", **spec)
+
+
+def waiting_claim(api: MemoryServer) -> None:
+    api.put(STORAGE_CLASSES, "slow", provisioner="x", volumeBindingMode="WaitForFirstConsumer")
+    claim = {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    api.put(VOLUME_CLAIMS, "data", spec=claim, status={"phase": "Pending"})
+
+
+def annotations(api: MemoryServer) -> dict[str, str]:
+    found: dict[str, str] = api.found(VOLUME_CLAIMS, "data")["metadata"].get("annotations") or {}
+    return found
+
+
+def bind_volume(api: MemoryServer, volume: str) -> None:
+    """What the volume controller does."""
+    claim = api.found(VOLUME_CLAIMS, "data")
+    bound = {**annotations(api), "pv.kubernetes.io/bind-completed": "yes"}
+    api.put(VOLUME_CLAIMS, "data", metadata={"annotations": bound}, spec={**claim["spec"], "volumeName": volume}, status={"phase": "Bound"})
+
+
+def local_volume(api: MemoryServer) -> None:
+    spec = {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    api.put(VOLUMES, "disk", spec=spec, status={"phase": "Available"})
+
+
+def test_a_pod_is_bound_only_when_the_volume_that_is_made_for_its_node_is_there() -> None:
+    async def story() -> None:
+        api = server()
+        waiting_claim(api)
+        lone(api, volumes=CLAIMED)
+        async with scheduling(api) as scheduler:
+            await until(lambda: annotations(api).get(SELECTED) == "a")
+            api.gang("other", pods=1)
+            await until(lambda: list(api.placed()) == ["other-0"])
+            await asyncio.sleep(100)
+            assert list(api.placed()) == ["other-0"], "others do not wait with it"
+            api.put(VOLUMES, "made", spec={"claimRef": {"namespace": "default", "name": "data"}})
+            bind_volume(api, "made")
+            await until(lambda: "train-0" in api.placed())
+            scheduler.cluster.check()
+
+    run(story())
+
+
+def test_a_volume_that_is_there_is_given_to_the_claim() -> None:
+    async def story() -> None:
+        api = server()
+        waiting_claim(api)
+        local_volume(api)
+        lone(api, volumes=CLAIMED)
+        async with scheduling(api):
+            await until(lambda: "claimRef" in api.found(VOLUMES, "disk")["spec"])
+            given = api.found(VOLUMES, "disk")
+            assert given["spec"]["claimRef"]["uid"] == api.found(VOLUME_CLAIMS, "data")["metadata"]["uid"]
+            assert given["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+            assert SELECTED not in annotations(api) and not api.placed()
+            bind_volume(api, "disk")
+            await until(lambda: list(api.placed()) == ["train-0"])
+
+    run(story())
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["made", "local"])
+def test_volumes_that_are_not_bound_in_time_are_given_back_and_tried_again(there: bool) -> None:
+    async def story() -> None:
+        api = server()
+        waiting_claim(api)
+        if there:
+            local_volume(api)
+        lone(api, volumes=CLAIMED)
+
+        def given() -> bool:
+            return SELECTED in annotations(api) or (there and "claimRef" in api.found(VOLUMES, "disk")["spec"])
+
+        async with scheduling(api, options=Options(volume_timeout_s=30.0)) as scheduler:
+            await until(given)
+            await until(lambda: not given())
+            await until(given)
+            assert scheduler.metrics.binds.value("failed") == 1 and not api.placed()
+            local_volume(api)
+            bind_volume(api, "disk")
+            await until(lambda: list(api.placed()) == ["train-0"])
+            scheduler.cluster.check()
+
+    run(story())
+
+
+def test_a_claim_that_goes_while_its_volume_is_waited_for_ends_the_attempt() -> None:
+    async def story() -> None:
+        api = server()
+        waiting_claim(api)
+        lone(api, volumes=CLAIMED)
+        async with scheduling(api) as scheduler:
+            await until(lambda: SELECTED in annotations(api))
+            api.remove(VOLUME_CLAIMS, "data")
+            await asyncio.sleep(5)
+            assert not api.placed() and scheduler.metrics.binds.value("failed") == 1
+
+    run(story())
+
+
+def devices(api: MemoryServer, *names: str) -> None:
+    api.put(DEVICE_CLASSES, "gpu", spec={"config": [{"opaque": {"driver": "d", "parameters": {"fast": True}}}]})
+    found = [{"name": name} for name in names]
+    api.put(
+        RESOURCE_SLICES, "slice", spec={"driver": "d", "nodeName": "a", "pool": {"name": "a", "resourceSliceCount": 1}, "devices": found}
+    )
+    api.put(RESOURCE_CLAIMS, "gpus", spec={"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}, status={})
+
+
+USING = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpus"}]}
+
+
+def test_a_claim_of_devices_is_allocated_and_reserved_before_the_bind() -> None:
+    async def story() -> None:
+        api = server()
+        devices(api, "gpu-0")
+        lone(api, **USING)
+        async with scheduling(api, DRA):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        claim = api.found(RESOURCE_CLAIMS, "gpus")
+        allocation = claim["status"]["allocation"]
+        assert allocation["devices"]["results"] == [{"request": "r", "driver": "d", "pool": "a", "device": "gpu-0"}]
+        assert allocation["devices"]["config"] == [
+            {"source": "FromClass", "requests": ["r"], "opaque": {"driver": "d", "parameters": {"fast": True}}}
+        ]
+        where = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}]
+        assert allocation["nodeSelector"] == {"nodeSelectorTerms": where}
+        assert [user["name"] for user in claim["status"]["reservedFor"]] == ["train-0"]
+        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+        order = [(plural, sub) for _, plural, sub, _ in api.writes if plural in ("resourceclaims", "pods")]
+        assert order[:3] == [("resourceclaims", ""), ("resourceclaims", "status"), ("pods", "binding")]
+
+    run(story())
+
+
+def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
+    async def story() -> None:
+        api = server()
+        devices(api, "gpu-0")
+        lone(api, **USING)
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if verb == "create" and resource == PODS:
+                raise ApiError(403, "Forbidden", "no")
+
+        api.before_write = refuse
+        async with scheduling(api, DRA):
+            await until(lambda: "allocation" in api.found(RESOURCE_CLAIMS, "gpus")["status"])
+            await until(lambda: "allocation" not in api.found(RESOURCE_CLAIMS, "gpus")["status"])
+            api.before_write = lambda verb, resource, name: None
+            await until(lambda: list(api.placed()) == ["train-0"])
+
+    run(story())
+
+
+def test_the_gate_of_a_pod_is_taken_away_once_its_queue_has_room() -> None:
+    async def story() -> None:
+        api = server()
+        gate = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "train", QUEUE_GATE: "true"}}}
+        lone(api, schedulingGates=[{"name": QUEUE_GATE}])
+        pod = api.found(PODS, "train-0")
+        api.put(PODS, "train-0", **gate, spec=pod["spec"], status=pod["status"])
+        async with scheduling(api):
+            await until(lambda: list(api.placed()) == ["train-0"])
+            assert not api.found(PODS, "train-0")["spec"]["schedulingGates"]
+
+    run(story())
