@@ -101,10 +101,12 @@ class Stage:
         await self.client.create(POD_GROUPS, group, self.namespace)
         await asyncio.gather(*(self.pod(f"{name}-{number}", cpu, group=name, **spec) for number in range(pods)))
 
-    async def pod(self, name: str, cpu: float, *, group: str, scheduler: str = "volcano", **spec: Any) -> ObjectRef:
+    async def pod(
+        self, name: str, cpu: float, *, group: str, scheduler: str = "volcano", annotations: dict[str, str] | None = None, **spec: Any
+    ) -> ObjectRef:
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}
         body = {
-            "metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group}},
+            "metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group, **(annotations or {})}},
             "spec": {
                 "containers": [container],
                 "schedulerName": scheduler,

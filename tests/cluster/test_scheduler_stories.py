@@ -157,3 +157,21 @@ def test_a_queue_takes_back_what_it_deserves(play: Play) -> None:
             assert len(await stage.placed("first")) == 2
 
     play(story)
+
+
+def test_pods_at_the_gate_of_their_queue_are_let_through_as_far_as_it_has_room(play: Play) -> None:
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace, DEFAULT.replace("proportion", "capacity")) as (stage, _):
+            await stage.node("a", cpu=8)
+            queue = await stage.queue("small", capability={"cpu": "2"})
+            await stage.gang("wait", 0, 1, queue=queue, minimum=1)
+            for number in range(3):
+                await stage.pod(f"wait-{number}", 1, group="wait", annotations={gate: "true"}, schedulingGates=[{"name": gate}])
+            await stage.until_placed("wait", 2)
+            await asyncio.sleep(1.0)
+            held = [name for name, pod in (await stage.pods()).items() if pod["spec"].get("schedulingGates")]
+            assert len(held) == 1 and len(await stage.placed("wait")) == 2
+
+    play(story)

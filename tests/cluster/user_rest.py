@@ -225,7 +225,7 @@ async def network_domains_are_found_by_labels(jobs: Jobs) -> None:
     async def until_counted(*wanted: tuple[int, int]) -> None:
         async def counted() -> bool:
             found = [each for each in (await jobs.listed(HYPER_NODES)).values() if each["metadata"]["name"].startswith("hypernode-story")]
-            return sorted((each["spec"]["tier"], (each.get("status") or {}).get("nodeCount")) for each in found) == list(wanted)
+            return sorted((each["spec"]["tier"], (each.get("status") or {}).get("nodeCount") or 0) for each in found) == list(wanted)
 
         await until_true(counted)
 
