@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -168,3 +171,28 @@ def test_victims_named_by_anybody_of_the_first_naming_tier_go() -> None:
     a, b = tasks_named("a", "b")
     assert folds.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
     assert folds.union_in_first_tier([[list]]) == []
+
+
+def test_running_tasks_are_listed_only_if_a_plugin_looks_for_victims_among_them() -> None:
+    class Untold(dict[str, Any]):
+        def values(self) -> Any:
+            raise AssertionError("all jobs were gone through")
+
+    class Lazy(Plugin):
+        name = "lazy"
+
+        def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
+            return []
+
+    class Mover(Plugin):
+        name = "mover"
+
+        def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
+            return [task for task in candidates if task.name.endswith("1")]
+
+    tasks = [one.on("a") for one in pod("p").cpu(1).gang("g").times(2)]
+    made = cluster(node("a").cpu(4), podgroup("g"), *tasks, pod("q").cpu(1).gang("g"))
+    assert schedule(made, "shuffle", Lazy, Mover).evictions == ["default/p-1"]
+    made.jobs = Untold(made.jobs)
+    assert schedule(made, "shuffle", Lazy).evictions == []
+    assert schedule(made, "shuffle", "gang").evictions == []

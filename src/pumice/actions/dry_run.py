@@ -69,11 +69,8 @@ class DryRun:
         mark = statement.mark()
         evaluation = session.evaluation(task)
         gone = make_room(statement, task, victims, "preempt", lambda: takes(session, task, row, evaluation))
-        if gone <= 0:
-            statement.rollback(mark)
-            return []
         statement.rollback(mark)
-        return self._spare(task, row, statement, victims[:gone])
+        return self._spare(task, row, statement, victims[:gone]) if gone > 0 else []
 
     def _spare(self, task: Task, row: int, statement: Statement, victims: list[Task]) -> list[Task]:
         """Those of the victims that must go: the most important are tried first whether they can stay."""

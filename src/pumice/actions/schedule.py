@@ -35,10 +35,10 @@ class Schedule(Action):
 
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles
-        if profiles is not None:
-            loop = Loop(session, profiles)
-            for task in loop.queue():
-                loop.attempt(task)
+        assert profiles is not None, "a policy with the action schedule has profiles"
+        loop = Loop(session, profiles)
+        for task in loop.queue():
+            loop.attempt(task)
 
 
 def queue_key(task: Task) -> tuple[int, float, int]:
@@ -173,7 +173,7 @@ class Loop:
                     tail, keep = ["not found"], True
                     break
                 tail.append(STILL if task.template.spec.resource_claims else NO_CLAIMS)
-            elif step == "DefaultPreemption":
+            else:
                 try:
                     verdict = self.preemption.consider(task, misfit, search.profile.preemption)
                 except AttemptFailed as error:

@@ -83,8 +83,8 @@ class Scorer(Rule):
         return False
 
     def normalize(self, scores: Scores) -> Scores:
-        """The scores of the candidates, brought to scale. Override `normalizes` with it."""
-        return scores
+        """The scores of the candidates, brought to scale. Asked if `normalizes`."""
+        raise NotImplementedError
 
     normalizes = False
     relative = False  #: a node's score depends on who the other candidates are: it is given a view of them alone

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.selectors import Selector
 from pumice.model.nodes import Codes, Nodes, Table
 from pumice.model.resources import Mask, Rows
 from pumice.model.template import Template
@@ -91,10 +90,6 @@ class View:
     def have_all(self, column: int) -> bool:
         """Whether every node here has some of a resource."""
         return self.table.have_all(column) or bool(self.allocatable[column].all())
-
-    def matching(self, selector: Selector) -> Mask:
-        mask: Mask = self.of(self.table.matching(selector))  # type: ignore[assignment]
-        return mask
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
         """A code per node for the value of a label, and the values by code; -1 without the label."""

@@ -23,16 +23,12 @@ Eligible = Callable[[Task], bool]
 
 
 def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> list[Task]:
-    """The least important first: tasks of no job, then by queue, then by job, then by task, each in reverse order of service."""
+    """The least important first: by queue, then by job, then by task, each in reverse order of service."""
     by_queue: dict[str, list[Task]] = {}
-    strays = []
     for task in victims:
-        queue = task.job.queue if task.job is not None else None
-        if queue is None:
-            strays.append(task)
-        else:
-            by_queue.setdefault(queue.name, []).append(task)
-    ordered = strays
+        assert task.job is not None and task.job.queue is not None, "pods of no queue are nobody's victims"
+        by_queue.setdefault(task.job.queue.name, []).append(task)
+    ordered: list[Task] = []
     for queue in victim_queues(session, preemptor, by_queue):
         ordered += sorted(by_queue[queue.name], key=lambda task: _importance(session, task), reverse=True)
     return ordered
@@ -72,9 +68,6 @@ class Prospects:
                     self._counts[task.node] += 1
                     self._sums[task.template.columns, task.node] += task.template.amounts
         self._position = len(self._cluster.log)
-
-    def __bool__(self) -> bool:
-        return bool(self._counts.any())
 
     def _recount(self, row: int) -> None:
         victims = self.victims(row)

@@ -248,12 +248,7 @@ class Session:
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return folds.intersect_by_tier(self._methods["unified_evictable"], context, candidates)
 
-    @property
-    def moves_tasks(self) -> bool:
-        """Whether any plugin names victims by itself."""
-        return bool(self._flat("victim_tasks"))
-
-    def victim_tasks(self, candidates: list[Task]) -> list[Task]:
+    def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         return folds.union_in_first_tier(self._methods["victim_tasks"], candidates)
 
     # -- where
@@ -306,12 +301,12 @@ class Session:
     def statement(self) -> Statement:
         return Statement(self)
 
-    def allocated(self, task: Task) -> None:
-        """Tell the plugins. Tasks without a job are none of theirs."""
-        if task.job is None:
-            return
-        for method in self._flat("on_allocate"):
-            method(task)
+    def moved(self, task: Task, before: int) -> None:
+        """Tell the plugins of a task that came to hold a place, or ceased to. Tasks without a job are none of theirs."""
+        holds = bool(task.status & status.HELD)
+        if task.job is not None and holds != bool(before & status.HELD):
+            for method in self._flat("on_allocate" if holds else "on_deallocate"):
+                method(task)
 
     def ungate(self, task: Task) -> None:
         """Decide that a task's queue has room for it: once the gate is gone it may be placed."""
@@ -334,10 +329,7 @@ class Session:
         if task.status & (status.ALLOCATED | status.PIPELINED):
             self.last_try[task.uid] = LastTry(task.status, task.node_name, operation.evicted)
         self.cluster.move(task, operation.before, operation.row)
-        if held and not operation.before & status.HELD:
-            self.deallocated(task)
-        elif not held and operation.before & status.HELD:
-            self.allocated(task)
+        self.moved(task, undone)
 
     def set_phase(self, job: Job, phase: str) -> None:
         self.cluster.set_phase(job, phase)

@@ -59,32 +59,28 @@ class Statement:
 
     def allocate(self, task: Task, row: int) -> None:
         """Take idle room."""
-        self.operations.append(Operation(task, task.status, task.node))
-        self.cluster.move(task, status.ALLOCATED, row)
-        self.session.allocated(task)
+        self._do(Operation(task, task.status, task.node), status.ALLOCATED, row)
 
     def pipeline(self, task: Task, row: int, *, evicted: bool = False) -> None:
         """Wait for room that is being released."""
-        self.operations.append(Operation(task, task.status, task.node, evicted=evicted))
-        self.cluster.move(task, status.PIPELINED, row)
-        self.session.allocated(task)
+        self._do(Operation(task, task.status, task.node, evicted=evicted), status.PIPELINED, row)
 
     def evict(self, task: Task, action: str, beneficiary: str = "") -> None:
-        self.operations.append(Operation(task, task.status, task.node, beneficiary, action))
-        self.cluster.move(task, status.RELEASING, task.node, evicted=True)
-        self.session.deallocated(task)
+        self._do(Operation(task, task.status, task.node, beneficiary, action), status.RELEASING, task.node, hidden=True)
 
     def terminate(self, task: Task, action: str, beneficiary: str) -> None:
         """Evict as kube-scheduler does: it leaves, but takes its room, and filters see it, until it is gone."""
-        self.operations.append(Operation(task, task.status, task.node, beneficiary, action))
-        self.cluster.move(task, status.RELEASING, task.node)
-        self.session.deallocated(task)
+        self._do(Operation(task, task.status, task.node, beneficiary, action), status.RELEASING, task.node)
 
     def unpipeline(self, task: Task) -> None:
         """Take a pipelined task of this session back to Pending."""
-        self.operations.append(Operation(task, task.status, task.node))
-        self.cluster.move(task, status.PENDING, -1)
-        self.session.deallocated(task)
+        self._do(Operation(task, task.status, task.node), status.PENDING, -1)
+
+    def _do(self, operation: Operation, to: int, row: int, *, hidden: bool = False) -> None:
+        """`hidden`: filters no longer see the task."""
+        self.operations.append(operation)
+        self.cluster.move(operation.task, to, row, evicted=hidden)
+        self.session.moved(operation.task, operation.before)
 
     # -- ends
 
@@ -114,7 +110,3 @@ class Statement:
             elif task.status == status.PIPELINED:
                 self.session.undecided.append(operation)
         self.operations.clear()
-
-    @property
-    def tasks(self) -> list[Task]:
-        return [operation.task for operation in self.operations]

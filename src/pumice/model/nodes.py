@@ -17,7 +17,7 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.model import status
 from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Vector
-from pumice.model.task import TRUE_WORDS, Task
+from pumice.model.task import Task
 
 Codes = NDArray[np.int32]
 Table = NDArray[np.float64]
@@ -312,8 +312,3 @@ def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
         except ValueError:
             continue
     return extra
-
-
-def evicts_offline(node: Node) -> bool:
-    """Whether the agent is evicting offline pods from the node."""
-    return (node.metadata.annotations or {}).get("volcano.sh/offline-job-evicting") in TRUE_WORDS

@@ -125,12 +125,6 @@ def same(left: Vector, right: Vector) -> bool:
     return bool((np.abs(left - right) < EPSILON).all())
 
 
-def lacking(need: Vector, room: Vector) -> Vector:
-    """The part of `need` above `room`."""
-    lack: Vector = np.maximum(need - room, 0.0)
-    return lack
-
-
 def share(part: float, whole: float) -> float:
     """part / whole, where nothing of nothing is 0 and something of nothing is 1."""
     if whole == 0:

@@ -86,11 +86,6 @@ class SubJobs:
     def has_policies(self) -> bool:
         return bool(self.policies)
 
-    @property
-    def has_topology(self) -> bool:
-        """Whether the job or a part of it has any network topology, hard or soft."""
-        return self.topology is not None or any(policy.network_topology for policy in self.policies)
-
     def __iter__(self) -> Iterator[SubJob]:
         return iter(self._by_uid.values())
 
@@ -108,11 +103,10 @@ class SubJobs:
         subjob.tasks[task.uid] = task
 
     def remove(self, task: Task) -> None:
-        for uid, subjob in self._by_uid.items():
-            if subjob.tasks.pop(task.uid, None) is not None:
-                if not subjob.tasks:
-                    del self._by_uid[uid]
-                return
+        subjob = self.of(task)
+        del subjob.tasks[task.uid]
+        if not subjob.tasks:
+            del self._by_uid[subjob.uid]
 
     def _make(self, uid: str, policy: SubGroupPolicy | None, values: list[str]) -> SubJob:
         if policy is None:

@@ -7,6 +7,8 @@ measurement are neither. The first run is one interval after the first session.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from msgspec import Struct, field
 
@@ -69,7 +71,7 @@ class Rescheduling(Plugin):
         except ValueError:
             return INTERVAL_S
 
-    def victim_tasks(self, candidates: list[Task]) -> list[Task]:
+    def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         if not self._due:
             return []
         movable = {task.uid for task in candidates}

@@ -115,7 +115,7 @@ class Tdm(Plugin):
             return Vote.REJECT
         return within_budgets(task for task in candidates if self._movable(task) and not self._zone(task))
 
-    def victim_tasks(self, candidates: list[Task]) -> list[Task]:
+    def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         """Revocable pods in zones whose time is over; asked again only after the period."""
         memory = self.session.memory(self.name)
         if self.session.now - memory.get("evicted_at", -math.inf) < self._period_s:

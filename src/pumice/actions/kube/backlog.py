@@ -89,8 +89,6 @@ class Backlog:
     def free_at(self, entry: _Entry) -> float:
         """The end of its back-off."""
         failures = entry.errors or entry.refusals
-        if failures == 0:
-            return entry.since
         return entry.since + min(self.initial_s * 2.0 ** min(failures - 1, 62), self.max_s)
 
     def refused(self, task: Task, by: frozenset[str], now: float) -> None:

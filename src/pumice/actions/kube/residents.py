@@ -29,7 +29,7 @@ class Residents:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._dirty: set[int] | None = None  #: rows that changed; None for all
+        self._dirty: set[int] = set()  #: rows that changed
         self._shape = (0, 0, 0)
         cluster.watchers.append(self._change)
 
@@ -43,12 +43,11 @@ class Residents:
         return found
 
     def _change(self, row: int, task: Task, sign: int) -> None:
-        if self._dirty is not None:
-            self._dirty.add(row)
+        self._dirty.add(row)
 
     def refresh(self) -> None:
         nodes, width = len(self._cluster.nodes), self._cluster.dimensions.width
-        if self._dirty is None or self._shape[1:] != (width, nodes):
+        if self._shape[1:] != (width, nodes):
             self._clear(max(8, *(len(tasks) for tasks in self._cluster.nodes.tasks)) if nodes else 8, width, nodes)
         if not self._dirty:
             return
