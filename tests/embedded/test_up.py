@@ -51,6 +51,7 @@ def test_up_in_the_background_and_down_again(pumice: Pumice) -> None:
     assert up.returncode == 0, up.stderr
     assert "A cluster of 3 nodes runs at https://127.0.0.1:" in up.stdout
     assert f"export KUBECONFIG={pumice.place / 'kubeconfig'}" in up.stdout
+    assert f"Its log is {pumice.place / 'log'}." in up.stdout
     assert (pumice.place / "kubeconfig").stat().st_mode & 0o777 == 0o600
     again = pumice.run("up", "--port", "0")
     assert again.returncode == 2
@@ -143,3 +144,35 @@ def test_a_directory_that_cannot_be_read_is_explained(pumice: Pumice, tmp_path: 
     up = pumice.run("up", "--port", "0", "--data", str(data))
     assert up.returncode == 2
     assert "cannot be read: file is not a database; move it away to start anew" in up.stderr
+
+
+def test_a_cluster_goes_into_a_file_and_out_of_it(pumice: Pumice, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    job = Path(__file__).parents[2] / "examples" / "job.yaml"
+    assert "no cluster runs here" in pumice.run("export", str(file)).stderr
+    assert pumice.run("up", "-d", "--port", "0", "--nodes", "4x8gpu", "--submit", str(job), "--speed", "20").returncode == 0
+    done = pumice.run("export", str(file))
+    assert done.returncode == 0, done.stderr
+    assert file.stat().st_mode & 0o777 == 0o600
+    pumice.run("down")
+    again = pumice.run("up", "-d", "--port", "0", "--import", str(file))
+    assert "A cluster of 4 nodes runs" in again.stdout, again.stderr
+    shown = pumice.run("get", "pods", "--kubeconfig", str(pumice.place / "kubeconfig"))
+    assert shown.stdout.count("Running") == 4, shown.stdout + shown.stderr
+
+
+def test_a_file_that_is_no_cluster_is_explained(pumice: Pumice, tmp_path: Path) -> None:
+    (tmp_path / "wrong.json").write_text('{"form": "other/1", "version": 1, "objects": {}}')
+    (tmp_path / "none.json").write_text("nothing")
+    for name, problem in (("wrong.json", 'its form is "other/1"'), ("none.json", "not a cluster file"), ("absent.json", "cannot be read")):
+        up = pumice.run("up", "--port", "0", "--import", str(tmp_path / name))
+        assert (up.returncode, len(up.stderr.splitlines())) == (2, 1)
+        assert problem in up.stderr
+
+
+def test_a_file_does_not_replace_a_cluster_that_is_kept(pumice: Pumice, tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("{}")
+    data = str(tmp_path / "data")
+    assert pumice.run("up", "--port", "0", "--data", data, "--once").returncode == 0
+    up = pumice.run("up", "--port", "0", "--data", data, "--import", str(tmp_path / "cluster.json"))
+    assert "--data: holds a cluster already, which would be lost" in up.stderr

@@ -19,6 +19,7 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
+ARCHIVE_PATH = "/pumice/archive"  #: the whole cluster as one file
 _CREATE, _CHANGE = ("create",), ("get", "patch", "update")
 #: subresource: group/version and kind of what it takes, and its verbs
 _SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {

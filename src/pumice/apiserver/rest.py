@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pumice.apiserver import bodies, deletion, reviews, status
 from pumice.apiserver.access import Access
 from pumice.apiserver.admission import Options
-from pumice.apiserver.discovery import Discovery
+from pumice.apiserver.archive import export_cluster
+from pumice.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.messages import Answer, Request, Response
 from pumice.apiserver.openapi import OpenApi
@@ -98,6 +99,8 @@ class Rest:
         if request.method not in ("GET", "HEAD"):
             raise status.no_such_path()
         self.access.require_path(request.user, request.path)
+        if request.path == ARCHIVE_PATH:
+            return Response(export_cluster(self.store))
         answer = self._openapi.respond(request) or self._discovery.respond(request)
         if answer is None:
             raise status.no_such_path()

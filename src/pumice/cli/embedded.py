@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.apiserver import Server
+from pumice.apiserver import Server, import_cluster
 from pumice.apiserver.journal import JournalError
 from pumice.config.reading import schedulers_of
 from pumice.controllers.objects import Object
@@ -40,6 +40,7 @@ class Wanted(msgspec.Struct, frozen=True):
     port: int = 0
     plain: bool = False
     data: Path | None = None
+    archive: Path | None = None  #: a file that `pumice export` has written, to begin with
 
 
 class Embedded:
@@ -63,6 +64,8 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
         server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
     except JournalError as error:
         raise InputError(str(error), where="--data") from None
+    if wanted.archive is not None:
+        _begin_with(server, wanted.archive)
     clock.not_before(last_instant(server.store))
     plane = ControlPlane(clock, server, wanted.stages)
     ClockSetting(plane.store, clock)
@@ -78,6 +81,16 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
             deciding.cancel()
     finally:
         await plane.stop()
+
+
+def _begin_with(server: Server, archive: Path) -> None:
+    """Raises InputError."""
+    if any(server.store.all("nodes")):
+        raise InputError("holds a cluster already, which would be lost; --import wants a directory of its own", where="--data")
+    try:
+        import_cluster(server.store, archive.read_bytes(), where=str(archive))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
 
 
 def settle_memory() -> None:

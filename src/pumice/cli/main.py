@@ -21,6 +21,7 @@ COMMANDS = {
     "webhooks": "pumice.cli.webhooks",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
+    "export": "pumice.cli.export",
     "job": "pumice.cli.job",
     "queue": "pumice.cli.queue",
     "pod": "pumice.cli.pod",

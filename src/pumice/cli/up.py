@@ -31,6 +31,7 @@ NODES = "4x8gpu"
 @click.option("--conf", multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given.")
 @click.option("--plugins-dir", help="A folder of Python files with plugins.")
 @click.option("--data", type=click.Path(path_type=Path), help="Keep the cluster in this directory. Default: it is forgotten at the end.")
+@click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
@@ -38,7 +39,7 @@ NODES = "4x8gpu"
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
 def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
-    if options["nodes"] is None and not options["files"]:
+    if options["nodes"] is None and not options["files"] and options["archive"] is None:
         options["nodes"] = NODES
     place = Place(data)
     if place.holder() is not None:

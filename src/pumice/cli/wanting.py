@@ -29,6 +29,7 @@ def wanted(
     plugins_dir: str | None,
     host: str,
     port: int,
+    archive: Path | None,
 ) -> Wanted:
     """Raises InputError."""
     objects: list[Any] = [obj for path in files for obj in objects_of(path)]
@@ -41,6 +42,7 @@ def wanted(
         host=host,
         port=port,
         data=data,
+        archive=archive,
     )
 
 
