@@ -22,7 +22,7 @@ class Backfill(Action):
         for job in jobs:
             assert job.queue is not None
             by_queue.setdefault(job.queue.name, []).append(job)
-        for queue in sorted((session.cluster.queues[name] for name in by_queue), key=session.queue_key):
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
             for job in sorted(by_queue[queue.name], key=session.job_key):
                 self._serve(session, job)
 

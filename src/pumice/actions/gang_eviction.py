@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from pumice.actions.bundles import Bundle, approved, in_order, split
 from pumice.actions.outlook import Outlook, missing
 from pumice.actions.worksheet import Parts
+from pumice.engine.evaluation import Evaluation
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -55,7 +56,7 @@ class GangEviction(Action):
             if not job.is_pending and self._usable(session, job) and session.job_valid(job) is None and session.job_starving(job):
                 assert job.queue is not None
                 by_queue.setdefault(job.queue.name, []).append(job)
-        for queue in sorted((session.cluster.queues[name] for name in by_queue), key=session.queue_key):
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
             for job in sorted(by_queue[queue.name], key=session.job_key):
                 self._serve(session, queue, job)
 
@@ -99,7 +100,7 @@ class GangEviction(Action):
         wanted: Wanted = []
         while parts:
             part, sheet = parts.pop()
-            tasks = [task for task in reversed(sheet.tasks) if not task.template.never_preempts]
+            tasks = [task for task in reversed(sheet.tasks) if not (task.template.never_preempts or task.gated)]
             if tasks:
                 wanted.append((part, tasks))
         return wanted[:1] if session.job_ready(job) else wanted
@@ -201,17 +202,17 @@ class Attempt:
 
     def _place_tasks(self, tasks: list[Task], place: HyperNode, statement: Statement) -> None:
         session = self.session
-        hopeless: set[object] = set()  #: templates that found no node
+        hopeless: set[Evaluation] = set()  #: those of tasks that found no node
         for task in tasks:
-            if task.template in hopeless or not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
+            if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
                 continue
             evaluation = session.evaluation(task)
-            if evaluation.rejected is not None:
+            if evaluation in hopeless or evaluation.rejected is not None:
                 continue
             feasible = evaluation.admitted & evaluation.fits_future & place.rows
             idle = feasible & evaluation.fits_idle
             row = session.best_node(task, evaluation, idle if idle.any() else feasible)
             if row < 0:
-                hopeless.add(task.template)
+                hopeless.add(evaluation)
             else:
                 statement.pipeline(task, row, evicted=True)

@@ -125,7 +125,7 @@ class Placing:
     def _worth_continuing(self, job: Job, subjob: SubJob | None) -> bool:
         """Whether other tasks may still make the gang after one found no node."""
         parts = job.subjobs
-        if job.min_member == len(job.tasks) or (subjob is not None and subjob.min_member >= len(subjob.tasks)):
+        if job.min_member == len(job.tasks) or (subjob or job).min_member >= len((subjob or job).tasks):
             return False
         if parts.has_policies:
             return True

@@ -6,14 +6,14 @@ important tasks the room of its less important ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from msgspec import Struct, field
 
 from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.eviction import Prospects, could_fit, make_room, victim_order
+from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -43,7 +43,7 @@ class Preempt(Action):
         for job in starving:
             assert job.queue is not None
             by_queue.setdefault(job.queue.name, []).append(job)
-        for queue in sorted((session.cluster.queues[name] for name in by_queue), key=session.queue_key):
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
             jobs = sorted(by_queue[queue.name], key=session.job_key)
             self._between_jobs(session, queue, jobs)
             self._within_jobs(session, by_queue[queue.name])
@@ -58,16 +58,17 @@ class Preempt(Action):
         search = Search(session, self.args, prospects)
         for job in jobs:
             with session.statement() as statement:
-                hopeless: set[object] = set()  #: templates that found nothing since the last success
+                hopeless: set[Hashable] = set()  #: kinds of task that found nothing since the last success
                 for task in sorted(_tasks(job), key=session.task_key):
                     if not session.job_starving(job):
                         break
-                    if task.template in hopeless:
+                    kind = likeness(session, task)
+                    if kind in hopeless:
                         continue
                     if search.preempt(task, statement, lambda victim, job=job: victim.job is not job):  # type: ignore[misc]
                         hopeless.clear()
                     else:
-                        hopeless.add(task.template)
+                        hopeless.add(kind)
                 if session.job_pipelined(job):
                     statement.commit()
 

@@ -5,12 +5,14 @@ A job's gang gets all the room it lacks in one statement, or nothing is evicted.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.eviction import Prospects, could_fit, make_room, victim_order
+from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -39,16 +41,17 @@ class Reclaim(Action):
 
     def _serve(self, session: Session, queue: Queue, job: Job, prospects: Prospects) -> None:
         with session.statement() as statement:
-            hopeless: set[object] = set()  #: templates that found nothing since the last success
+            hopeless: set[Hashable] = set()  #: kinds of task that found nothing since the last success
             for task in sorted((t for t in job.pending.values() if not t.gated), key=session.task_key):
                 if not session.job_starving(job):
                     break
-                if task.template.never_preempts or task.template in hopeless or not session.preemptive(queue, [task]):
+                kind = likeness(session, task)
+                if task.template.never_preempts or kind in hopeless or not session.preemptive(queue, [task]):
                     continue
                 if self._reclaim(session, task, statement, prospects):
                     hopeless.clear()
                 else:
-                    hopeless.add(task.template)
+                    hopeless.add(kind)
             if session.job_pipelined(job):
                 statement.commit()
 

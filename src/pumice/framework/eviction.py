@@ -6,7 +6,7 @@ either leaves the node able to take the task, with as few evictions as that orde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cmp_to_key
 
 import numpy as np
@@ -113,6 +113,11 @@ def make_room(statement: Statement, task: Task, victims: list[Task], action: str
         return evicted
     statement.rollback(mark)
     return -1
+
+
+def likeness(session: Session, task: Task) -> Hashable:
+    """Equal for tasks to whom every node and every victim looks the same: where one of them found nothing, the next will not either."""
+    return session.evaluation_of(task), task.nominated, task.priority, task.zone
 
 
 def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -> bool:

@@ -23,7 +23,7 @@ from pumice.model.queue import Queue
 from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
-from pumice.model.template import GROUP_ANNOTATION, Template
+from pumice.model.template import GROUP_ANNOTATION, Template, resize_state
 
 DEFAULT_QUEUE = "default"
 
@@ -151,9 +151,7 @@ class Cluster:
 
     def _template(self, pod: Pod) -> Template:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
-        statuses = pod.status.container_statuses
-        resized = any(s.allocated_resources or s.resources for s in statuses or ())
-        key = encode((pod.metadata.namespace, spec, (statuses, pod.status.resize) if resized else None))
+        key = encode((pod.metadata.namespace, spec, resize_state(pod)))
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = Template(msgspec.structs.replace(pod, spec=spec), self.dimensions)

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.api.pod import Container, Pod, PodSpec, ResourceList
+from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList
 from pumice.api.quantity import Quantity
 from pumice.model.resources import EPSILON, PODS, Dimensions, Vector
 
@@ -143,13 +143,10 @@ def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
 
 def _resized(pod: Pod) -> dict[str, ResourceList]:
     """Requests of containers whose in-place resize is under way: the greatest of asked, granted and applied."""
-    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
-    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
-    if not applied:
+    state = resize_state(pod)
+    if state is None:
         return {}
-    infeasible = pod.status.resize == "Infeasible" or any(
-        c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
-    )
+    applied, infeasible = state
     resized: dict[str, ResourceList] = {}
     for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         status = applied.get(container.name)
@@ -160,6 +157,18 @@ def _resized(pod: Pod) -> dict[str, ResourceList]:
         names = {name for part in parts for name in part}
         resized[container.name] = {name: max((p[name] for p in parts if name in p), key=lambda q: q.milli) for name in names}
     return resized
+
+
+def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
+    """What nodes have granted to containers by name, and whether what is asked beyond it cannot be had; None for nothing."""
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
+    if not applied:
+        return None
+    infeasible = pod.status.resize == "Infeasible" or any(
+        c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
+    )
+    return applied, infeasible
 
 
 def scoring_request(spec: PodSpec, *, pod_level: bool = True) -> tuple[float, float]:
