@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pumice.engine.rules import Reason, Refused
+from pumice.engine.view import View
 from pumice.framework import folds
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Choice
@@ -15,6 +18,7 @@ from pumice.framework.verdict import Vote
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
+from pumice.plugins.registry import of_folder
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
 
@@ -196,3 +200,74 @@ def test_running_tasks_are_listed_only_if_a_plugin_looks_for_victims_among_them(
     made.jobs = Untold(made.jobs)
     assert schedule(made, "shuffle", Lazy).evictions == []
     assert schedule(made, "shuffle", "gang").evictions == []
+
+
+def test_plugins_are_told_who_came_to_hold_a_place_and_who_ceased_to_and_of_nobody_else() -> None:
+    told: list[str] = []
+
+    class Listener(Plugin):
+        name = "listener"
+
+        def on_allocate(self, task: Task) -> None:
+            told.append(f"+{task.name}")
+
+        def on_deallocate(self, task: Task) -> None:
+            told.append(f"-{task.name}")
+
+    standing = [pod(name).gang("g").on("a") for name in ("old", "lost")]
+    lost = standing[1].having("status", "phase", value="Unknown")
+    made = cluster(node("a").cpu(4), podgroup("g"), standing[0], lost, pod("new").gang("g"), pod("free"))
+    tasks = {task.name: task for task in made.tasks.values()}
+    with session(made, Listener) as opened, opened.statement() as statement:
+        statement.evict(tasks["old"], "test")
+        statement.evict(tasks["lost"], "test")
+        statement.pipeline(tasks["new"], 0)
+        statement.allocate(tasks["free"], 0)
+        statement.unpipeline(tasks["new"])
+        statement.allocate(tasks["new"], 0)
+        assert told == ["-old", "+new", "-new", "+new"]
+        told.clear()
+        statement.rollback()
+        assert told == ["-new", "+new", "-new", "+old"]
+
+
+def test_a_plugin_may_name_the_node_itself_or_leave_it_to_the_scores() -> None:
+    class Chooser(Plugin):
+        name = "chooser"
+
+        def best_node(self, task: Task, scores: np.ndarray) -> int | None:
+            return 2 if task.name == "p-0" else None
+
+    made = cluster(*(node(name).cpu(4) for name in "abc"), podgroup("g"), *pod("p").cpu(1).gang("g").times(2))
+    assert schedule(made, "enqueue, allocate", Chooser).binds == {"default/p-0": "c", "default/p-1": "a"}
+
+
+def test_a_filter_over_all_nodes_may_give_its_reasons() -> None:
+    class Picky(Plugin):
+        name = "picky"
+
+        def filter(self, task: Task, nodes: View) -> list[Refused]:
+            small = nodes.allocatable[nodes.column("cpu")] < 4000
+            return [Refused(small, Reason("too small")), Refused(~small, Reason("too dear", final=True))]
+
+    made = cluster(node("a").cpu(4), node("b").cpu(2), podgroup("g"), pod("p").cpu(1).gang("g"))
+    outcome = schedule(made, "enqueue, allocate", Picky)
+    assert outcome.waiting == {"default/p": "0/2 nodes are unavailable: 1 too dear, 1 too small."}
+
+
+def test_a_class_without_a_name_is_no_plugin_but_may_be_what_several_share(tmp_path: Path) -> None:
+    text = """
+from pumice.framework.plugin import Plugin
+
+class Ordered(Plugin):
+    def job_ordering(self):
+        return 1
+
+    def job_order(self, job):
+        return self.job_ordering()
+
+class First(Ordered):
+    name = "first"
+"""
+    (tmp_path / "shared.py").write_text(text)
+    assert {name: plugin.hooks() for name, plugin in of_folder(str(tmp_path)).items()} == {"first": ["job_order"]}

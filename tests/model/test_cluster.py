@@ -163,3 +163,155 @@ def test_a_folder_of_plugins_that_cannot_be_read_is_explained(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"broken\.py: cannot be loaded: ModuleNotFoundError"):
         plugins(str(tmp_path))
     assert installed() == {}
+
+
+ENTRY = """
+from pumice.framework.plugin import Plugin
+
+class Theirs(Plugin):
+    name = "theirs"
+
+class Unnamed(Plugin):
+    pass
+
+def helper():
+    pass
+"""
+
+
+def test_an_installed_package_brings_plugins_by_its_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_plugins.py").write_text(ENTRY)
+    described = tmp_path / "theirs-1.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    points = described / "entry_points.txt"
+    points.write_text("[pumice.plugins]\na = their_plugins:Theirs\nb = their_plugins:Unnamed\nc = their_plugins:helper\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert sorted(installed()) == ["b", "theirs"]
+    points.write_text("[pumice.plugins]\na = their_plugins:Absent\n")
+    with pytest.raises(InputError, match=r"theirs: .*entry point 'a' cannot be loaded"):
+        installed()
+
+
+def test_a_pod_group_that_changes_its_queue_takes_its_pods_along() -> None:
+    made = cluster(node("n").cpu(4), podgroup("g"), pod("r").cpu(1).gang("g").on("n"), pod("p").cpu(2).gang("g"))
+    made.put(*podgroup("g").queue("q").build())
+    made.check()
+    assert (made.queues["default"].held[0], made.queues["default"].pending[0], made.queues["default"].jobs) == (0, 0, {})
+    assert (made.queues["q"].held[0], made.queues["q"].pending[0]) == (1000, 2000)
+
+
+def test_a_pod_group_that_was_never_seen_may_go() -> None:
+    made = cluster(podgroup("g").queue("q"), pod("p").cpu(1).gang("g"), pod("other").gang("unseen"))
+    made.remove("PodGroup", "default/unseen")
+    made.remove("PodGroup", "default/g")
+    made.remove("PodGroup", "default/g")
+    made.check()
+    assert made.queues["q"].pending[0] == 0
+    assert set(made.jobs) == {"default/g", "default/unseen"}
+
+
+@pytest.mark.parametrize("more", ["cpu", "example.com/new"])
+def test_a_decision_that_came_to_nothing_is_taken_back_by_the_pod_as_it_was_read(more: str) -> None:
+    bare = pod("p").cpu(1).gang("g")
+    made = cluster(node("n").cpu(4), podgroup("g"), bare)
+    made.move(made.tasks["default/p"], status.BINDING, 0)
+    made.put(*bare.build())
+    assert made.tasks["default/p"].status == status.BINDING
+    made.restore(bare.request(more, 1).build()[1])
+    made.check()
+    assert (made.tasks["default/p"].status, made.nodes.used[0, 0]) == (status.PENDING, 0)
+    assert len(made.queues["default"].pending) == made.dimensions.width
+
+
+def test_news_from_before_an_eviction_do_not_undo_it() -> None:
+    standing = pod("p").cpu(1).gang("g").on("n")
+    made = cluster(node("n").cpu(4), podgroup("g"), standing)
+    made.move(made.tasks["default/p"], status.RELEASING, 0)
+    made.put(*standing.label("beat", "2").build())
+    assert made.tasks["default/p"].status == status.RELEASING
+    made.put(*standing.having("status", "phase", value="Succeeded").build())
+    assert made.tasks["default/p"].status == status.SUCCEEDED
+
+
+def test_a_heartbeat_of_a_node_forgets_nothing_that_depends_on_its_labels() -> None:
+    made = cluster(node("n").cpu(4))
+    before = made.nodes.static_version
+    made.put(*node("n").cpu(5).build())
+    assert made.nodes.static_version == before
+    made.put(*node("n").cpu(5).label("x", "y").build())
+    assert made.nodes.static_version > before
+
+
+@pytest.mark.parametrize(
+    ("annotations", "cpu_milli"), [({"cpu": "1500"}, 5500), ({"cpu": "-9"}, 4000), ({"cpu": "much", "memory": "1024"}, 4000)]
+)
+def test_a_node_lends_out_what_its_agent_says_if_it_can_be_read(annotations: dict[str, str], cpu_milli: float) -> None:
+    lending = node("n").cpu(4).memory(1024)
+    for name, amount in annotations.items():
+        lending = lending.annotation(f"volcano.sh/oversubscription-{name}", amount)
+    made = cluster(lending)
+    assert made.nodes.allocatable[0, 0] == cpu_milli
+    assert made.nodes.allocatable[1, 0] == (2048 if "memory" in annotations else 1024)
+
+
+@pytest.mark.parametrize(("text", "priority"), [("7", 7), ("-3", -3), ("2147483648", 5), ("high", 5)])
+def test_a_task_may_say_its_own_priority_within_its_job(text: str, priority: int) -> None:
+    made = cluster(pod("p").priority(5).annotation("volcano.sh/task-priority", text))
+    assert (made.tasks["default/p"].priority, made.tasks["default/p"].pod_priority) == (priority, 5)
+
+
+def condition(kind: str, value: str = "True", reason: str = "") -> dict[str, str]:
+    return {"type": kind, "status": value, "reason": reason, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
+def test_conditions_tell_since_when_a_pod_has_its_place_and_whether_it_was_preempted() -> None:
+    def read(*conditions: dict[str, str]) -> tuple[float | None, bool]:
+        made = cluster(pod("p").having("status", "conditions", value=list(conditions)))
+        return made.tasks["default/p"].placed_at, made.tasks["default/p"].disrupted
+
+    assert read(condition("Ready"), condition("PodScheduled")) == (NOW, False)
+    assert read(condition("PodScheduled", "False"), condition("DisruptionTarget", reason="PreemptionByScheduler")) == (None, True)
+    assert read(condition("DisruptionTarget", reason="EvictionByEvictionAPI")) == (None, False)
+
+
+def test_a_pod_of_a_phase_that_nobody_knows_keeps_its_room_and_counts_for_nothing() -> None:
+    made = cluster(node("n").cpu(4), podgroup("g"), pod("p").cpu(1).gang("g").on("n").having("status", "phase", value="Unknown"))
+    made.check()
+    assert (made.nodes.used[0, 0], made.jobs["default/g"].ready_count) == (1000, 0)
+
+
+def test_amounts_are_written_as_users_write_them() -> None:
+    made = cluster(node("n").cpu(4), pod("p").cpu("1500m").memory("3Gi").gpu(2).request("example.com/none", 0))
+    assert made.dimensions.quantities(made.tasks["default/p"].template.request) == {
+        "cpu": "1500m",
+        "memory": "3Gi",
+        "pods": "1",
+        "nvidia.com/gpu": "2",
+    }
+
+
+def test_limits_of_a_pod_are_the_greater_of_all_containers_and_any_init_container() -> None:
+    def limited(**amounts: str) -> dict[str, object]:
+        return {"name": "c", "resources": {"limits": amounts}}
+
+    spec = {"initContainers": [limited(cpu="3", memory="1")], "containers": [limited(cpu="1", memory="1"), limited(cpu="1", memory="1")]}
+    template = Template(convert({"metadata": {"name": "p"}, "spec": spec}, Pod), Cluster().dimensions)
+    assert template.limits == {"cpu": 3, "memory": 2}
+
+
+def test_requests_of_a_pod_as_a_whole_replace_those_of_containers_for_what_may_be_shared() -> None:
+    whole = {"requests": {"cpu": "3", "nvidia.com/gpu": "9", "hugepages-2Mi": "4Mi"}}
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}}], "resources": whole}
+    dimensions = Cluster().dimensions
+    request = Template(convert({"metadata": {"name": "p"}, "spec": spec}, Pod), dimensions).request
+    assert dimensions.quantities(request) == {"cpu": "3", "memory": "0", "pods": "1", "nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
+
+
+def test_a_part_of_a_job_is_gone_with_its_last_pod() -> None:
+    made = cluster(podgroup("g").parts("rack", 1), *(pod(name).gang("g").label("rack", name[0]) for name in ("a1", "b1", "b2")))
+    job = made.jobs["default/g"]
+    assert [sorted(task.name for task in part.tasks.values()) for part in job.subjobs] == [["a1"], ["b1", "b2"]]
+    made.remove("Pod", "default/b1")
+    made.remove("Pod", "default/a1")
+    assert [sorted(task.name for task in part.tasks.values()) for part in job.subjobs] == [["b2"]]
