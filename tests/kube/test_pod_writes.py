@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -116,8 +117,21 @@ def test_a_status_that_somebody_else_wrote_first_is_read_again() -> None:
 def test_a_pod_that_changes_hands_between_status_and_deletion_is_left_alone() -> None:
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
         api.faults.append(Fault(409, "Conflict", method="DELETE"))
-        await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
+        changed = asyncio.create_task(evict(client, pod, eviction_conditions("preempt", "volcano", AT)))
+        while not any(method == "PUT" for method, _, _ in api.requests):
+            await asyncio.sleep(0)
+        api.objects[KEY]["metadata"]["uid"] = "another"
+        await changed
         assert KEY in api.objects
+
+    with_pod(story)
+
+
+def test_a_deletion_that_is_refused_is_no_eviction_while_the_pod_stands() -> None:
+    async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
+        api.faults.append(Fault(409, "Conflict", method="DELETE"))
+        with pytest.raises(ApiError, match="409"):
+            await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
 
     with_pod(story)
 

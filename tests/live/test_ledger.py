@@ -11,9 +11,9 @@ from pumice.api.core import Node
 from pumice.api.pod import Pod
 from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
-from pumice.live.ledger import Ledger
+from pumice.live.ledger import EXPIRY_S, Ledger
 from pumice.live.metrics import LiveMetrics
-from pumice.live.requests import ReadPod
+from pumice.live.requests import EvictPod, ReadPod
 from pumice.live.said import Said
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -35,11 +35,18 @@ def cluster() -> Cluster:
     return made
 
 
-def ledger(cluster: Cluster, told: int) -> Ledger:
+class StillClock(WallClock):
+    time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def ledger(cluster: Cluster, told: int, clock: WallClock | None = None) -> Ledger:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
-    return Ledger(cluster, Said(), WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told)
+    return Ledger(cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told)
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
@@ -67,3 +74,14 @@ def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     assert ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None)
     assert not cluster.tasks
+
+
+def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
+    clock = StillClock()
+    book = ledger(cluster, told=5, clock=clock)
+    cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
+    book.evicted(EvictPod(REF, "preempt", "volcano"))
+    assert not list(book.expired())
+    clock.time += EXPIRY_S
+    assert list(book.expired()) == [ReadPod(REF, status.RELEASING)]
+    assert not list(book.expired())

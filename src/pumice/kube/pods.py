@@ -145,7 +145,7 @@ async def _delete(transport: Transport, pod: ObjectRef) -> None:
         await transport.delete(PODS, pod)
     except ApiError as error:
         if error.code == 409 and pod.uid:
-            raise _gone(pod) from None
+            await _place(transport, pod)  # raises if another pod has the name; else the refusal had another reason
         raise
 
 

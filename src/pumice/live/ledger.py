@@ -57,19 +57,19 @@ class Ledger:
         self._tell = tell
         self._news = news
         self._pod_version = pod_version
-        self._unseen: dict[str, tuple[ObjectRef, float]] = {}  #: binds that were granted, by pod uid: until when the watch must show them
+        self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
 
     def expired(self) -> Iterator[ReadPod]:
-        """Pods to be read again because the watch did not show their bind."""
+        """Pods to be read again because the watch did not show their bind, or that they are being deleted."""
         now = self._clock.now()
-        for uid, (ref, deadline) in list(self._unseen.items()):
-            task = self._task(ref)
-            if task is not None and task.status == status.BINDING:
+        for uid, (doubtful, deadline) in list(self._unseen.items()):
+            task = self._task(doubtful.pod)
+            if task is not None and task.status == doubtful.assumed and not task.deleting:
                 if now < deadline:
                     return  # the others were granted later
                 self._metrics.expired.add()
-                log.warning("pod %s was bound, but the watch has not shown it for %.0f s", ref, EXPIRY_S)
-                yield ReadPod(ref, status.BINDING)
+                log.warning("pod %s was bound or evicted, but the watch has not shown it for %.0f s", doubtful.pod, EXPIRY_S)
+                yield doubtful
             del self._unseen[uid]
 
     def _task(self, ref: ObjectRef) -> Task | None:
@@ -80,12 +80,16 @@ class Ledger:
 
     def bound(self, request: BindPod) -> None:
         now = self._clock.now()
-        self._unseen[request.pod.uid] = (request.pod, now + EXPIRY_S)
+        self._granted(request.pod, status.BINDING)
         self._metrics.binds.add("bound")
         task = self._task(request.pod)
         if task is not None:
             self._metrics.tasks.observe(max(0.0, now - task.created) * 1000, "Bound")
         self._tell(Occurrence(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
+
+    def _granted(self, pod: ObjectRef, assumed: int) -> None:
+        self._unseen.pop(pod.uid, None)
+        self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")
@@ -96,6 +100,7 @@ class Ledger:
         self._tell(Occurrence(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
 
     def evicted(self, request: EvictPod) -> None:
+        self._granted(request.pod, status.RELEASING)
         self._metrics.evictions.add("deleted")
 
     def evict_failed(self, request: EvictPod, error: KubeError) -> None:

@@ -48,7 +48,7 @@ class LiveMetrics:
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
-        self.expired = self._counter("pumice_assumptions_expired_total", "Binds that were granted but not seen in time.")
+        self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
         self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
         self.config_ok.set(1)
 
