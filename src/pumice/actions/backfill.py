@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pumice.actions.allocate import AllocateArgs
+from pumice.engine.rules import Reason
 from pumice.framework.policy import Action
-from pumice.framework.reasons import explain
+from pumice.framework.reasons import everywhere, explain
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model import status
@@ -17,7 +18,10 @@ class Backfill(Action):
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:
-        jobs = [job for job in session.jobs(session.cluster.waiting.values()) if not job.is_pending and session.job_valid(job) is None]
+        cluster = session.cluster
+        promised = {uid: job for uid, job in cluster.changed.items() if job.waiting_count}
+        open_jobs = session.jobs({**cluster.waiting, **promised}.values())
+        jobs = [job for job in open_jobs if not job.is_pending and session.job_valid(job) is None]
         by_queue: dict[str, list[Job]] = {}
         for job in jobs:
             assert job.queue is not None
@@ -42,9 +46,10 @@ class Backfill(Action):
     def _place(self, session: Session, task: Task, statement: Statement) -> None:
         if task.status == status.PIPELINED:
             statement.unpipeline(task)
-        if session.pre_predicate(task) is not None:
-            return
         evaluation = session.evaluation(task)
+        if (stopped := session.pre_predicate(task)) is not None:
+            session.fit_errors[task.uid] = everywhere(evaluation, Reason(stopped.message))
+            return
         row = -1 if evaluation.rejected else session.best_node(task, evaluation, evaluation.admitted)
         if row < 0:
             session.fit_errors[task.uid] = evaluation.remember(explain)

@@ -316,16 +316,9 @@ class Session:
         for method in self._flat("on_ungate"):
             method(task)
 
-    def deallocated(self, task: Task) -> None:
-        if task.job is None:
-            return
-        for method in self._flat("on_deallocate"):
-            method(task)
-
     def undo(self, operation: Operation) -> None:
         """Put a task back where it was."""
-        task = operation.task
-        held = task.status & status.HELD
+        task, undone = operation.task, operation.task.status
         if task.status & (status.ALLOCATED | status.PIPELINED):
             self.last_try[task.uid] = LastTry(task.status, task.node_name, operation.evicted)
         self.cluster.move(task, operation.before, operation.row)

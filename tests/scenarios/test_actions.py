@@ -1,0 +1,184 @@
+"""What each action does where a plugin, a rule or a queue says no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pumice.actions.preempt import Preempt, PreemptArgs
+from pumice.framework.cycle import cycle
+from pumice.framework.plugin import Plugin
+from pumice.framework.policy import Policy
+from pumice.framework.verdict import Refusal
+from pumice.model.cluster import Cluster
+from pumice.model.queue import Queue
+from pumice.model.task import Task
+from pumice.testing import PodBuilder, cluster, node, pod, podgroup, priority_class, queue, schedule
+from pumice.testing.scene import NOW, policy
+
+PLUGINS = ("priority", "gang", "predicates")
+CLASSES = (priority_class("low", 1), priority_class("high", 9))
+Change = Callable[[PodBuilder], PodBuilder]
+
+
+class Held(Plugin):
+    """Holds back the pods named p."""
+
+    name = "held"
+
+    def pre_predicate(self, task: Task) -> Refusal | None:
+        return Refusal("Later", "its licence is in use") if task.name == "p" else None
+
+
+class Anybody(Plugin):
+    """Whoever runs elsewhere may be taken back; a queue named sated has had enough."""
+
+    name = "anybody"
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        return candidates
+
+    def overused(self, queue: Queue) -> bool:
+        return queue.name == "sated"
+
+
+def port(made: PodBuilder) -> PodBuilder:
+    return made.having("spec", "containers", 0, "ports", value=[{"containerPort": 1, "hostPort": 80}])
+
+
+def lost_claim(made: PodBuilder) -> PodBuilder:
+    """Rejected whatever the node: it names a claim that is not there."""
+    return made.having("spec", "volumes", value=[{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}])
+
+
+def same(made: PodBuilder) -> PodBuilder:
+    return made
+
+
+# -- allocate and backfill
+
+
+def test_without_enqueue_every_job_is_let_in_also_one_whose_pods_are_not_there_yet() -> None:
+    objects = (node("a").cpu(4), podgroup("early", 2), podgroup("ready"), pod("p").cpu(1).gang("ready"))
+    assert schedule(cluster(*objects), "allocate", *PLUGINS).phases == {"default/early": "Inqueue", "default/ready": "Inqueue"}
+    assert schedule(cluster(*objects), "enqueue, allocate").phases["default/early"] == "Inqueue"
+    assert schedule(cluster(*objects), "backfill", *PLUGINS).phases == {"default/early": "Pending", "default/ready": "Pending"}
+
+
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_a_pod_that_a_plugin_holds_back_is_told_why(cpu: int) -> None:
+    made = cluster(node("a").cpu(4), podgroup("g"), *(pod(name).cpu(cpu).gang("g") for name in "pq"))
+    outcome = schedule(made, "enqueue, allocate, backfill", *PLUGINS, Held)
+    assert outcome.binds == {"default/q": "a"}
+    assert outcome.waiting == {"default/p": "0/1 nodes are unavailable: 1 its licence is in use."}
+
+
+@pytest.mark.parametrize("cpu", [0, 1])
+def test_a_pod_that_no_node_can_help_is_told_why(cpu: int) -> None:
+    made = cluster(node("a").cpu(4), podgroup("g"), lost_claim(pod("p").cpu(cpu).gang("g")))
+    outcome = schedule(made, "enqueue, allocate, backfill", *PLUGINS)
+    assert outcome.waiting == {"default/p": '0/1 nodes are unavailable: 1 persistentvolumeclaim "lost" not found.'}
+
+
+def test_a_best_effort_pod_that_finds_no_node_is_told_why() -> None:
+    made = cluster(node("a").pods(1), node("b").cordoned(), podgroup("g", 0), pod("x").gang("g").on("a"), pod("p").gang("g"))
+    outcome = schedule(made, "enqueue, allocate, backfill", *PLUGINS)
+    assert outcome.waiting == {"default/p": "0/2 nodes are unavailable: 1 Insufficient pods, 1 node(s) were unschedulable."}
+
+
+def test_backfill_binds_a_best_effort_pod_that_preempt_had_let_wait_though_there_was_room() -> None:
+    made = cluster(*CLASSES, node("a").cpu(1), podgroup("g").priority_class("high").phase("Inqueue"), pod("p").gang("g"))
+    alone = schedule(made, "preempt", *PLUGINS)
+    assert (alone.binds, alone.pipelined) == ({}, {"default/p": "a"})
+    both = schedule(made, "preempt, backfill", *PLUGINS)
+    assert (both.binds, both.pipelined, both.evictions) == ({"default/p": "a"}, {}, [])
+    assert schedule(made, "preempt, backfill", *PLUGINS).binds == {}
+    made.check()
+
+
+# -- preempt
+
+
+def contested(change: Change = same, keeper: Change = same) -> Cluster:
+    """An urgent pod of 2 cpu; on the only node, one that keeps 2 cpu and one of little importance that holds the other 2."""
+    keeping = keeper(pod("keeper").cpu(2).gang("stays").preemptable(False).on("a"))
+    return cluster(
+        *CLASSES,
+        node("a").cpu(4),
+        podgroup("stays").priority_class("high").phase("Running"),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        keeping,
+        pod("old").cpu(2).gang("low").on("a"),
+        change(pod("p").cpu(2).gang("high")),
+    )
+
+
+def preempted(made: Cluster, *plugins: Any, topology_aware: bool = False) -> list[str]:
+    chosen = policy("preempt", (*PLUGINS, *plugins))
+    decided = cycle(made, Policy((Preempt(PreemptArgs(topology_aware=topology_aware)),), chosen.tiers), NOW)
+    made.check()
+    return [eviction.task.name for eviction in decided.evictions]
+
+
+WAYS = pytest.mark.parametrize("topology_aware", [False, True], ids=["plain", "topology-aware"])
+
+
+@WAYS
+def test_nobody_is_evicted_for_a_pod_that_could_not_be_placed_all_the_same(topology_aware: bool) -> None:
+    assert preempted(contested(), topology_aware=topology_aware) == ["old"]
+    assert preempted(contested(), Held, topology_aware=topology_aware) == []
+    assert preempted(contested(lost_claim), topology_aware=topology_aware) == []
+    assert preempted(contested(port), topology_aware=topology_aware) == ["old"]
+    assert preempted(contested(port, port), topology_aware=topology_aware) == []
+
+
+@WAYS
+def test_a_node_whose_pods_are_all_needed_by_their_gang_is_passed_over(topology_aware: bool) -> None:
+    def world(*elastic: str) -> Cluster:
+        gangs = (podgroup("gang", 2).priority_class("low").phase("Running"), podgroup("loose", 0).priority_class("low").phase("Running"))
+        bound = [one.on("a") for one in pod("gang").cpu(1).gang("gang").times(2)]
+        free = [pod(f"loose-{name}").cpu(2).gang("loose").on(name) for name in elastic]
+        urgent = podgroup("high").priority_class("high").phase("Inqueue"), pod("p").cpu(2).gang("high")
+        return cluster(*CLASSES, *(node(name).cpu(2) for name in ("a", *elastic)), *gangs, *bound, *free, *urgent)
+
+    assert preempted(world(), topology_aware=topology_aware) == []
+    assert preempted(world("b", "c"), topology_aware=topology_aware) == ["loose-b"]
+
+
+# -- reclaim
+
+
+def lent(change: Change = same, keeper: Change = same, owner: str = "mine") -> Cluster:
+    """As `contested`, but what the pod could have is held by another queue."""
+    keeping = keeper(pod("keeper").cpu(2).gang("stays").preemptable(False).on("a"))
+    return cluster(
+        node("a").cpu(4),
+        *(queue(name) for name in ("mine", "sated", "theirs")),
+        podgroup("stays").queue("theirs").phase("Running"),
+        podgroup("lent", 0).queue("theirs").phase("Running"),
+        podgroup("claim").queue(owner).phase("Inqueue"),
+        keeping,
+        pod("old").cpu(2).gang("lent").on("a"),
+        change(pod("p").cpu(2).gang("claim")),
+    )
+
+
+def reclaimed(made: Cluster, *plugins: Any) -> list[str]:
+    outcome = schedule(made, "reclaim", "predicates", "gang", Anybody, *plugins)
+    made.check()
+    return [name.removeprefix("default/") for name in outcome.evictions]
+
+
+def test_nothing_is_taken_back_for_a_pod_that_could_not_be_placed_all_the_same() -> None:
+    assert reclaimed(lent()) == ["old"]
+    assert reclaimed(lent(), Held) == []
+    assert reclaimed(lent(lost_claim)) == []
+    assert reclaimed(lent(port)) == ["old"]
+    assert reclaimed(lent(port, port)) == []
+
+
+def test_a_queue_that_has_had_enough_takes_nothing_back() -> None:
+    assert reclaimed(lent(owner="sated")) == []
