@@ -17,7 +17,7 @@ from typing import Any
 import bench
 from bench.table import HEAD, measure
 
-NO_ROWS = ("__main__", "measure", "shapes", "growth", "plot", "report", "table")
+NO_ROWS = ("__main__", "measure", "naive", "shapes", "growth", "plot", "report", "table")
 
 
 def parts() -> list[str]:

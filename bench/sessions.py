@@ -10,9 +10,11 @@ from typing import Any
 
 from bench import shapes
 from bench.measure import Row, measured
+from bench.naive import scanning
 from pumice.api.times import rfc3339
 from pumice.config.volcano import DEFAULT, read_policy
 from pumice.framework.cycle import cycle
+from pumice.framework.decisions import Decisions
 from pumice.framework.policy import Policy
 from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
@@ -62,8 +64,14 @@ def running(nodes: int, jobs: int, size: int, *, requests: dict[str, str], **opt
 
 
 def session(name: str, budget_s: float, peer_s: float | None, build: Callable[[], Cluster], text: str = DEFAULT, repeat: int = 3) -> Row:
-    """The median of some first sessions, each on a fresh cluster."""
-    return measured(name, budget_s, peer_s, build, lambda made: cycle(made, policy(text), NOW), repeat)
+    """The median of some first sessions, each on a fresh cluster, and how much longer one takes that scans."""
+
+    def first(made: Cluster) -> Decisions:
+        return cycle(made, policy(text), NOW)
+
+    row = measured(name, budget_s, peer_s, build, first, repeat)
+    with scanning():
+        return row._replace(naive=measured(name, budget_s, peer_s, build, first, 1).cpu / row.cpu)
 
 
 def idle(name: str, jobs: int, size: int, peer_s: float) -> list[Row]:
