@@ -38,7 +38,7 @@ def main() -> None:
         if part == "growth":
             result["growth"] = measured
             continue
-        result["rows"] += [row._asdict() | {"within": row.within} for row in measured]
+        result["rows"] += [row._asdict() | {"part": part, "within": row.within} for row in measured]
     for curve in result["growth"]:
         print(f"\n{curve['name']}: {curve['y']} by {curve['x']}")
         print("  " + "   ".join(f"{x}: {y:.1f}" for x, y in curve["points"]))

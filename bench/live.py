@@ -1,8 +1,8 @@
 """The live scheduler, a process of its own, on a real kube-apiserver and etcd: CPU spent, seconds by the wall, memory.
 
-Three figures, as the peers were measured: pods in gangs created first and the scheduler started then, from its start to the last bind; CPU
-when nothing happens with many running pods; from a restart in that state to the first bind. Needs what tests/cluster needs: Go, or the
-programs in the cache; without them there are no rows.
+As the peers were measured: pods in gangs created first and the scheduler started then, from its start to the last bind; CPU when nothing
+happens with many running pods; from a restart in that state to the first bind. Beside it the server's own limit: binds that are sent by a
+client that decides nothing. Needs what tests/cluster needs: Go, or the programs in the cache; without them there are no rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.measure import Row
+from bench.measure import Row, rate
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "cluster"))
 
@@ -136,22 +136,22 @@ async def _measure(cluster: RealCluster) -> list[Row]:
         reflector = Reflector(client, Scope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
         following = asyncio.create_task(reflector.run())
         try:
-            return [await _gangs_row(client, cluster, watched), *await _idle_rows(client, cluster, watched)]
+            return [*await _gang_rows(client, cluster, watched), *await _idle_rows(client, cluster, watched), await _limit(client)]
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
 
 
-async def _gangs_row(client: Client, cluster: RealCluster, watched: Watched) -> Row:
+async def _gang_rows(client: Client, cluster: RealCluster, watched: Watched) -> list[Row]:
     await _gangs(client, "bench", GANGS, MEMBERS, prefix="g")
     process = Process(cluster.kubeconfig())
     try:
         await watched.until(GANGS * MEMBERS)
         wall_s = watched.last_at - process.started_at
         counts = {"ms to first bind": round(1000 * (watched.first_at - process.started_at)), "MiB": round(process.memory_mib)}
-        return Row(
-            f"live: {GANGS * MEMBERS} pods in gangs of {MEMBERS}, {NODE_COUNT} nodes", 3.0, 13.8, process.cpu_s, wall_s, counts=counts
-        )
+        name = f"live: {GANGS * MEMBERS} pods in gangs of {MEMBERS}, {NODE_COUNT} nodes"
+        binds = rate("live: binds from the first to the last of them", GANGS * MEMBERS / (watched.last_at - watched.first_at))
+        return [Row(name, 3.0, 13.8, process.cpu_s, wall_s, counts=counts), binds]
     finally:
         process.end()
 
@@ -173,6 +173,23 @@ async def _idle_rows(client: Client, cluster: RealCluster, watched: Watched) -> 
         return [restart, Row(f"live: idle with {RUNNING} pods, percent of a core", 1.0, 45.0, idle_percent, idle_percent, "%", memory)]
     finally:
         process.end()
+
+
+async def _limit(client: Client) -> Row:
+    """What the server takes from a client that only binds."""
+    names = [f"bare-{number}" for number in range(GANGS * MEMBERS)]
+    pods = [_pod(name, "none") for name in names]
+    for pod in pods:
+        pod["spec"]["schedulerName"] = "nobody"
+    await _all([lambda p=pod: client.create(PODS, p, "bench") for pod in pods])
+
+    def binding(name: str, node: str) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+
+    bodies = [binding(name, f"n{number % NODE_COUNT}") for number, name in enumerate(names)]
+    started = time.monotonic()
+    await _all([lambda b=body: client.create(PODS, b, "bench", name=b["metadata"]["name"], subresource="binding") for body in bodies])
+    return rate("live: binds by a bare client, nothing else running", len(names) / (time.monotonic() - started))
 
 
 def run() -> list[Row]:

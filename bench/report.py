@@ -1,9 +1,12 @@
-"""`python -m bench.report FILE.json`: the rows of a run as a Markdown table, to be put into the documents."""
+"""`python -m bench.report FILE.json`: the rows of a run as Markdown, a table for each part, to be put into the documents."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,5 +28,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def tables(rows: list[dict[str, Any]]) -> str:
+    def title(part: str) -> str:
+        return str(importlib.import_module(f"bench.{part}").__doc__).partition("\n")[0]
+
+    return "\n\n".join(f"{title(part)}\n\n{table(list(own))}" for part, own in groupby(rows, itemgetter("part")))
+
+
 if __name__ == "__main__":
-    print(table(json.loads(Path(sys.argv[1]).read_text())["rows"]))
+    print(tables(json.loads(Path(sys.argv[1]).read_text())["rows"]))
