@@ -7,10 +7,8 @@ Wrong input raises InputError: file, line, document, object, field, what was fou
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +18,7 @@ from pumice.api.codec import convert, decoder
 from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError
 from pumice.api.explain import describe, explain, subject_of
+from pumice.api.files import streams
 from pumice.api.kinds import CLUSTER_WIDE, KINDS, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant
@@ -64,24 +63,9 @@ def read_all(paths: Iterable[str]) -> Objects:
     """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input."""
     objects = Objects()
     for path in paths:
-        for where, data in _streams(path):
+        for where, data in streams(path, deep=True):
             read_stream(data, where, objects)
     return objects
-
-
-def _streams(path: str) -> Iterator[tuple[str, bytes]]:
-    if path == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
-        return
-    root = Path(path)
-    try:
-        names = sorted(p for p in root.rglob("*") if p.suffix in (".yaml", ".yml", ".json") and p.is_file()) if root.is_dir() else [root]
-        if not names:
-            raise InputError("no .yaml, .yml or .json file in this folder", where=path)
-        for name in names:
-            yield str(name), name.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
 
 
 def read_stream(data: bytes, where: str, objects: Objects) -> None:

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from pumice.api import yaml
-from pumice.api.errors import InputError
+from pumice.api.files import streams
 
-ENDINGS = (".yaml", ".yml", ".json")
 Manifest = dict[str, Any]
 
 
 def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
     """The objects in the order of the files; Lists are taken apart. Raises InputError."""
     for path in paths:
-        for where, data in _streams(path):
+        for where, data in streams(path, deep=False):
             for document in yaml.documents(data, where):
                 yield from _objects(document, document.value)
-
-
-def _streams(path: str) -> Iterator[tuple[str, bytes]]:
-    if path == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
-        return
-    root = Path(path)
-    try:
-        files = sorted(file for file in root.iterdir() if file.suffix in ENDINGS and file.is_file()) if root.is_dir() else [root]
-        if not files:
-            raise InputError(f"no {', '.join(ENDINGS)} file in this folder", where=path)
-        for file in files:
-            yield str(file), file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
 
 
 def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:

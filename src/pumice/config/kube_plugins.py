@@ -35,68 +35,38 @@ DEFAULTS: tuple[tuple[str, int], ...] = (
     ("NodeDeclaredFeatures", 0),
 )
 
+NODE_AND_POD = (
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+)  #: those that look at a pod once before they look at nodes
+PREPARED_SCORERS = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "VolumeBinding",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+)
+
 #: Extension point (as the configuration writes it) to the plugins that have it. Those of feature gates that are off are known, too.
 EXTENDS: dict[str, frozenset[str]] = {
     "preEnqueue": frozenset(["SchedulingGates", "DefaultPreemption", "DynamicResources", "GangScheduling"]),
     "queueSort": frozenset(["PrioritySort"]),
-    "preFilter": frozenset(
-        [
-            "NodeAffinity",
-            "NodePorts",
-            "NodeResourcesFit",
-            "VolumeRestrictions",
-            "NodeVolumeLimits",
-            "VolumeBinding",
-            "VolumeZone",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "DynamicResources",
-            "NodeDeclaredFeatures",
-        ]
-    ),
-    "filter": frozenset(
-        [
-            "NodeUnschedulable",
-            "NodeName",
-            "TaintToleration",
-            "NodeAffinity",
-            "NodePorts",
-            "NodeResourcesFit",
-            "VolumeRestrictions",
-            "NodeVolumeLimits",
-            "VolumeBinding",
-            "VolumeZone",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "DynamicResources",
-            "NodeDeclaredFeatures",
-        ]
-    ),
+    "preFilter": frozenset(NODE_AND_POD),
+    "filter": frozenset(["NodeUnschedulable", "NodeName", "TaintToleration", *NODE_AND_POD]),
     "postFilter": frozenset(["DynamicResources", "DefaultPreemption"]),
-    "preScore": frozenset(
-        [
-            "TaintToleration",
-            "NodeAffinity",
-            "NodeResourcesFit",
-            "VolumeBinding",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "NodeResourcesBalancedAllocation",
-        ]
-    ),
-    "score": frozenset(
-        [
-            "TaintToleration",
-            "NodeAffinity",
-            "NodeResourcesFit",
-            "VolumeBinding",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "DynamicResources",
-            "NodeResourcesBalancedAllocation",
-            "ImageLocality",
-        ]
-    ),
+    "preScore": frozenset(PREPARED_SCORERS),
+    "score": frozenset([*PREPARED_SCORERS, "DynamicResources", "ImageLocality"]),
     "reserve": frozenset(["VolumeBinding", "DynamicResources"]),
     "permit": frozenset(["GangScheduling"]),
     "preBind": frozenset(["VolumeBinding", "DynamicResources"]),
