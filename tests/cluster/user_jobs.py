@@ -219,7 +219,8 @@ async def a_job_has_volumes(jobs: Jobs) -> None:
     pods = await jobs.until_pods("disks", 1)
     claims = await jobs.listed(VOLUME_CLAIMS)
     (made,) = set(claims) - {"own"}
-    assert made.startswith("disks-volume-") and claims[made]["metadata"]["ownerReferences"][0]["name"] == "disks"
+    assert (await jobs.job("disks"))["spec"]["volumes"][0]["volumeClaimName"] == made
+    assert made.startswith("disks-pvc-") and claims[made]["metadata"]["ownerReferences"][0]["name"] == "disks"
     mounts = pods["disks-w-0"]["spec"]["containers"][0]["volumeMounts"]
     assert {mount["mountPath"] for mount in mounts} >= {"/made", "/own"}
 

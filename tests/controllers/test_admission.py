@@ -104,6 +104,15 @@ def test_other_kinds(row: dict[str, Any]) -> None:
     assert texts(validate(CREATE, new, None, cluster())) == row.get("problems", [])
 
 
+def test_the_claims_of_a_job_may_be_named_later_but_not_chosen_anew() -> None:
+    claim = {"accessModes": ["ReadWriteOnce"]}
+    old = vcjob(volumes=[{"mountPath": "/made", "volumeClaim": claim}, {"mountPath": "/own", "volumeClaimName": "own"}])
+    named = merged(old, {"spec": {"volumes": [{**old["spec"]["volumes"][0], "volumeClaimName": "train-pvc-x"}, old["spec"]["volumes"][1]]}})
+    assert validate(UPDATE, named, old, cluster()) == validate(UPDATE, old, named, cluster()) == []
+    other = merged(old, {"spec": {"volumes": [old["spec"]["volumes"][0], {"mountPath": "/own", "volumeClaimName": "other"}]}})
+    assert "spec.volumes: this cannot be changed" in str(validate(UPDATE, other, old, cluster())[0])
+
+
 def test_a_job_is_stored_with_its_defaults() -> None:
     pod = {"containers": [{"name": "a", "image": "x"}], "hostNetwork": True}
     split = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}

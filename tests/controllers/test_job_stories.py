@@ -259,9 +259,29 @@ def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -
     assert "message" not in status(stage)["state"]
     stage.let_in()
     claim = next(name for name in stage.names(kinds.CLAIM) if name != "input")
-    mounts = stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"]
-    assert mounts == [{"name": claim, "mountPath": "/data"}, {"name": "input", "mountPath": "/in"}]
-    assert status(stage)["controlledResources"] == {f"volume-pvc-{claim}": claim}
+    assert claim.startswith("train-pvc-")
+    named = [{**described, "volumeClaimName": claim}, {"mountPath": "/in", "volumeClaimName": "input"}]
+    assert stage.get(kinds.JOB, "train")["spec"]["volumes"] == named
+    assert mounted(stage, "train-w-0") == {"/data": claim, "/in": "input"}
+    assert status(stage)["controlledResources"] == {f"volume-pvc-{claim}": claim, "volume-pvc-input": "input"}
+    stage.assert_settled()
+
+
+def mounted(stage: Stage, pod: str) -> dict[str, str]:
+    """Claims by the path where the pod's first container finds them."""
+    spec = stage.get(kinds.POD, pod)["spec"]
+    claims = {volume["name"]: volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]}
+    assert len(claims) == len(spec["volumes"])
+    return {mount["mountPath"]: claims[mount["name"]] for mount in spec["containers"][0]["volumeMounts"]}
+
+
+def test_a_claim_may_appear_at_two_places_and_have_a_name_that_no_volume_may_have() -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data.of.red", "namespace": "default"}}
+    volumes = [{"mountPath": path, "volumeClaimName": "data.of.red"} for path in ("/in", "/out")]
+    stage = play(vcjob(volumes=volumes), claim)
+    stage.let_in()
+    assert mounted(stage, "train-w-0") == {"/in": "data.of.red", "/out": "data.of.red"}
+    assert all("." not in volume["name"] for volume in stage.get(kinds.POD, "train-w-0")["spec"]["volumes"])
 
 
 def test_a_request_that_cannot_be_carried_out_ends_the_job() -> None:

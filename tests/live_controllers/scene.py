@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from pumice.api.errors import InputError
 from pumice.apiserver import Patch, Server, Wish
+from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.kube.access import Access, Fixed
@@ -95,16 +96,16 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
-async def working(client: Client, **options: Any) -> AsyncIterator[Controllers]:
+async def working(client: Client, controllers: Sequence[Controller] = (), **options: Any) -> AsyncIterator[Controllers]:
     """Volcano's controllers, at work until the block ends."""
-    controllers = Controllers(client, volcano_controllers(rsa_key_pair), **options)
-    running = asyncio.create_task(controllers.run())
+    loop = Controllers(client, controllers or volcano_controllers(rsa_key_pair), **options)
+    running = asyncio.create_task(loop.run())
     try:
-        waiting = asyncio.create_task(controllers.synced.wait())
+        waiting = asyncio.create_task(loop.synced.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             raise running.exception() or InputError("the controllers ended")
-        yield controllers
+        yield loop
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

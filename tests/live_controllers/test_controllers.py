@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from pumice.apiserver import Wish
 from pumice.controllers import kinds
+from pumice.controllers.keys import rsa_key_pair
+from pumice.controllers.registry import volcano_controllers
 from pumice.kube.errors import ApiError
 from pumice.kube.resource import POD_GROUPS, SECRETS
 from pumice.live.loop import LostLead
@@ -191,5 +194,49 @@ def test_of_secrets_only_those_of_jobs_are_read() -> None:
             await asyncio.sleep(0.1)
             assert [secret["metadata"]["name"] for secret in controllers.cache.all(kinds.SECRET)] == ["secretive-ssh"]
         assert SECRETS.plural == "secrets" and POD_GROUPS.plural == "podgroups"
+
+    play(story)
+
+
+def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() -> None:
+    async def story(stage: Scene) -> None:
+        quota = stage.create("resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
+        async with working(stage.client):
+            stage.job("refused")
+            await until(lambda: stage.enqueue("refused"))
+            await until(lambda: [event for event in stage.all("events") if event["reason"] == "FailedCreate"])
+            (event,) = (event for event in stage.all("events") if event["reason"] == "FailedCreate")
+            assert (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["type"]) == ("Job", "refused", "Warning")
+            assert event["message"].startswith("Error creating pods: ") and "quota" in event["message"]
+            stage.store.delete("resourcequotas", quota["metadata"]["name"], "default", Wish())
+            await until(lambda: len(stage.pods("refused")) == 2)
+
+    play(story)
+
+
+class Refusing(NoPatch):
+    """A client whose server answers creations of some resources with a failure of this code."""
+
+    def __init__(self, client: Any, code: int, *plurals: str) -> None:
+        super().__init__(client, *plurals)
+        self.code = code
+
+    async def create(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
+        if resource.plural in self._plurals:
+            self.refused += 1
+            raise ApiError(self.code, "Refused", f"{resource.plural} cannot be made")
+        answer: bytes = await self._client.create(resource, *arguments, **options)
+        return answer
+
+
+@pytest.mark.parametrize(("code", "ends"), [(403, True), (503, False)])
+def test_a_job_ends_by_refusals_and_not_by_a_server_that_is_away(code: int, ends: bool) -> None:
+    async def story(stage: Scene) -> None:
+        limited = Refusing(stage.client, code, "pods")
+        async with working(limited, controllers=volcano_controllers(rsa_key_pair, max_failures=2)):  # type: ignore[arg-type]
+            stage.job("tried")
+            await until(lambda: stage.enqueue("tried"))
+            await until(lambda: stage.phase("tried") == "Terminated" if ends else limited.refused > 8)
+            assert (stage.phase("tried") == "Terminated") is ends
 
     play(story)

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cli.controllers import chosen
+from pumice.cli.controllers import chosen, controllers, settings_of
+from pumice.kube.resource import ObjectRef
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 
 VOLCANOS = ["--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "--leader-elect=true", "--worker-threads=3", "-v=4", "2>&1"]
@@ -98,6 +99,21 @@ def test_a_replica_leads_works_is_measured_and_hands_over(tmp_path: Path) -> Non
 )
 def test_controllers_are_chosen_by_volcanos_names(words: str, kept: set[str] | None) -> None:
     assert chosen(words.split(",")) == (None if kept is None else frozenset(kept))
+
+
+EVERY_FLAG = """--scheduler-name=volcano --max-requeue-num=-1 --worker-threads=3 --worker-threads-for-podgroup=5
+    --worker-threads-for-queue=5 --worker-threads-for-gc=1 --worker-threads-for-cronjob=3 --inherit-owner-annotations=true
+    --kube-api-qps=50 --kube-api-burst=100
+    --controllers=*,-sharding-controller --leader-elect=true --leader-elect-resource-namespace=volcano-system --kubeconfig= --master=
+    --enable-healthz=true --healthz-address=:11251 --enable-metrics=true --listen-address=:8081 --logtostderr -v=4 2>&1"""
+
+
+def test_every_flag_of_volcanos_deployment_is_taken() -> None:
+    flags = controllers.make_context("controllers", EVERY_FLAG.split()).params
+    settings = settings_of(flags)
+    assert settings.scheduler_names == ("volcano",) and (settings.qps, settings.burst) == (50.0, 100.0)
+    assert settings.chosen is not None and "job" in settings.chosen and settings.inherit_owner_annotations
+    assert settings.lock == ObjectRef("vc-controller-manager", "volcano-system")
 
 
 def test_a_controller_that_does_not_exist_is_refused_with_advice() -> None:

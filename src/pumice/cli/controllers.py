@@ -14,6 +14,7 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.go_flags import switch
 from pumice.cli.replica_flags import ELECTION, options, server_tls, tell_of
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.job.controller import MAX_FAILURES
 from pumice.controllers.objects import Key
 from pumice.controllers.topology import Topology, by_labels
 from pumice.kube.lease import Term
@@ -40,7 +41,7 @@ NOT_NEEDED = {
     "worker-threads-for-podgroup": "32 objects are worked on at a time",
     "worker-threads-for-queue": "32 objects are worked on at a time",
     "worker-threads-for-gc": "32 objects are worked on at a time",
-    "max-requeue-num": "what fails is tried again, ever more seldom; a job that cannot be started is ended after 15 times",
+    "worker-threads-for-cronjob": "32 objects are worked on at a time",
     "feature-gates": "what gates switch on is on",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
 }
@@ -49,6 +50,7 @@ OWN = (
     *ELECTION,
     click.option("--leader-elect-resource-name", default="vc-controller-manager", show_default=True, help="The Lease's name."),
     click.option("--controllers", "chosen", default="*", show_default=True, help="Which to run: *, +name or name, -name; by commas."),
+    click.option("--max-requeue-num", type=int, default=MAX_FAILURES, show_default=True, help="So many failures in a row end a job."),
     switch("--inherit-owner-annotations", True, "PodGroups of plain pods take over the annotations of the pods' owners."),
     click.option("--topology", "topologies", multiple=True, help="name=label,label: find HyperNodes by node labels, the widest first."),
     switch("--enable-metrics", False, "Serve /metrics at --listen-address."),
@@ -79,6 +81,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         chosen=chosen(flags["chosen"].split(",")),
         inherit_owner_annotations=flags["inherit_owner_annotations"],
+        max_failures=flags["max_requeue_num"],
         discovery=HyperNodeDiscovery([_topology(text) for text in flags["topologies"]], _config_map(namespace)),
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],

@@ -66,7 +66,9 @@ class GivesUp(Protocol):
     """A controller that does something else with a key whose writes have failed too often in a row."""
 
     @property
-    def max_failures(self) -> int: ...
+    def max_failures(self) -> int:
+        """Negative: it never does."""
+        ...
 
     def gave_up(self, key: Hashable) -> Hashable:
         """The key to work on instead."""

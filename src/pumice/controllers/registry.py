@@ -13,7 +13,7 @@ from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.flow.progress import Reachable
 from pumice.controllers.hypernode import HyperNodeCounts
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
-from pumice.controllers.job.controller import Jobs
+from pumice.controllers.job.controller import MAX_FAILURES, Jobs
 from pumice.controllers.job.plugins import KeyPairs
 from pumice.controllers.job_ttl import JobTtl
 from pumice.controllers.node_lifecycle import NodeLifecycle
@@ -40,12 +40,13 @@ def volcano_controllers(
     discovery: HyperNodeDiscovery | None = None,
     reachable: Reachable = always_reachable,
     inherit_owner_annotations: bool = True,
+    max_failures: int = MAX_FAILURES,
 ) -> list[Controller]:
     """What Volcano's controller manager runs."""
     return [
         Queues(),
         PodGroups(scheduler_names, inherit_owner_annotations),
-        Jobs(key_pairs),
+        Jobs(key_pairs, max_failures),
         JobTtl(),
         JobTemplates(),
         JobFlows(reachable),

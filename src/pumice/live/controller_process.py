@@ -13,6 +13,7 @@ import msgspec
 from pumice.controllers.controller import Controller
 from pumice.controllers.flow.progress import Reachable
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.job.controller import MAX_FAILURES
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.kube.access import Access
@@ -35,6 +36,7 @@ class Settings(msgspec.Struct):
     scheduler_names: tuple[str, ...] = ("volcano",)
     chosen: frozenset[str] | None = None  #: names of the controllers to run; None: all
     inherit_owner_annotations: bool = True
+    max_failures: int = MAX_FAILURES  #: of a job's writes in a row; -1 for as many as there are
     discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
     qps: float = 2000.0
     burst: float = 2000.0
@@ -47,7 +49,8 @@ class Settings(msgspec.Struct):
 
 def chosen_controllers(settings: Settings, reachable: Reachable) -> list[Controller]:
     """Those that the settings name, of what Volcano's controller manager runs."""
-    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, settings.inherit_owner_annotations)
+    inherit, failures = settings.inherit_owner_annotations, settings.max_failures
+    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, inherit, failures)
     return [each for each in found if settings.chosen is None or each.name in settings.chosen]
 
 

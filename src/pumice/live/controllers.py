@@ -139,7 +139,7 @@ class Controllers:
             self._failure = LostLead()
         except KubeError as error:
             log.info("%s %s: %s", work.controller.name, work.key, error)
-            self._failures.failed(work, now)
+            self._failures.failed(work, now, refused=_is_refusal(error))
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
             self._failures.failed(work, now)
@@ -148,6 +148,11 @@ class Controllers:
             for parked in self._parked.pop(place, ()):
                 self._queue.add(*parked)
             self._stirred.set()
+
+
+def _is_refusal(error: KubeError) -> bool:
+    """Whether trying again is idle, for all that is known now: conflicts, overload and outages pass."""
+    return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in (409, 429)
 
 
 def _place(work: Work) -> Hashable:

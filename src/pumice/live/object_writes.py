@@ -14,7 +14,7 @@ from itertools import groupby
 
 from pumice.api.times import rfc3339
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
+from pumice.controllers.objects import Object, controller_of, key_of, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
 from pumice.kube.errors import ApiError
 from pumice.kube.events import Occurrence, Regarding
@@ -42,9 +42,19 @@ class ObjectWrites:
         """In order; the first that fails ends it."""
         for together in _steps(writes):
             outcomes = await asyncio.gather(*(self._one(write) for write in together), return_exceptions=True)
-            for outcome in outcomes:
+            for write, outcome in zip(together, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
+                    self._tell_of(write, outcome)
                     raise outcome
+
+    def _tell_of(self, write: Write, failure: BaseException) -> None:
+        """Whose pods cannot be made should read why, where they look: a quota, a refused image, a name that is too long."""
+        owner = controller_of(write.object) if isinstance(write, Create) else None
+        if owner is None or not isinstance(write, Create) or not isinstance(failure, ApiError):
+            return
+        about = Regarding(owner["kind"], owner["name"], namespace_of(write.object), owner["uid"], owner["apiVersion"])
+        plural = RESOURCES[kind_of(write.object)].plural
+        self._recorder.tell(Occurrence(about, "Warning", "FailedCreate", f"Error creating {plural}: {failure.message}"))
 
     async def _one(self, write: Write) -> None:
         match write:

@@ -222,4 +222,10 @@ def _changes(new: Object, old: Object) -> Iterator[Problem]:
 def _fixed(job: Object) -> Object:
     spec = {name: value for name, value in spec_of(job).items() if name not in MAY_CHANGE}
     spec["tasks"] = [{name: value for name, value in task.items() if name not in TASK_MAY_CHANGE} for task in job_spec.tasks(job)]
+    spec["volumes"] = [_described(volume) for volume in spec.get("volumes") or ()]
     return spec
+
+
+def _described(volume: Object) -> Object:
+    """A volume as its user wrote it: the controller names the claims that it makes."""
+    return {name: value for name, value in volume.items() if name != "volumeClaimName" or not volume.get("volumeClaim")}

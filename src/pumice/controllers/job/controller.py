@@ -22,15 +22,17 @@ from pumice.controllers.objects import Object, controller_of, name_of, terminati
 from pumice.controllers.world import World
 from pumice.controllers.writes import Emit, Write, delete
 
+MAX_FAILURES = 15
+
 
 class Jobs:
     """Runs vcjobs. `key_pairs` makes the SSH keys that the ssh plugin hands out."""
 
     name = "job"
-    max_failures = 15
 
-    def __init__(self, key_pairs: KeyPairs) -> None:
+    def __init__(self, key_pairs: KeyPairs, max_failures: int = MAX_FAILURES) -> None:
         self.key_pairs = key_pairs
+        self.max_failures = max_failures
         self.watches = {
             kinds.JOB: request.from_job,
             kinds.POD: request.from_pod,
