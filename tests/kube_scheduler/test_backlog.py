@@ -51,6 +51,16 @@ def test_a_new_pod_is_tried_once_and_then_waits_for_help() -> None:
     assert names(backlog.take(100.0)) == ["p"]
 
 
+def test_a_pod_that_is_told_of_again_keeps_its_place() -> None:
+    made, backlog = refused_once(waiting("p"))
+    backlog.add(made.tasks["default/p"])
+    assert backlog.take(100.0) == []
+    backlog.happened(GONE)
+    backlog.take(100.0)
+    backlog.add(made.tasks["default/p"])
+    assert backlog.take(100.0) == []
+
+
 @pytest.mark.parametrize(("failures", "wait_s"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (16, 10), (1000, 10)])
 def test_back_off_doubles_up_to_its_limit(failures: int, wait_s: float) -> None:
     made, backlog = started(waiting("p"), waiting("other"))
@@ -129,13 +139,19 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (FIT, waiting("p", 1), Happening(What.POD_SHRUNK), True),
         (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
         (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "tainted"), False),
+        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "cordoned"), True),  # which is another rule's business
+        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "nowhere"), False),
         (TAINT, waiting("p"), GONE, False),
         (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "cordoned"), False),
         (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
         (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), Happening(What.NODE_LABELS, "big"), True),
         (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "else"), Happening(What.NODE_LABELS, "big"), False),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), Happening(What.NODE_LABELS, "nowhere"), False),
+        (AFFINITY, waiting("p"), Happening(What.NODE_LABELS, "big"), True),  # refused by what the profile adds
+        (NEAR, FAR, GONE, True),
         (NEAR, FAR, Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
         (NEAR, FAR, Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), GONE, True),
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
         (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]

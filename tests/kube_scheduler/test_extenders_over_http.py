@@ -179,6 +179,37 @@ def test_an_ignorable_liar_is_passed_over() -> None:
         assert scheduled(url, "preemptVerb: preempt, ignorable: true", *FULL).evictions == ["x"]
 
 
+def test_who_lets_no_node_through_ends_it_and_the_next_is_not_asked() -> None:
+    with serving(preempt={}) as (first, _), serving(preempt=victims(a=["default-x"])) as (second, asked):
+        both = ", ".join(f"{{urlPrefix: '{url}', preemptVerb: preempt, nodeCacheCapable: true}}" for url in (first, second))
+        outcome = play(*FULL, conf=f"{KUBE_DEFAULT}extenders: [{both}]\n", world=HttpWorld())
+    assert (outcome.evictions, asked) == ([], [])
+    assert outcome.waiting["high"].endswith("preemption: no candidate node for preemption")
+
+
+APART = {"labelSelector": {"matchLabels": {"app": "foe"}}, "topologyKey": "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize("apart", [[], [APART]], ids=["by resources", "by every rule"])
+def test_who_is_refused_by_an_extender_alone_evicts_nobody(apart: list[Any]) -> None:
+    """Taking pods away cannot help: not one of them is in the way."""
+    path = ("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    high = waiting("high", 1, 9).having(*path, value=apart) if apart else waiting("high", 1, 9)
+    with serving(filter={"NodeNames": [], "FailedNodes": {"a": "not today"}}) as (url, _):
+        outcome = scheduled(url, "filterVerb: filter, nodeCacheCapable: true", machine("a"), standing("x", "a"), high)
+    assert outcome.evictions == []
+    assert outcome.waiting["high"] == ('0/1 nodes are available: 1 not today. preemption: expected at least one victim pod on node "a"')
+
+
+NO_SCORES = "profiles: [{plugins: {score: {disabled: [{name: '*'}]}, preScore: {disabled: [{name: '*'}]}}}]"
+
+
+def test_without_scores_the_first_of_the_nodes_that_it_keeps_is_taken() -> None:
+    with serving(filter=keep("b", "c")) as (url, _):
+        conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: '{url}', filterVerb: filter, nodeCacheCapable: true}}]\n{NO_SCORES}\n"
+        assert play(*(machine(name) for name in "abc"), waiting("p"), conf=conf, world=HttpWorld()).binds == {"p": "b"}
+
+
 # -- binding
 
 

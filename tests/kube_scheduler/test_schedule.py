@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from pumice.config.kube import read_kube
+from pumice.config.reading import config_text, read_configurations
+from pumice.engine.rules import Filter, Reach, Reason, Refused
+from pumice.engine.view import View
+from pumice.framework.plugin import Plugin
 from pumice.model.cluster import Cluster
-from pumice.testing.builders import podgroup, queue
-from tests.kube_scheduler.stage import KUBE_DEFAULT, cluster, machine, play, policy, profile, run, standing, waiting
+from pumice.model.job import Job
+from pumice.model.resources import CPU
+from pumice.plugins.registry import built_in
+from pumice.testing.builders import PodBuilder, podgroup, queue
+from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, machine, play, policy, profile, run, standing, waiting
 
 PACK = (
     "{plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NodeResourcesFit}]}}, pluginConfig: [{name: NodeResourcesFit, args: %s}]}"
@@ -44,6 +56,15 @@ def test_a_run_of_equal_pods_goes_where_pods_one_by_one_would_go() -> None:
         apart = [each.label("own", str(number)) for number, each in enumerate(waiting("p").times(12))]
         apart = [each.having("spec", "tolerations", value=[{"key": f"k{n}"}]) for n, each in enumerate(apart)]
         assert run(cluster(chosen, *nodes, *apart), chosen).binds == planned
+
+
+def test_a_run_ends_where_the_room_does_and_the_next_kind_of_pod_finds_its_own_way() -> None:
+    rooms = (machine("a", 3), machine("b", 3))
+    many = play(*rooms, *waiting("p").times(9), *waiting("small", "10m").times(5))
+    assert sorted(many.binds) == [f"p-{number}" for number in range(6)]
+    assert many.waiting["p-8"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    short = play(*rooms, *waiting("p").times(5), *waiting("small", "10m").times(5), *waiting("late").times(4))
+    assert set(short.binds) == {f"p-{number}" for number in range(5)} | {f"small-{number}" for number in range(5)}
 
 
 def test_pods_of_unknown_schedulers_are_left_alone() -> None:
@@ -89,6 +110,34 @@ def test_a_nomination_holds_its_room_against_equals_but_not_against_the_more_imp
     assert play(*room, held, waiting("equal", 1, 5), waiting("more", 1, 9)).binds == {"more": "a", "equal": "b"}
 
 
+@pytest.mark.parametrize("column", ["used", "seen", "idle"])
+def test_a_nomination_holds_its_room_in_the_eyes_of_every_rule_that_reads_columns(column: str) -> None:
+    """The rule leaves a core free on each node: with the pod that is expected on a there is none to spare there."""
+
+    class Spare(Filter):
+        name = "spare"
+        reach, foresees = Reach.NODE, True
+
+        def refuse(self, state: Any, nodes: View) -> list[Refused]:
+            shown = getattr(nodes, column)[CPU]
+            idle = shown if column == "idle" else nodes.allocatable[CPU] - shown
+            return [Refused(idle < 2000, Reason("none to spare"))]
+
+    class Sparing(Plugin):
+        name = "spare"
+
+        def filters(self) -> list[Filter]:
+            return [Spare()]
+
+    held = waiting("held", 2, priority=5).having("status", "nominatedNodeName", value="a").created("2026-01-01T09:00:00Z")
+    slow = held.having("spec", "nodeSelector", value={"not": "yet"})
+    text = profile("{plugins: {filter: {enabled: [{name: spare}]}}}")
+    chosen, _ = read_kube(document(text), {"spare": Sparing})
+    for expected, extra in (("b", slow), ("a", slow.priority(0))):
+        made = cluster(chosen, machine("a", 3), machine("b", 2), extra, waiting("p", 1, 5))
+        assert run(made, chosen).binds == {"p": expected}
+
+
 def test_a_nomination_for_a_node_that_is_gone_holds_nothing() -> None:
     lost = waiting("lost", 2, priority=5).having("status", "nominatedNodeName", value="gone")
     assert play(machine("a", 2), lost).binds == {"lost": "a"}
@@ -121,6 +170,21 @@ def test_a_percentage_ends_the_search_but_never_below_a_hundred_nodes() -> None:
     assert play(*nodes(98), best, waiting("p"), conf=some).binds == {"p": "best"}
     assert play(*nodes(120), best, waiting("p"), conf=some).binds == {"p": "n0"}
     assert play(*nodes(120), best, waiting("p")).binds == {"p": "best"}
+
+
+def named(made: PodBuilder, *names: str) -> PodBuilder:
+    """A pod that may only go to nodes of these names, as a DaemonSet's pods are made."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in names]
+    path = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    return made.having(*path, value=terms)
+
+
+def test_a_pod_for_nodes_by_name_is_looked_for_among_them_alone() -> None:
+    """Its search passes one node, so the next one goes on from the second."""
+    binds = play(*nodes(3), named(waiting("first", priority=1), "n2"), *waiting("p").times(2), conf=profile(NO_SCORES)).binds
+    assert binds == {"first": "n2", "p-0": "n1", "p-1": "n2"}
+    lost = play(*nodes(3), named(waiting("lost"), "gone"), conf=profile(NO_SCORES))
+    assert lost.waiting["lost"].startswith("0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity].")
 
 
 # -- beside Volcano
@@ -177,9 +241,42 @@ def test_a_claimed_pod_that_waits_alone_is_told_in_kube_schedulers_words() -> No
     )
 
 
-def test_room_that_is_promised_to_a_gang_is_not_taken() -> None:
-    leaving = standing("old", "a", 2).leaving()
+def promised(plain: PodBuilder, *more: Any) -> Outcome:
+    """A gang of two waits for a pod that leaves: one of them would have room at once, beside a core that the other waits for."""
+    leaving = standing("old", "a", 1).leaving()
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
     text = (VOLCANO % "").replace("backfill", "backfill, schedule")
-    made = cluster(policy(text), queue("default"), machine("a", 4), leaving, podgroup("g", 2), *gang, waiting("plain", 2))
-    assert run(made, policy(text)).binds == {}
+    return run(cluster(policy(text), queue("default"), machine("a", 4), leaving, podgroup("g", 2), *gang, plain, *more), policy(text))
+
+
+def test_room_that_is_promised_to_a_gang_is_not_taken() -> None:
+    assert promised(waiting("plain", "10m"), machine("b", 1)).binds == {"plain": "b"}
+    outcome = promised(waiting("plain", "10m"))
+    assert outcome.binds == {}
+    assert outcome.waiting["plain"].startswith("0/1 nodes are available: 1 node(s) had no room but what is promised to a gang.")
+
+
+@pytest.mark.parametrize("cpu", ["10m", 2])
+def test_nobody_is_evicted_where_a_gang_waits_least_of_all_the_pods_of_the_gang(cpu: str | int) -> None:
+    outcome = promised(waiting("plain", cpu, priority=9))
+    assert (outcome.binds, outcome.evictions, outcome.nominations) == ({}, [], {})
+    outcome = promised(waiting("plain", cpu, priority=9), machine("b", 2), standing("other", "b", 2))
+    assert (outcome.evictions, outcome.nominations) == (["other"], {"plain": "b"})
+
+
+def test_a_pod_that_holds_a_place_for_its_gang_is_no_victim() -> None:
+    """Without gang's word on it a reservation may stand alone: a plugin of the test keeps the job waiting."""
+
+    class Later(Plugin):
+        name = "later"
+
+        def job_ready(self, job: Job) -> bool:
+            return False
+
+    text = (VOLCANO % "").replace("backfill", "backfill, schedule").replace("{name: gang}", "{name: later}")
+    chosen, _ = read_configurations([config_text(text, "test")], built_in() | {"later": Later})
+    made = cluster(
+        chosen, queue("default"), machine("a", 2), podgroup("g"), waiting("w", 2).scheduler("volcano").gang("g"), waiting("p", 2, 9)
+    )
+    outcome = run(made, chosen)
+    assert (outcome.binds, outcome.evictions, outcome.nominations) == ({}, [], {})

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.api.core import Node
+from pumice.engine.rules import Filter
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Vector
@@ -92,12 +93,7 @@ def _shrank_in_common(cluster: Cluster, task: Task, event: Happening) -> bool:
 
 
 def _tolerated(cluster: Cluster, task: Task, event: Happening) -> bool:
-    row, rule = _row(cluster, event), TaintFilter()
-    if row < 0 or cluster.nodes.cordoned[row]:
-        return False
-    state = rule.prepare(task)
-    view = View(cluster.nodes, np.array([row]))
-    return state is None or not any(refused.where[0] for refused in rule.refuse(state, view))
+    return _allows(cluster, event, TaintFilter(), task)
 
 
 def _schedulable(cluster: Cluster, task: Task, event: Happening) -> bool:
@@ -106,17 +102,23 @@ def _schedulable(cluster: Cluster, task: Task, event: Happening) -> bool:
 
 
 def _selected(cluster: Cluster, task: Task, event: Happening) -> bool:
-    row, rule = _row(cluster, event), NodeAffinityFilter()
-    state = rule.prepare(task)
+    return _allows(cluster, event, NodeAffinityFilter(), task)
+
+
+def _allows(cluster: Cluster, event: Happening, rule: Filter, task: Task) -> bool:
+    """Whether the rule has nothing against the pod on the node. A rule without a word may have been set otherwise in the profile."""
+    row, state = _row(cluster, event), rule.prepare(task)
     if row < 0 or state is None:
-        return True
+        return row >= 0
     view = View(cluster.nodes, np.array([row]))
     return not any(refused.where[0] for refused in rule.refuse(state, view))
 
 
 def _frees_port(cluster: Cluster, task: Task, event: Happening) -> bool:
-    taken = {(protocol, port) for protocol, _, port in event.pod.template.host_ports} if event.pod is not None else set()
-    return any((protocol, port) in taken for protocol, _, port in task.template.host_ports)
+    if event.pod is None:
+        return True
+    freed = {(protocol, port) for protocol, _, port in event.pod.template.host_ports}
+    return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
 
 
 def _near_terms(cluster: Cluster, task: Task, event: Happening) -> bool:

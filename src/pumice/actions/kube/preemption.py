@@ -18,6 +18,7 @@ from pumice.actions.kube.choice import Candidate, cheapest, costs, searched
 from pumice.actions.kube.dry_run import DryRun
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
+from pumice.actions.kube.promised import PromisedRoom
 from pumice.actions.kube.rotation import Rotation
 from pumice.actions.kube.search import Misfit
 from pumice.actions.kube.trials import NO_VICTIMS, Trials
@@ -26,7 +27,7 @@ from pumice.engine.rules import Reach
 from pumice.framework.profile import PreemptionArgs
 from pumice.framework.session import Session
 from pumice.model import status
-from pumice.model.resources import PODS, Rows
+from pumice.model.resources import PODS, Mask, Rows
 from pumice.model.task import Task
 from pumice.plugins.kube.resources_fit import FitFilter
 
@@ -61,6 +62,7 @@ class Preemption:
         self.nominations = nominations
         self.extenders = extenders
         self.rotation = rotation
+        self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs wait for room; they are left alone
         self._runs: dict[Hashable, DryRun] = {}
 
     @cached_property
@@ -72,7 +74,7 @@ class Preemption:
         if reason := self._ineligible(task, misfit):
             return Verdict(text=reason)
         order = self.rotation.order
-        potential = order[misfit.curable[order]]
+        potential = order[(misfit.curable & ~self._promised)[order]]
         wanted = min(max(len(potential) * args.percent // 100, args.least), len(potential))
         run = self._dry_run(task, misfit)
         asked = [e for e in self.extenders if e.spec.preempt_verb and e.interested(task)]
@@ -99,7 +101,7 @@ class Preemption:
 
     def _dry_run(self, task: Task, misfit: Misfit) -> DryRun | None:
         """The vectorised form, if resources alone decide."""
-        rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC]
+        rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PromisedRoom)]
         if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
             return None
         run = self._runs.get(task.template)

@@ -5,9 +5,12 @@ Kept from cycle to cycle: a row is read anew once anything moved on it. Importan
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Table
 from pumice.model.resources import Rows
@@ -22,6 +25,11 @@ MEMORY = "residents"
 def importance(task: Task) -> tuple[int, float, int]:
     """A key, the most important first. Who has no start counts as started just now."""
     return (-task.pod_priority, float("inf") if task.started is None else task.started, task.number)
+
+
+def _standing(tasks: Iterable[Task]) -> Iterator[Task]:
+    """Without those that only hold a place for the rest of the session: there is nobody to evict."""
+    return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
 class Residents:
@@ -66,7 +74,7 @@ class Residents:
         self._dirty = set(range(nodes))
 
     def _read(self, row: int) -> None:
-        tasks = self.tasks[row] = sorted(self._cluster.nodes.tasks[row].values(), key=importance)
+        tasks = self.tasks[row] = sorted(_standing(self._cluster.nodes.tasks[row].values()), key=importance)
         if len(tasks) > self._shape[0]:
             self._deepen(2 * len(tasks))
         self.priority[:, row], self.started[:, row], self.requests[:, :, row] = NOBODY, np.inf, 0.0

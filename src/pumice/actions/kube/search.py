@@ -14,6 +14,7 @@ import numpy as np
 
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
+from pumice.actions.kube.promised import promised_room
 from pumice.actions.kube.rotation import Rotation, enough
 from pumice.actions.kube.trial import Trial
 from pumice.actions.kube.words import Crowded, Words, ask, sees_columns_only, sentence
@@ -56,7 +57,7 @@ class Search:
         self.extenders = extenders
         self.rotation = rotation
         self.table = session.nodes
-        self.filters = [rule for make in profile.filters for rule in make(session)]
+        self.filters = [rule for make in profile.filters for rule in make(session)] + promised_room(session)
         self.scorers = [rule for make in profile.scorers for rule in make(session)]
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
@@ -104,8 +105,6 @@ class Search:
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
         """Rows that no filter refuses, neither with the pods nominated there nor without."""
         fitting = evaluation.admitted
-        if self.session.undecided:
-            fitting = fitting & (evaluation.fits_future | ~evaluation.fits_idle)  # room promised to gangs is not to be taken
         if self.nominations:
             rows, words = self._with_nominated(task, evaluation, fitting)
             if len(rows):

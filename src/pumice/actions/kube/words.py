@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +27,11 @@ class Crowded(View):
         super().__init__(table, rows)
         self._extra = extra
 
-    @cached_property
-    def used(self) -> Table:
-        return self._show("used") + self._extra
-
-    @property
-    def idle(self) -> Table:
-        return self.allocatable - self.used
+    def _show(self, name: str) -> Table:
+        shown = super()._show(name)
+        if name == "idle":
+            return shown - self._extra
+        return shown + self._extra if name in ("used", "seen") else shown
 
 
 class Words(NamedTuple):
