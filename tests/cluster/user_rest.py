@@ -126,10 +126,13 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
         found = as_dict(await jobs.client.get(JOB_FLOWS, ObjectRef("flow", jobs.namespace))).get("status") or {}
         return str((found.get("state") or {}).get("phase"))
 
+    async def runs() -> bool:
+        return await phase() == "Running"
+
     for name in ("flow-load", "flow-train"):
         await until_true(lambda name=name: _has(jobs, JOBS, name))
-        assert await phase() == "Running"
         await jobs.until_phase(name, "Running")
+        await until_true(runs)
         assert ("flow-train" in await jobs.listed(JOBS)) is (name == "flow-train")
         await jobs.all_become(name, "Succeeded")
         if name == "flow-load":

@@ -50,6 +50,7 @@ def test_a_step_waits_for_the_steps_before_it() -> None:
         "volcano.sh/createdByJobTemplate": "default.a",
     }
     assert stage.get(kinds.JOB_TEMPLATE, "a")["status"] == {"jobDependsOnList": ["f-a"]}
+    assert status(stage)["state"]["phase"] == "Pending", "no job of it runs yet"
     reach(stage, "f-a", "Running")
     assert status(stage)["runningJobs"] == ["f-a"] and status(stage)["state"]["phase"] == "Running"
     reach(stage, "f-a", "Completed")

@@ -9,7 +9,7 @@ from typing import Any
 from pumice.controllers import kinds
 from pumice.controllers.job.plugins.plugin import flags
 from pumice.controllers.keys import rsa_key_pair
-from pumice.controllers.objects import Object
+from pumice.controllers.objects import Object, labels_of
 from tests.controllers.stage import Stage, queue, task, vcjob
 
 
@@ -55,6 +55,41 @@ def test_svc_follows_the_size_of_the_job_and_goes_with_its_end() -> None:
     stage.pods("Succeeded")
     assert stage.names(kinds.SERVICE) == stage.names(kinds.CONFIG_MAP) == []
     assert "controlledResources" not in stage.get(kinds.JOB, "train")["status"]
+
+
+def test_svc_admits_the_jobs_own_pods_only() -> None:
+    stage = play({"svc": []})
+    own = {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default"}
+    assert labels_of(stage.get(kinds.POD, "train-w-0")).items() >= own.items()
+    assert stage.get(kinds.NETWORK_POLICY, "train")["spec"] == {
+        "podSelector": {"matchLabels": own},
+        "ingress": [{"from": [{"podSelector": {"matchLabels": own}}]}],
+        "policyTypes": ["Ingress"],
+    }
+    assert stage.get(kinds.SERVICE, "train")["spec"] == {
+        "clusterIP": "None",
+        "selector": own,
+        "publishNotReadyAddresses": False,
+        "ports": [{"name": "placeholder-volcano", "port": 1, "protocol": "TCP", "targetPort": 1}],
+    }
+
+
+def test_what_a_plugin_made_is_made_again_when_it_is_lost() -> None:
+    stage = play({"svc": [], "ssh": []})
+    made = [(kinds.SERVICE, "train"), (kinds.NETWORK_POLICY, "train"), (kinds.CONFIG_MAP, "train-svc"), (kinds.SECRET, "train-ssh")]
+    for kind, name in made:
+        assert stage.get(kind, name)["metadata"]["ownerReferences"][0]["uid"] == "uid-train"
+        stage.delete(kind, name)
+        assert stage.names(kind) == [name]
+
+
+def test_hosts_are_called_as_the_template_says() -> None:
+    named = task("m")
+    named["template"]["spec"] |= {"hostname": "head", "subdomain": "net"}
+    stage = play({"svc": []}, named, task("w"))
+    assert stage.get(kinds.CONFIG_MAP, "train-svc")["data"]["m.host"] == "head.net"
+    pod = stage.get(kinds.POD, "train-m-0")["spec"]
+    assert (pod["hostname"], pod["subdomain"]) == ("head", "net")
 
 
 def test_ssh_hands_out_one_key_pair() -> None:

@@ -67,6 +67,49 @@ def test_a_pod_carries_its_place_in_the_job() -> None:
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "uid-train"
 
 
+def test_everything_that_is_written_on_a_pod() -> None:
+    inherited = {key.PREEMPTABLE: "true", key.COOLDOWN_TIME: "600s"}
+    notes = {**inherited, key.REVOCABLE_ZONE: "*", key.JDB_MAX_UNAVAILABLE: "1"}
+    member = task("w", 3, template={"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": {"schedulerName": "mine"}})
+    job = vcjob(tasks=[member | {"topologyPolicy": "restricted", "partitionPolicy": {"totalPartitions": 3, "partitionSize": 1}}])
+    job["metadata"] |= {"annotations": {**notes, "other": "x"}, "labels": {**inherited, "other": "x"}}
+    job["status"] = {"state": {"phase": "Pending"}, "version": 4, "retryCount": 2}
+    stage = play(job)
+    stage.let_in()
+    meta = stage.get(kinds.POD, "train-w-2")["metadata"]
+    place = {key.JOB_NAME: "train", key.JOB_QUEUE: "default", key.TASK_SPEC: "w", key.TASK_INDEX: "2"}
+    assert meta["labels"] == {"a": "b", **inherited, **place, key.JOB_NAMESPACE: "default", key.PARTITION_ID: "2"}
+    group = {key.GROUP_NAME: "train-uid-train", key.TEMPLATE_UID: "train-w", key.NUMA_POLICY: "restricted"}
+    assert meta["annotations"] == {"c": "d", **notes, **place, **group, key.JOB_VERSION: "4", key.JOB_RETRY_COUNT: "2"}
+    assert stage.get(kinds.POD, "train-w-2")["spec"]["schedulerName"] == "mine"
+
+
+def test_a_group_of_an_older_version_is_kept() -> None:
+    job = vcjob(tasks=[task(replicas=2)], priorityClassName="high")
+    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
+    meta = {"name": "train", "namespace": "default", "ownerReferences": [owner]}
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 1}}
+    stage = play(job, group)
+    assert stage.names(kinds.POD_GROUP) == ["train"]
+    assert (stage.get(kinds.POD_GROUP, "train")["spec"]["minMember"], stage.get(kinds.POD_GROUP, "train")["spec"]["priorityClassName"]) == (
+        2,
+        "high",
+    )
+    stage.let_in()
+    assert annotations_of(stage.get(kinds.POD, "train-w-0"))[key.GROUP_NAME] == "train"
+    stage.change(kinds.JOB, "train", {"spec": {"priorityClassName": None}})
+    assert "priorityClassName" not in stage.get(kinds.POD_GROUP, "train")["spec"]
+    stage.assert_settled()
+
+
+def test_what_is_done_to_a_job_is_told_in_volcanos_words() -> None:
+    stage = running(vcjob())
+    stage.command("AbortJob", stage.get(kinds.JOB, "train"))
+    told = [(event.type, event.reason, event.message) for event in stage.world.emitted]
+    text = "Start to execute command AbortJob, and clean it up to make sure executed not more than once."
+    assert told == [("Normal", "CommandIssued", text), ("Normal", "ExecuteAction", "Start to execute action AbortJob")]
+
+
 def test_a_failed_pod_restarts_the_job_as_often_as_allowed_and_then_fails_it() -> None:
     stage = running(vcjob(tasks=[task(replicas=2)], maxRetry=3, policies=[{"event": "PodFailed", "action": "RestartJob"}]))
     attempts = 1
@@ -98,6 +141,13 @@ def test_an_exit_code_chooses_the_action() -> None:
     assert phase(stage) == "Aborting"
     stage.kubelet_ends()
     assert phase(stage) == "Aborted"
+
+
+def test_the_exit_code_is_that_of_the_first_container() -> None:
+    stage = running(vcjob(policies=[{"exitCode": 3, "action": "AbortJob"}, {"exitCode": 4, "action": "TerminateJob"}]))
+    ends = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("main", 4), ("side", 3))]
+    stage.change(kinds.POD, "train-w-0", {"status": {"phase": "Failed", "containerStatuses": ends}})
+    assert phase(stage) in ("Terminating", "Terminated")
 
 
 def test_an_evicted_pod_is_an_event_but_one_that_is_scaled_away_is_not() -> None:
@@ -220,6 +270,19 @@ def test_with_any_one_ready_dependency_is_enough() -> None:
     assert "train-w-0" not in stage.names(kinds.POD)
     stage.bind("train-b-0")
     stage.pods("Succeeded", "train-b-0")
+    assert "train-w-0" in stage.names(kinds.POD)
+
+
+def test_a_dependency_is_ready_once_its_minimum_has_ready_containers_and_at_once_without_one() -> None:
+    several = [task("ps", 2, minAvailable=1), {**task("x"), "minAvailable": None}]
+    stage = play(vcjob(tasks=[*several, task("w", dependsOn={"name": ["ps"]}), task("y", dependsOn={"name": ["x"]})], minAvailable=1))
+    stage.let_in()
+    assert stage.names(kinds.POD) == ["train-ps-0", "train-ps-1", "train-x-0", "train-y-0"]
+    stage.bind()
+    half = [{"name": "main", "ready": True}, {"name": "side", "ready": False}]
+    stage.change(kinds.POD, "train-ps-0", {"status": {"phase": "Running", "containerStatuses": half}})
+    assert "train-w-0" not in stage.names(kinds.POD)
+    stage.pods("Running", "train-ps-1")
     assert "train-w-0" in stage.names(kinds.POD)
 
 
@@ -382,6 +445,36 @@ def test_an_evicted_pod_that_runs_again_in_time_restarts_nothing() -> None:
             stage.pods("Running", "train-w-0")
         stage.wait(60)
         assert status(stage).get("retryCount") == restarts
+
+
+def test_pods_that_fail_or_are_lost_together_are_restarted_once() -> None:
+    for event in ("PodFailed", "PodEvicted"):
+        policies = [{"event": event, "action": "RestartTask", "timeout": "60s"}]
+        stage = running(vcjob(tasks=[task(replicas=3, policies=policies), task("other", 3)], minAvailable=1))
+        for name in ("train-w-0", "train-w-1"):
+            if event == "PodFailed":
+                stage.pods("Failed", name)
+            else:
+                stage.lose(name)
+            stage.wait(1)
+        stage.bind()
+        for _ in range(4):
+            stage.wait(30)
+        assert status(stage)["retryCount"] == 1, event
+
+
+def test_pods_that_wait_too_long_together_are_restarted_once() -> None:
+    policies = [{"event": "PodPending", "action": "RestartTask", "timeout": "60s"}]
+    stage = play(vcjob(tasks=[task(replicas=2, policies=policies), task("other", 2)], minAvailable=1))
+    stage.let_in()
+    stage.bind()
+    stage.wait(60)
+    assert status(stage)["retryCount"] == 1
+    stage.wait(10)
+    stage.kubelet_ends()
+    assert (status(stage)["retryCount"], len(stage.names(kinds.POD))) == (1, 4)
+    stage.wait(60)
+    assert status(stage)["retryCount"] == 2, "the new pods have waited too long as well"
 
 
 def test_jobs_for_queues_of_other_clusters_are_marked_for_forwarding() -> None:

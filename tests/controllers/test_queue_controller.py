@@ -62,6 +62,20 @@ def test_a_queue_closes_once_its_last_group_is_gone() -> None:
     stage.assert_settled()
 
 
+def test_opening_and_closing_are_told_in_volcanos_words() -> None:
+    stage = play(queue("a"))
+    stage.command("CloseQueue", queue("a"))
+    stage.command("OpenQueue", queue("a"))
+    told = [(event.type, event.reason, event.message) for event in stage.world.emitted]
+    text = "Start to execute command {}Queue, and clean it up to make sure executed not more than once."
+    assert told == [
+        ("Normal", "CloseQueue", text.format("Close")),
+        ("Normal", "CloseQueue", "Close queue succeed"),
+        ("Normal", "OpenQueue", text.format("Open")),
+        ("Normal", "OpenQueue", "Open queue succeed"),
+    ]
+
+
 def test_a_group_that_moves_to_another_queue_leaves_the_first_one_free() -> None:
     stage = play(queue("a"), queue("b"), group("g", "a"))
     stage.command("CloseQueue", queue("a"))

@@ -12,7 +12,7 @@ from pumice.controllers.controller import Change
 from pumice.controllers.kinds import joined, kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Delete, delete
+from pumice.controllers.writes import Delete, Emit, delete
 
 
 def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:
@@ -38,6 +38,12 @@ def commands_for(subject: Object, world: World) -> Iterator[Object]:
 
 def take(command: Object) -> Delete:
     return delete(command, must_exist=True)
+
+
+def taken(command: Object, subject: Object, reason: str) -> Emit:
+    """What is told of a Command that is followed."""
+    text = f"Start to execute command {command['action']}, and clean it up to make sure executed not more than once."
+    return Emit(subject, "Normal", reason, text)
 
 
 def _kind(target: Object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
-from pumice.controllers.command import commands_for, take, target_of
+from pumice.controllers.command import commands_for, take, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
 from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
@@ -54,7 +54,9 @@ class Queues:
         refusal = _refusal(queue, command["action"], world)
         if refusal:
             return result([take(command), Emit(queue, "Warning", "CommandRefused", refusal)])
-        return result([take(command), *_adopt(queue), *_enter(queue, command["action"], None, world)])
+        done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
+        first = (take(command), taken(command, queue, command["action"]))
+        return result([*first, *_adopt(queue), *_enter(queue, command["action"], None, world), done])
 
 
 def _adopt(queue: Object) -> list[Write]:

@@ -70,7 +70,7 @@ class JobFlows:
                 writes.append(Create(_job(flow, step, template)))
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
-        status = flow_status(flow, jobs, completed, len(writes))
+        status = flow_status(flow, jobs, completed)
         later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
         return result([*writes, *status_change(flow, status)], later)
 

@@ -56,7 +56,7 @@ def _hosts(job: Object, wanted: Object) -> list[str]:
     return [f"{host}.{namespace_of(job)}" for host in hosts_of(job, wanted.get("taskName") or "")] or [""]
 
 
-def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str], made: int) -> Object:
+def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
     """The status of a flow that is not over."""
     names = [job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()]
     phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
@@ -70,7 +70,7 @@ def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str], m
     elif names and all(name in completed for name in names):
         phase = SUCCEED
     else:
-        phase = RUNNING if jobs or completed or made else PENDING
+        phase = RUNNING if status["runningJobs"] or completed else PENDING
     return {**status_of(flow), **status, "state": {"phase": phase}}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.command import commands_for, take, target_of
+from pumice.controllers.command import commands_for, take, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.job import draft, request, spec, state
 from pumice.controllers.job.group import group_of
@@ -40,6 +40,7 @@ class Jobs:
             kinds.QUEUE: request.from_queue,
             kinds.CLAIM: request.from_claim,
             kinds.COMMAND: _from_command,
+            **dict.fromkeys((kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY), request.from_lost),
         }
 
     def gave_up(self, key: Hashable) -> Request:
@@ -54,8 +55,8 @@ class Jobs:
             return NOTHING
         command = next(commands_for(job, world), None)
         if command is not None:
-            taken: list[Write] = [take(command), Emit(job, "Normal", "CommandIssued", f"Start to execute command {command['action']}")]
-            return result([*taken, *self._carry_out(job, Request(*key[:2]), command["action"], world, now)], [(now, key)])
+            first: list[Write] = [take(command), taken(command, job, "CommandIssued")]
+            return result([*first, *self._carry_out(job, Request(*key[:2]), command["action"], world, now)], [(now, key)])
         if key.due:
             action = key.action if still_stands(job, key, world) else SYNC
             return result(self._carry_out(job, key, action, world, now))

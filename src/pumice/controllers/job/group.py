@@ -39,9 +39,7 @@ def group_writes(job: Object, group: Object | None, world: World) -> list[Write]
     if group is None:
         return [Create(wanted)]
     target = copied(group)
-    for name in OWN_FIELDS:
-        if name in wanted["spec"]:
-            target["spec"][name] = wanted["spec"][name]
+    target["spec"] |= {name: wanted["spec"].get(name) for name in OWN_FIELDS}
     return change(group, target)
 
 

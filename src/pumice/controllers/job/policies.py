@@ -12,7 +12,7 @@ from pumice.api.times import duration
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
 from pumice.controllers.job.request import ANY, OUT_OF_SYNC, POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, Request, events_of
-from pumice.controllers.objects import Object, created_at, spec_of, status_of, uid_of
+from pumice.controllers.objects import Object, created_at, spec_of, status_of, terminating, uid_of
 from pumice.controllers.world import World
 
 SYNC = "SyncJob"
@@ -58,6 +58,8 @@ def still_stands(job: Object, request: Request, world: World) -> bool:
         return False
     pod = world.get(kinds.POD, request.namespace, request.pod) if request.pod else None
     phase = status_of(pod).get("phase") or "Pending" if pod is not None else ""
+    if pod is not None and terminating(pod):
+        return False  # an action was faster
     if request.event == POD_PENDING:
         return pod is not None and uid_of(pod) == request.pod_uid and phase == "Pending"
     if request.event in (POD_FAILED, POD_EVICTED):

@@ -82,6 +82,13 @@ def why_unschedulable(group: Object | None) -> str:
     return str(found.get("message") or "") if found.get("status") == "True" else ""
 
 
+def from_lost(change: Change, world: World) -> Iterable[Request]:
+    """What a plugin made is gone: by somebody's hand, or with the earlier job of this name that it belonged to."""
+    owner = controller_of(change.object)
+    if change.new is None and owner is not None and kind_of(owner) == kinds.JOB:
+        yield Request(namespace_of(change.object), owner["name"])
+
+
 def _version_of_job(request: Request, world: World) -> int:
     job = world.get(kinds.JOB, request.namespace, request.job)
     return spec.version_of(job) if job else 0
