@@ -16,7 +16,7 @@ import yaml
 import pumice.apiserver
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
+from pumice.kube.resource import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 CRDS = Path(pumice.apiserver.__file__).parent / "crds"
@@ -30,6 +30,14 @@ async def absent(call: Any) -> Any:
         return await call
     except ApiError as error:
         if error.code != 409:
+            raise
+
+
+async def _if_there(call: Any) -> None:
+    try:
+        await call
+    except ApiError as error:
+        if error.code != 404:
             raise
 
 
@@ -59,9 +67,12 @@ async def until_true(question: Callable[[], Any], pause_s: float = 0.05) -> None
 class Stage:
     """One story's objects: its namespace, and nodes and queues named after it."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, stop_s: float = 0.0) -> None:
         self.client = client
         self.namespace = namespace
+        self._stop_s = stop_s  #: how long deleted pods take to end, if they are given time
+        self._ending: dict[str, float] = {}  #: pods that were deleted, by uid: when that was seen
+        self._wide: list[tuple[Resource, str]] = []  #: what it made outside its namespace
 
     async def set_up(self) -> None:
         await install_definitions(self.client)
@@ -79,8 +90,17 @@ class Stage:
         await self.client.patch(NODES, ObjectRef(full), {"spec": {"taints": None}}, PatchType.MERGE)  # new nodes are not ready
         return full
 
+    async def change_node(self, name: str, **patch: Any) -> None:
+        """Only the part that is given: the status is written apart from the rest."""
+        part = "status" if "status" in patch else ""
+        await self.client.patch(NODES, ObjectRef(f"{self.namespace}-{name}"), patch, PatchType.MERGE, subresource=part)
+
+    async def change_queue(self, name: str, **spec: Any) -> None:
+        await self.client.patch(QUEUES, ObjectRef(name), {"spec": spec}, PatchType.MERGE)
+
     async def queue(self, name: str, **spec: Any) -> str:
         full = f"{self.namespace}-{name}"
+        self._wide.append((QUEUES, full))
         await absent(
             self.client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": full}, "spec": spec})
         )
@@ -93,13 +113,28 @@ class Stage:
         await self.client.patch(QUEUES, ObjectRef(name), patch, PatchType.MERGE, subresource="status")
 
     async def gang(
-        self, name: str, pods: int, cpu: float, *, queue: str, minimum: int | None = None, priority_class: str = "", **spec: Any
+        self,
+        name: str,
+        pods: int,
+        cpu: float,
+        *,
+        queue: str = "default",
+        minimum: int | None = None,
+        priority_class: str = "",
+        asks: dict[str, Any] | None = None,
+        **spec: Any,
     ) -> None:
-        """A PodGroup and its pods. Further fields are the pods'."""
-        body = {"minMember": pods if minimum is None else minimum, "queue": queue, "priorityClassName": priority_class}
+        """A PodGroup and its pods. `asks` are more of the group's fields, `spec` the pods'."""
+        body = {"minMember": pods if minimum is None else minimum, "queue": queue, "priorityClassName": priority_class, **(asks or {})}
         group = {"apiVersion": POD_GROUPS.api_version, "kind": "PodGroup", "metadata": {"name": name}, "spec": body}
         await self.client.create(POD_GROUPS, group, self.namespace)
         await asyncio.gather(*(self.pod(f"{name}-{number}", cpu, group=name, **spec) for number in range(pods)))
+
+    async def priority_class(self, name: str, value: int) -> str:
+        full = f"{self.namespace}-{name}"
+        self._wide.append((PRIORITY_CLASSES, full))
+        await self.client.create(PRIORITY_CLASSES, {"metadata": {"name": full}, "value": value})
+        return full
 
     async def pod(
         self, name: str, cpu: float, *, group: str, scheduler: str = "volcano", annotations: dict[str, str] | None = None, **spec: Any
@@ -120,8 +155,13 @@ class Stage:
         return ObjectRef(name, self.namespace, made["metadata"]["uid"])
 
     async def clear(self) -> None:
-        """Take the pods away: the next story's scheduler counts what queues hold."""
-        await asyncio.gather(*(self.client.delete(PODS, ObjectRef(name, self.namespace)) for name in await self.pods()))
+        """Take everything away that the next story's scheduler would count."""
+        scope = Scope(POD_GROUPS, self.namespace)
+        groups = [as_dict(raw)["metadata"]["name"] async for page in self.client.pages(scope) for raw in page.items]
+        gone = [self.client.delete(PODS, ObjectRef(name, self.namespace), grace_s=0) for name in await self.pods()]
+        gone += [self.client.delete(POD_GROUPS, ObjectRef(name, self.namespace)) for name in groups]
+        gone += [self.client.delete(resource, ObjectRef(name)) for resource, name in self._wide]
+        await asyncio.gather(*(_if_there(call) for call in gone))
 
     # ---- what happened
 
@@ -165,9 +205,17 @@ class Stage:
     async def run_bound(self) -> None:
         """Once: what bound pods' kubelets would report."""
         for name, pod in (await self.pods()).items():
-            if pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending" and not pod["metadata"].get("deletionTimestamp"):
+            if pod["metadata"].get("deletionTimestamp"):
+                await self._end(name, pod["metadata"]["uid"])
+            elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
                 patch = {"status": {"phase": "Running"}}
                 await self.client.patch(PODS, ObjectRef(name, self.namespace), patch, PatchType.MERGE, subresource="status")
+
+    async def _end(self, name: str, uid: str) -> None:
+        """Let a deleted pod go when its time is over."""
+        now = asyncio.get_running_loop().time()
+        if now - self._ending.setdefault(uid, now) >= self._stop_s:
+            await self.client.delete(PODS, ObjectRef(name, self.namespace, uid), grace_s=0)
 
     async def kubelets(self) -> None:
         """For good; pods may go and the server may be away."""

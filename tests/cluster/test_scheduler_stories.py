@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from live_scheduler import PREEMPTING, events, scheduling
 from realcluster import RealCluster
-from stage import Stage, absent
+from stage import absent
 
-from pumice.config.volcano import DEFAULT, read_policy
+from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import EVENTS, QUEUES, ObjectRef, Resource
-from pumice.kube.transport import Scope, as_dict
-from pumice.live.bootstrap import make_queues
-from pumice.live.clock import WallClock
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.plugins.registry import plugins
+from pumice.kube.resource import QUEUES, ObjectRef, Resource
+from pumice.kube.transport import as_dict
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]
-
-PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
-
-
-@asynccontextmanager
-async def scheduling(client: Client, namespace: str, conf: str = DEFAULT) -> AsyncIterator[tuple[Stage, Scheduler]]:
-    """A stage with the default queue open, kubelets, and a scheduler that uses the story's nodes."""
-    stage = Stage(client, namespace)
-    await stage.set_up()
-    await make_queues(client, "default", WallClock())
-    await stage.open_queue("default")
-    policy, _ = read_policy(conf, plugins(None))
-    scheduler = Scheduler(client, policy, Options(period_s=0.3, node_labels=(("story", namespace),)))
-    work = [asyncio.create_task(scheduler.run()), asyncio.create_task(stage.kubelets())]
-    try:
-        yield stage, scheduler
-        for task in work:
-            assert not task.done(), task
-    finally:
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
-        await stage.clear()
-
-
-async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
-    return [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
 
 
 def test_a_gang_is_placed_whole_and_says_so(play: Play) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.api.times import rfc3339
-from pumice.framework.decisions import Decisions, Evict, GroupStatus
+from pumice.framework.decisions import Condition, Decisions, Evict, GroupStatus
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.resource import POD_GROUPS, ObjectRef
 from pumice.live.group_status import HYPERNODE_KEY, known_status, next_status, same_status
@@ -126,7 +126,15 @@ def _speech(group: GroupStatus, said: Said, now: float, *, written: bool) -> lis
     if job.group is None or is_shadow(job.group):
         return []
     if group.phase in (PENDING, INQUEUE, UNKNOWN):
-        if condition is None or condition.type != "Unschedulable" or not said.is_news(job.uid, "Unschedulable", condition.message, now):
+        message = _complaint(job, condition)
+        if not message or not said.is_news(job.uid, "Unschedulable", message, now):
             return []
-        return [Occurrence(about_group(job), "Warning", "Unschedulable", condition.message)]
+        return [Occurrence(about_group(job), "Warning", "Unschedulable", message)]
     return [Occurrence(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []
+
+
+def _complaint(job: Job, condition: Condition | None) -> str:
+    """What is wrong with a gang that is not placed; empty if nothing is but that its pods have not started yet."""
+    if not job.tasks:
+        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable"
+    return condition.message if condition is not None and condition.type == "Unschedulable" else ""

@@ -1,0 +1,51 @@
+"""The live scheduler in this process, on a stage of its own on the real API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from stage import Stage
+
+from pumice.config.volcano import DEFAULT, read_policy
+from pumice.kube.client import Client
+from pumice.kube.resource import EVENTS
+from pumice.kube.transport import Scope, as_dict
+from pumice.live.bootstrap import make_queues
+from pumice.live.clock import WallClock
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from pumice.plugins.registry import plugins
+
+PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
+#: queues have what their specs say, not what weights make of it
+CAPACITY = PREEMPTING.replace("proportion", "capacity")
+#: the order of actions in which upstream is tested
+TESTED = DEFAULT.replace("allocate, backfill", "allocate, backfill, reclaim, preempt")
+
+
+@asynccontextmanager
+async def scheduling(client: Client, namespace: str, conf: str = DEFAULT, stop_s: float = 0.0) -> AsyncIterator[tuple[Stage, Scheduler]]:
+    """A stage with the default queue open, kubelets, and a scheduler that uses the story's nodes."""
+    stage = Stage(client, namespace, stop_s)
+    await stage.set_up()
+    await make_queues(client, "default", WallClock())
+    await stage.open_queue("default")
+    policy, _ = read_policy(conf, plugins(None))
+    scheduler = Scheduler(client, policy, Options(period_s=0.3, node_labels=(("story", namespace),)))
+    work = [asyncio.create_task(scheduler.run()), asyncio.create_task(stage.kubelets())]
+    try:
+        yield stage, scheduler
+        for task in work:
+            assert not task.done(), task
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+        await stage.clear()
+
+
+async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
+    return [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
