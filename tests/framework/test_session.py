@@ -157,6 +157,14 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
     assert folds.intersect_by_tier([[], []]) == []
 
 
+def test_the_first_with_an_opinion_decides_and_nobody_after_it_is_asked() -> None:
+    def unasked() -> int:
+        raise AssertionError("asked")
+
+    assert folds.first_decided([lambda: 0, lambda: -2, unasked]) == -2
+    assert folds.first_decided([lambda: 0, lambda: 0]) == folds.first_decided([]) == 0
+
+
 def test_a_veto_ends_a_vote_and_a_permit_ends_its_tier() -> None:
     yes, no, silent = (lambda: Vote.PERMIT), (lambda: Vote.REJECT), (lambda: Vote.ABSTAIN)
     assert folds.vote_by_tier([[silent], []])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -222,6 +224,82 @@ def test_a_decision_that_came_to_nothing_is_taken_back_by_the_pod_as_it_was_read
     made.check()
     assert (made.tasks["default/p"].status, made.nodes.used[0, 0]) == (status.PENDING, 0)
     assert len(made.queues["default"].pending) == made.dimensions.width
+
+
+MANY = {f"example.com/r{number}": "1" for number in range(WIDTH)}
+
+
+@pytest.mark.parametrize(
+    "bringer",
+    [
+        pod("p").gang("g").having("spec", "containers", 0, "resources", "requests", value=MANY),
+        pod("p").gang("new").having("spec", "containers", 0, "resources", "requests", value=MANY).on("n"),
+        podgroup("g").needs(**MANY),
+        podgroup("g").needs(**MANY).queue("new"),
+        podgroup("new").needs(**MANY).queue("new"),
+        queue("default").capability(**MANY),
+        queue("default").having("spec", "guarantee", "resource", value=MANY),
+        queue("new").deserves(**MANY),
+        node("n").having("status", "allocatable", value={"cpu": "4", **MANY}),
+        node("new").having("status", "allocatable", value=MANY),
+    ],
+)
+def test_whatever_brings_a_resource_name_too_many_makes_all_vectors_longer_at_once(bringer: Any) -> None:
+    made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=1), pod("r").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
+    made.settle()
+    made.put(*bringer.build())
+    made.settle()
+    made.check()
+    assert made.dimensions.width == 2 * WIDTH
+    assert {len(queue.held) for queue in made.queues.values()} == {len(made.nodes.used)} == {2 * WIDTH}
+    cycle(made, policy("enqueue, allocate", ["gang", "capacity", "predicates", "nodeorder"]), NOW)
+    made.check()
+
+
+def test_a_pod_that_is_taken_back_may_name_more_resources_than_vectors_were_wide() -> None:
+    made = cluster(node("n").cpu(4), podgroup("g"), pod("p").cpu(1).gang("g"))
+    made.restore(pod("p").gang("g").having("spec", "containers", 0, "resources", "requests", value=MANY).build()[1])
+    made.check()
+    assert len(made.queues["default"].pending) == len(made.nodes.used) == 2 * WIDTH
+
+
+def test_a_pod_that_goes_before_its_node_comes_is_not_put_on_it() -> None:
+    early = pod("early").cpu(1).gang("g").on("n")
+    made = cluster(podgroup("g"), early, pod("moved").cpu(1).gang("g").on("n"))
+    made.remove("Pod", "default/early")
+    made.put(*pod("moved").cpu(2).gang("g").on("n").build())
+    made.put(*node("n").cpu(4).build())
+    made.check()
+    assert made.nodes.used[0, 0] == 2000
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda made: made.nodes.used.fill(7), "used of n"),
+        (lambda made: made.nodes.idle.fill(7), "idle of n"),
+        (lambda made: made.nodes.releasing.fill(7), "releasing of n"),
+        (lambda made: made.nodes.pipelined.fill(7), "pipelined of n"),
+        (lambda made: made.nodes.seen.fill(7), "seen of n"),
+        (lambda made: made.nodes.scoring.fill(7), "scoring of n"),
+        (lambda made: made.queues["default"].held.fill(7), "held of <Queue default>"),
+        (lambda made: made.queues["default"].pending.fill(7), "pending of <Queue default>"),
+        (lambda made: made.jobs["default/g"].counts.update({status.RUNNING: 9}), "Running of <Job default/g Inqueue>"),
+        (lambda made: made.jobs["default/g"].pending.clear(), "pending of <Job default/g Inqueue>"),
+        (lambda made: made.waiting.clear(), "<Job default/g Inqueue> in waiting"),
+        (lambda made: setattr(made.tasks["default/r"], "node", -1), "<Task default/r Running> does not know that it is on row 0"),
+        (lambda made: setattr(made.tasks["default/r"], "status", status.FAILED), "<Task default/r Failed> cannot stand on a node"),
+        (lambda made: setattr(made.tasks["default/w"], "node", 0), "place of <Task default/w Pending>"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_check_of_the_sums_names_what_is_wrong(spoil: Callable[[Cluster], object], complaint: str) -> None:
+    group = podgroup("g").phase("Inqueue")
+    made = cluster(node("n").cpu(4), group, pod("r").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
+    made.check()
+    spoil(made)
+    with pytest.raises(AssertionError, match=complaint):
+        made.check()
 
 
 def test_news_from_before_an_eviction_do_not_undo_it() -> None:

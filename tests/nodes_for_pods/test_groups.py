@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.plugins.kube.standing import groups
 from pumice.plugins.kube.standing.scope import Scope
 from pumice.testing import pod
-from tests.nodes_for_pods.asking import app, made_of, zoned
+from tests.nodes_for_pods.asking import ZONE, app, made_of, zoned
 
 
 def test_of_many_groups_of_pods_the_longest_unasked_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,10 +23,27 @@ def test_of_many_groups_of_pods_the_longest_unasked_is_forgotten(monkeypatch: py
     counts.counts(wanted[2])
     assert counts.counts(wanted[0]) is first
     assert counts.counts(wanted[1]).by_row == {} and counts.counts(wanted[0]).by_row == {0: 1}
+    others = groups.Group((Scope((Requirement("app", "In", ("0", "7")),), None),))
+    assert counts.counts(others).by_row == {0: 1}  # filed beside another under the label of 0, which goes first
+    made.put(*app("y", "0", "a").build())
+    assert counts.counts(others).by_row == {0: 2}
     everybody = groups.Group((Scope((Requirement("app", "Exists"),), None),))
     counts.counts(everybody)
     counts.counts(wanted[2])
     counts.counts(wanted[0])
+
+
+@pytest.mark.parametrize("rows", [3, 150])
+def test_counts_per_domain_are_the_same_by_a_loop_over_few_rows_and_an_array_of_many(rows: int) -> None:
+    """Every third node has a pod, the last two of each ten no zone."""
+    where = [f"n{number}" for number in range(rows * 3)]
+    zones = {name: f"z{number % 10}" if number % 10 < 8 else "" for number, name in enumerate(where)}
+    made = made_of(*zoned(**zones), *(app(f"p{number}", "x", name) for number, name in enumerate(where[::3])))
+    counts = groups.Groups.of(made).counts(groups.Group((Scope((Requirement("app", "Exists"),), None),)))
+    codes, values = made.nodes.codes(ZONE)
+    expected = [sum(zones[name] == zone for name in where[::3]) for zone in values]
+    assert counts.per_domain(codes, len(values)).tolist() == expected
+    assert [made.nodes.names[row] for row in np.flatnonzero(counts.present(len(where)))] == where[::3]
 
 
 def test_an_array_of_counts_grows_with_the_table() -> None:

@@ -113,6 +113,12 @@ def test_evicted_pods_no_longer_count() -> None:
     assert evicted(outcome(made, "priority, gang", STRICT, actions="preempt")) == ["low-w-2", "low-w-3"]
 
 
+def test_pods_in_no_group_give_way_like_others() -> None:
+    jobs = [priority_class("high", 10), job("low", least=0), job("high", least=2, priorityClassName="high")]
+    made = cluster(NODES[0], jobs, pods("low", 4, "n0", cpu=1), pods("high", 2, cpu=1))
+    assert evicted(outcome(made, "priority, gang", LAX, actions="preempt")) == ["low-w-2", "low-w-3"]
+
+
 def test_a_pod_of_no_job_is_free() -> None:
     made = cluster(NODES, pod("p", "", cpu=1))
     with opened(made, STRICT) as session:

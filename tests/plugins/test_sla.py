@@ -27,6 +27,12 @@ def test_the_argument_is_the_waiting_time_of_all_jobs(argument: str, phase: str)
     assert phases(outcome(cluster(node("n", cpu=1), waiting("a", phase="Pending", needs=BIG)), *tiers)) == {"a": phase}
 
 
+@pytest.mark.parametrize(("own", "phase"), [("2h", "Pending"), ("0s", "Inqueue"), ("-1h", "Inqueue"), ("soon", "Inqueue")])
+def test_a_jobs_own_waiting_time_wins_over_the_argument_if_it_is_one(own: str, phase: str) -> None:
+    tiers = ("{name: sla, arguments: {sla-waiting-time: 30m}}", "overcommit")
+    assert phases(outcome(cluster(node("n", cpu=1), waiting("a", own, phase="Pending", needs=BIG)), *tiers)) == {"a": phase}
+
+
 def test_the_earlier_deadline_is_served_first_and_jobs_without_one_last() -> None:
     jobs = [waiting("none", born=1), waiting("far", "2h", 2), waiting("near", "1h", 60), waiting("same", "59m", 120)]
     tasks = [pod(f"{name}-1", name, cpu=1) for name in ("none", "far", "near", "same")]

@@ -344,7 +344,7 @@ def test_a_gang_goes_where_room_was_made_for_it() -> None:
     assert made.jobs["default/a"].nominated_hypernodes == {}
 
 
-@pytest.mark.parametrize("nodes", [("n4", "n1"), ("n4", "gone"), ("n4", "")])
+@pytest.mark.parametrize("nodes", [("n4", "n1"), ("n4", "gone"), ("n4", ""), ("n4", "n4")])
 def test_nominations_that_do_not_hold_are_forgotten(nodes: tuple[str, str]) -> None:
     made = cluster(*racks(2, 2), podgroup("a", 2).topology(1), *gang("a", 2), podgroup("o").phase("Running"), *running("o", "n4"))
     nominated(made, "r2", *nodes)

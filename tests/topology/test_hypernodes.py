@@ -125,6 +125,11 @@ def test_a_branch_above_a_cycle_is_no_cycle_of_its_own() -> None:
     assert not hypernodes_of(cluster(hypernode("a").holds("b", kind="HyperNode"), hypernode("b"), *ring)).ready
 
 
+def test_the_hypernode_that_is_named_is_one_of_the_cycle_not_one_below_it() -> None:
+    ring = hypernode("x").holds("y", "a", kind="HyperNode"), hypernode("y").holds("x", kind="HyperNode")
+    assert hypernodes_of(cluster(node("n"), hypernode("a").holds("n"), *ring)).trouble == "HyperNode x is a member of itself"
+
+
 def test_the_tree_is_kept_until_nodes_or_hypernodes_change() -> None:
     made = spine()
     first = hypernodes_of(made)

@@ -57,7 +57,7 @@ class Cluster:
         self._templates: dict[bytes, Template] = {}
         self._pairs: dict[tuple[tuple[str, str], ...], Pairs] = {}
         self._astray: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
-        self._width = self.dimensions.width
+        self.dimensions.widened.append(self._widen)
 
     # -- events
 
@@ -79,8 +79,6 @@ class Cluster:
                 self.versions[kind] = self.versions.get(kind, 0) + 1
                 if kind == "PriorityClass":
                     self._rank_all()
-        if self.dimensions.width != self._width:
-            self._widen()
 
     def remove(self, kind: str, key: str) -> None:
         """Forget an object by its name, or "namespace/name"."""
@@ -125,8 +123,6 @@ class Cluster:
     def restore(self, pod: Pod) -> None:
         """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
         self._put_pod(pod, certain=True)
-        if self.dimensions.width != self._width:
-            self._widen()
 
     def _put_pod(self, pod: Pod, *, certain: bool = False) -> None:
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
@@ -373,7 +369,6 @@ class Cluster:
 
     def _widen(self) -> None:
         """A new resource name made all vectors longer."""
-        self._width = self.dimensions.width
         self.nodes.widen()
         self.admitted = self.dimensions.fitted(self.admitted)
         for part in (self._templates.values(), self.jobs.values(), self.queues.values()):

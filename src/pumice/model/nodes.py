@@ -152,8 +152,6 @@ class Nodes:
         self.alive[row] = True
         self.cordoned[row] = bool(node.spec.unschedulable)
         allocatable = self.dimensions.vector(node.status.allocatable) + oversubscription(node, self.dimensions)
-        if len(allocatable) > self.allocatable.shape[0]:
-            self.widen()
         self.allocatable[:, row] = allocatable
         self._have_all.clear()
         self.idle[:, row] = allocatable - self.used[:, row]

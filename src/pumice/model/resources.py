@@ -6,7 +6,7 @@ amounts in bytes, pods in pods. Vectors are wider than the names in use, so that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -37,13 +37,17 @@ def in_bytes(name: str) -> bool:
 
 
 class Dimensions:
-    """Resource name to column. `width` is the length of all vectors; `ignored` names never enter one."""
+    """Resource name to column. `width` is the length of all vectors; `ignored` names never enter one.
+
+    Whoever keeps vectors puts a function into `widened`, which is called as soon as a new name made `width` greater.
+    """
 
     def __init__(self, ignored: Iterable[str] = ()) -> None:
         self.names: list[str] = ["cpu", "memory", "pods"]
         self.columns: dict[str, int] = {name: column for column, name in enumerate(self.names)}
         self.width = WIDTH
         self.ignored = frozenset(ignored)
+        self.widened: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], tuple[dict[int, float], Vector]] = {}
 
     def column(self, name: str) -> int | None:
@@ -52,8 +56,10 @@ class Dimensions:
         if column is None and is_scalar(name) and name not in self.ignored:
             column = self.columns[name] = len(self.names)
             self.names.append(name)
-            while column >= self.width:
+            if column >= self.width:
                 self.width *= 2
+                for tell in self.widened:
+                    tell()
         return column
 
     def amount(self, name: str, quantity: Quantity) -> float:
