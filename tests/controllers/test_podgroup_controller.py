@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of
@@ -65,6 +67,43 @@ def test_a_workload_may_ask_to_start_as_a_gang() -> None:
     assert group["metadata"]["annotations"] == {"volcano.sh/x": "y"}
 
 
+def test_annotations_come_from_the_first_owner_that_states_them_or_from_none() -> None:
+    first, second = (
+        workload(annotations={"volcano.sh/x": "first"}),
+        workload("StatefulSet", annotations={"volcano.sh/x": "second", "volcano.sh/y": "z"}),
+    )
+    second["metadata"] |= {"name": "other", "uid": "uid-other"}
+    pod = plain_pod("p", first)
+    pod["metadata"]["ownerReferences"].append({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "other", "uid": "uid-other"})
+    group = play(first, second, pod).get(kinds.POD_GROUP, "podgroup-uid-web")
+    assert group["metadata"]["annotations"] == {"volcano.sh/x": "first", "volcano.sh/y": "z"}
+    assert [owner["uid"] for owner in group["metadata"]["ownerReferences"]] == ["uid-web", "uid-other"], "all of the pod's"
+    gang = workload(annotations={"volcano.sh/x": "y", key.GROUP_MIN_MEMBER: "3"})
+    alone = Stage(gang, plain_pod("p", gang), controllers=[PodGroups(inherit_owner_annotations=False)])
+    group = alone.get(kinds.POD_GROUP, "podgroup-uid-web")
+    assert ("annotations" in group["metadata"], group["spec"]["minMember"]) == (False, 1)
+
+
+def test_what_a_pod_says_of_its_disruption_is_said_of_its_group() -> None:
+    notes = {key.COOLDOWN_TIME: "60s", key.REVOCABLE_ZONE: "z", key.JDB_MIN_AVAILABLE: "1", key.JDB_MAX_UNAVAILABLE: "2"}
+    pod = plain_pod("p", annotations=notes)
+    pod["metadata"]["labels"] = {key.PREEMPTABLE: "false", key.COOLDOWN_TIME: "60s", "app": "web"}
+    meta = play(pod).get(kinds.POD_GROUP, "podgroup-uid-p")["metadata"]
+    assert meta["annotations"] == {name: value for name, value in notes.items() if name != key.JDB_MAX_UNAVAILABLE}
+    assert meta["labels"] == {key.PREEMPTABLE: "false", key.COOLDOWN_TIME: "60s"}
+    only = plain_pod("p", annotations={key.JDB_MAX_UNAVAILABLE: "2"})
+    assert play(only).get(kinds.POD_GROUP, "podgroup-uid-p")["metadata"]["annotations"] == {key.JDB_MAX_UNAVAILABLE: "2"}
+
+
+def test_an_owner_that_controls_nothing_does_not_name_the_group() -> None:
+    pod = plain_pod("p", workload())
+    del pod["metadata"]["ownerReferences"][0]["controller"]
+    stage = play(workload(), pod)
+    assert stage.names(kinds.POD_GROUP) == ["podgroup-uid-p"]
+    (owner,) = stage.get(kinds.POD_GROUP, "podgroup-uid-p")["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Pod", "uid-p", True)
+
+
 def test_a_minimum_that_is_no_number_counts_as_one() -> None:
     web = workload(annotations={key.GROUP_MIN_MEMBER: "-2"})
     assert play(web, plain_pod("p", web)).get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]["minMember"] == 1
@@ -80,11 +119,14 @@ def test_a_changed_workload_changes_its_group_and_keeps_what_others_wrote() -> N
     assert group["metadata"]["annotations"] == {"volcano.sh/job-allocated-hypernode": "s1"}
 
 
-def test_a_workload_that_is_scaled_to_nothing_loses_its_group() -> None:
-    web = workload()
+@pytest.mark.parametrize(("kind", "name"), [(kinds.REPLICA_SET, "ReplicaSet"), (kinds.STATEFUL_SET, "StatefulSet")])
+def test_a_workload_that_is_scaled_to_nothing_loses_its_group_and_gets_it_back(kind: str, name: str) -> None:
+    web = workload(name)
     stage = play(web, plain_pod("p", web))
-    stage.change(kinds.REPLICA_SET, "web", {"spec": {"replicas": 0}})
+    stage.change(kind, "web", {"spec": {"replicas": 0}})
     assert stage.names(kinds.POD_GROUP) == []
+    stage.change(kind, "web", {"spec": {"replicas": 2}})
+    assert stage.names(kinds.POD_GROUP) == ["podgroup-uid-web"]
 
 
 def test_a_statefulset_is_described_by_a_pod_of_its_newest_revision() -> None:
@@ -99,7 +141,9 @@ def test_a_statefulset_is_described_by_a_pod_of_its_newest_revision() -> None:
 def test_network_topology_is_read_from_the_pod() -> None:
     stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "Soft", key.TOPOLOGY_HIGHEST_TIER: "2"}))
     assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "soft", "highestTierAllowed": 2}
-    stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "anything"}))
+    stage = play(plain_pod("p", annotations={key.TOPOLOGY_HIGHEST_TIER: "3"}))
+    assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "hard", "highestTierAllowed": 3}
+    stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "anything", key.TOPOLOGY_HIGHEST_TIER: "many"}))
     assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "hard"}
 
 
