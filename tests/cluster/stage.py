@@ -130,10 +130,10 @@ class Stage:
         await self.client.create(POD_GROUPS, group, self.namespace)
         await asyncio.gather(*(self.pod(f"{name}-{number}", cpu, group=name, **spec) for number in range(pods)))
 
-    async def priority_class(self, name: str, value: int) -> str:
+    async def priority_class(self, name: str, value: int, **more: Any) -> str:
         full = f"{self.namespace}-{name}"
         self._wide.append((PRIORITY_CLASSES, full))
-        await self.client.create(PRIORITY_CLASSES, {"metadata": {"name": full}, "value": value})
+        await self.client.create(PRIORITY_CLASSES, {"metadata": {"name": full}, "value": value, **more})
         return full
 
     async def pod(
