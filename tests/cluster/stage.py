@@ -16,7 +16,7 @@ import yaml
 import pumice.apiserver
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.resource import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ObjectRef, Resource
+from pumice.kube.resource import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 CRDS = Path(pumice.apiserver.__file__).parent / "crds"
@@ -45,7 +45,7 @@ async def install_definitions(client: Client) -> None:
     for path in sorted(CRDS.glob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()):
             await absent(client.create(DEFINITIONS, document))
-    for resource in (QUEUES, POD_GROUPS):
+    for resource in (QUEUES, POD_GROUPS, HYPER_NODES):
         await until_true(lambda resource=resource: served(client, resource))
 
 
@@ -107,6 +107,13 @@ class Stage:
         await self.open_queue(full)
         return full
 
+    async def hyper_node(self, name: str, tier: int, *members: dict[str, Any]) -> None:
+        full = f"{self.namespace}-{name}"
+        self._wide.append((HYPER_NODES, full))
+        spec = {"tier": tier, "members": list(members)}
+        body = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind, "metadata": {"name": full}, "spec": spec}
+        await self.client.create(HYPER_NODES, body)
+
     async def open_queue(self, name: str) -> None:
         """What the queue controller does."""
         patch = {"status": {"state": "Open"}}
@@ -137,11 +144,19 @@ class Stage:
         return full
 
     async def pod(
-        self, name: str, cpu: float, *, group: str, scheduler: str = "volcano", annotations: dict[str, str] | None = None, **spec: Any
+        self,
+        name: str,
+        cpu: float,
+        *,
+        group: str,
+        scheduler: str = "volcano",
+        annotations: dict[str, str] | None = None,
+        labels: dict[str, str] | None = None,
+        **spec: Any,
     ) -> ObjectRef:
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}
         body = {
-            "metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group, **(annotations or {})}},
+            "metadata": {"name": name, "labels": labels, "annotations": {"scheduling.k8s.io/group-name": group, **(annotations or {})}},
             "spec": {
                 "containers": [container],
                 "schedulerName": scheduler,
