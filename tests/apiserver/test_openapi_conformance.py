@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets sockets that were closed
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 NAMES = ("a", "b")
 

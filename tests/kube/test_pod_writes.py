@@ -118,7 +118,7 @@ def test_a_pod_that_changes_hands_between_status_and_deletion_is_left_alone() ->
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
         api.faults.append(Fault(409, "Conflict", method="DELETE"))
         changed = asyncio.create_task(evict(client, pod, eviction_conditions("preempt", "volcano", AT)))
-        while not any(method == "PUT" for method, _, _ in api.requests):
+        while not any(kind == "MODIFIED" for _, _, kind, _ in api.log):
             await asyncio.sleep(0)
         api.objects[KEY]["metadata"]["uid"] = "another"
         await changed
