@@ -16,10 +16,11 @@ test: $(READY)
 	$(BIN)/pytest -m "not nightly and not cluster"
 
 # The tests that hold the engine to its rules, under coverage of branches.
-ENGINE_TESTS := tests/cases tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
+ENGINE_TESTS := tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
 
 check: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/pytest -q tests/deploy
 	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -m "not nightly" $(ENGINE_TESTS)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=97
 
