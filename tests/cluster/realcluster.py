@@ -33,6 +33,7 @@ USERS = {
     "scheduler": ("system:serviceaccount:volcano-system:volcano-scheduler", "system:serviceaccounts"),
     "controllers": ("system:serviceaccount:volcano-system:volcano-controllers", "system:serviceaccounts"),
     "webhooks": ("system:serviceaccount:volcano-system:volcano-admission", "system:serviceaccounts"),
+    "standby": ("standby", ""),
     "nobody": ("nobody", ""),
 }
 

@@ -4,100 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import socket
-import sys
 import urllib.request
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from realcluster import RealCluster
-from stage import Stage, absent
+from replicas import leader, replica, stage_for, until_leader
 
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import EVENTS, LEASES, ObjectRef, Resource
+from pumice.kube.resource import EVENTS, LEASES, ObjectRef
 from pumice.kube.transport import Scope, as_dict
-from pumice.live.bootstrap import make_queues
-from pumice.live.clock import WallClock
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]
-
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
-SHORT = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
-
-
-async def grant(client: Client) -> None:
-    role = yaml.safe_load((Path(__file__).parent / "scheduler_role.yaml").read_text())
-    await absent(client.create(ROLES, role))
-    subject = {"kind": "ServiceAccount", "name": "volcano-scheduler", "namespace": "volcano-system"}
-    reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": "volcano-scheduler"}
-    await absent(client.create(BINDINGS, {"metadata": {"name": "volcano-scheduler"}, "subjects": [subject], "roleRef": reference}))
-
-
-class Process:
-    """One replica."""
-
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
-        self.process = process
-        self.log = log
-
-    async def end(self) -> int:
-        if self.process.returncode is None:
-            self.process.terminate()
-        return await asyncio.wait_for(self.process.wait(), 20)
-
-    async def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        await self.process.wait()
-
-
-@asynccontextmanager
-async def stage_for(client: Client, namespace: str) -> AsyncIterator[Stage]:
-    stage = Stage(client, namespace)
-    await stage.set_up()
-    await grant(client)
-    await make_queues(client, "default", WallClock())
-    await stage.open_queue("default")
-    kubelets = asyncio.create_task(stage.kubelets())
-    try:
-        yield stage
-    finally:
-        kubelets.cancel()
-        await asyncio.gather(kubelets, return_exceptions=True)
-        await stage.clear()
-
-
-@asynccontextmanager
-async def replica(cluster: RealCluster, stage: Stage, folder: Path, *flags: str) -> AsyncIterator[Process]:
-    log = folder / f"replica-{len(list(folder.iterdir()))}.log"
-    command = [str(Path(sys.executable).with_name("pumice")), "scheduler", f"--kubeconfig={cluster.kubeconfig('scheduler')}"]
-    command += [f"--leader-elect-resource-namespace={stage.namespace}", f"--node-selector=story:{stage.namespace}", *SHORT, *flags]
-    with log.open("wb") as out:
-        process = Process(await asyncio.create_subprocess_exec(*command, stderr=out, stdout=out), log)
-    try:
-        yield process
-    finally:
-        if process.process.returncode is None:
-            await process.end()
-
-
-async def leader(client: Client, namespace: str) -> str:
-    async for page in client.pages(Scope(LEASES, namespace)):
-        for raw in page.items:
-            return str(as_dict(raw)["spec"]["holderIdentity"])
-    return ""
-
-
-async def until_leader(client: Client, namespace: str, *, other_than: str = "") -> str:
-    while (holder := await leader(client, namespace)) in ("", other_than):
-        await asyncio.sleep(0.1)
-    return holder
 
 
 def test_the_next_replica_takes_over_when_the_leader_is_killed(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
