@@ -22,7 +22,7 @@ check: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 	$(BIN)/pytest -q tests/deploy
 	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -m "not nightly" $(ENGINE_TESTS)
-	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=97
+	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
 test-cluster: $(READY)
 	$(BIN)/pytest -m cluster tests/cluster

@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.plugins.kube.standing import groups
-from pumice.plugins.kube.standing.scope import Scope
+from pumice.plugins.kube.standing.scope import Register, Scope
 from pumice.testing import pod
 from tests.nodes_for_pods.asking import ZONE, app, made_of, zoned
 
@@ -59,6 +59,19 @@ def test_a_group_that_no_label_can_be_in_is_empty() -> None:
     made = made_of(*zoned(a=""), app("x", "0", "a"))
     nobody = groups.Group((Scope((Requirement("app", "In", ()),), None),))
     assert not groups.Groups.of(made).counts(nobody)
+
+
+def test_a_register_finds_what_means_a_pod_until_it_is_taken_out() -> None:
+    task = next(iter(made_of(app("x", "0")).tasks.values()))
+    anyone, same, one = (Requirement("app", "Exists"), Requirement("app", "In", ("0",)), Requirement("app", "In", ("0", "1")))
+    register: Register[str] = Register()
+    for name, requirement in (("anyone", anyone), ("same", same), ("one", one)):
+        register.add(name, (Scope((requirement,), None),))
+    assert sorted(register.meaning(task)) == ["anyone", "one", "same"]
+    for name, left in (("same", ["anyone", "one"]), ("anyone", ["one"]), ("one", [])):
+        register.remove(name)
+        assert sorted(register.meaning(task)) == left
+        assert name not in register
 
 
 def test_pods_without_the_label_come_and_go_unnoticed() -> None:

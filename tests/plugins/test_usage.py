@@ -36,6 +36,11 @@ def test_nodes_above_a_threshold_are_refused(thresholds: Thing, refused: list[st
     assert sorted(refusals(session, "p")) == refused
 
 
+def test_without_measurements_nobody_is_refused_and_all_score_alike() -> None:
+    session = session_on(cluster_of(*three()), rules())
+    assert (refusals(session, "p"), scores(session, "p")) == ({}, {"a": 0, "b": 0, "c": 0})
+
+
 def test_the_reason_says_which_resource() -> None:
     session = session_on(cluster_of(*three()), rules(), world=Measured(a=(90, 90), b=(1, 90)))
     assert refusals(session, "p") == {"a": "node cpu usage exceeds the threshold", "b": "node memory usage exceeds the threshold"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.actions.placing import MIN_RUN
+from pumice.engine import run
 from pumice.engine.evaluation import Evaluation
-from pumice.engine.run import plan
 from pumice.framework.session import Session
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -65,19 +66,39 @@ def test_a_kept_evaluation_places_as_a_fresh_one(nodes: list[tuple[int, int, int
     assert rows == expected
 
 
+def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[int]:
+    """`cells`: so many are scored together at most; the fewer they are the more often the plan has to look again."""
+    tasks = list(opened.cluster.tasks.values())
+    evaluation = Evaluation(tasks[0], opened.cluster, [PodLimit()], scorers)
+    evaluation.refresh()
+    assert evaluation.steady
+    rows = []
+    before, run.CELLS = run.CELLS, cells
+    try:
+        for task, row in zip(tasks, run.plan(evaluation, evaluation.admitted & evaluation.fits_idle, len(tasks)), strict=False):
+            rows.append(row)
+            opened.cluster.move(task, status.ALLOCATED, row)
+    finally:
+        run.CELLS = before
+    opened.cluster.check()
+    return rows
+
+
 @settings(max_examples=200, deadline=None)
-@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)))
-def test_a_planned_run_places_as_a_full_scan(nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str) -> None:
+@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, run.CELLS]))
+def test_a_planned_run_places_as_a_full_scan(
+    nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str, cells: int
+) -> None:
     with session(world(nodes, [request] * count)) as opened:
         expected = [row for row in place_by_scanning(opened, SCORERS[kind]) if row >= 0]
     with session(world(nodes, [request] * count)) as opened:
-        tasks = list(opened.cluster.tasks.values())
-        evaluation = Evaluation(tasks[0], opened.cluster, [PodLimit()], SCORERS[kind])
-        evaluation.refresh()
-        assert evaluation.steady
-        rows = []
-        for task, row in zip(tasks, plan(evaluation, evaluation.admitted & evaluation.fits_idle, count), strict=False):
-            rows.append(row)
-            opened.cluster.move(task, status.ALLOCATED, row)
-        opened.cluster.check()
-    assert rows == expected
+        assert place_by_plan(opened, SCORERS[kind], cells) == expected
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+def test_a_planned_run_over_more_nodes_than_are_scored_together_places_as_a_full_scan(kind: str) -> None:
+    nodes, count = [(1 + number % 4, 2 + number % 5, 4) for number in range(12)], 30
+    with session(world(nodes, [(1, 1)] * count)) as opened:
+        expected = [row for row in place_by_scanning(opened, SCORERS[kind]) if row >= 0]
+    with session(world(nodes, [(1, 1)] * count)) as opened:
+        assert place_by_plan(opened, SCORERS[kind], 6) == expected

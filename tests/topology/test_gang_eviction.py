@@ -13,9 +13,11 @@ from pumice.framework.cycle import cycle
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Choice, Policy
 from pumice.framework.topology import Purpose
+from pumice.framework.verdict import Refusal
 from pumice.model.cluster import Cluster
 from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
+from pumice.model.queue import Queue
 from pumice.model.task import Task
 from pumice.plugins.registry import built_in
 from pumice.sim.cycles import advance
@@ -205,6 +207,34 @@ def test_pods_that_no_node_may_take_get_nobody_evicted() -> None:
 
     made = cluster(*CLASSES, node("n").cpu(2), *low("a", "n", "n", least=0), *high(2))
     assert result(decide(made, "gangpreempt", (*PLUGINS, Refusing))) == ([], {})
+
+
+class Reluctant(Plugin):
+    """Holds back the pods named after `held`, and gives their queue no room for those named after `refused`."""
+
+    name = "reluctant"
+    held = refused = ""
+
+    def pre_predicate(self, task: Task) -> Refusal | None:
+        return Refusal("Later", "not now") if self.held and task.name.endswith(self.held) else None
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        return not (self.refused and task.name.endswith(self.refused))
+
+
+@pytest.mark.parametrize("word", ["held", "refused"])
+@pytest.mark.parametrize(("least", "helped"), [(1, ["high-0"]), (2, [])])
+def test_pods_that_a_plugin_or_their_queue_stops_get_no_place_and_count_for_nothing(word: str, least: int, helped: list[str]) -> None:
+    class Stopping(Reluctant):
+        name = "stopping"
+
+    setattr(Stopping, word, "1")
+    made = cluster(*CLASSES, node("n").cpu(2), *low("a", "n", "n", least=0), *high(2, least))
+    before = state(made)
+    gone, waiting = result(decide(made, "gangpreempt", (*PLUGINS, Stopping)))
+    assert (bool(gone), list(waiting)) == (bool(helped), helped)
+    if not helped:
+        assert_same(before, state(made))
 
 
 # -- across queues

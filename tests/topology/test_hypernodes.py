@@ -76,6 +76,10 @@ def test_every_row_knows_its_lowest_hypernode_and_that_of_each_tier() -> None:
     assert tree.of_tier(2)[3] == NOWHERE
 
 
+def test_a_hypernode_names_itself_and_its_tier() -> None:
+    assert [str(found) for found in hypernodes_of(spine()).all][::3] == ["<HyperNode r1 tier 1>", f"<HyperNode {ROOT} tier 3>"]
+
+
 def test_tiers_have_names() -> None:
     assert hypernodes_of(spine()).tier_numbers == {"rack": 1, "row": 2}
 

@@ -1,0 +1,48 @@
+"""What is remembered of earlier answers costs bounded memory and changes no answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pumice.engine import evaluations
+from pumice.engine.view import FEW, View
+from pumice.model.cluster import Cluster
+from pumice.testing import cluster, node, pod, podgroup, schedule, session
+
+KINDS = 2 * evaluations.KEPT_AT_LEAST
+
+
+def many_kinds() -> Cluster:
+    """Pods that all ask for something else, in a fixed order, twice."""
+    pods = [pod(f"p{turn}-{kind}").cpu(f"{kind + 1}m").gang("g") for turn in range(2) for kind in range(KINDS)]
+    return cluster(*(node(name).cpu(size) for name, size in (("a", 6), ("b", 9), ("c", 4))), podgroup("g"), *pods)
+
+
+def test_of_many_kinds_of_tasks_the_longest_unused_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
+    made = many_kinds()
+    with session(made, "predicates", "nodeorder") as opened:
+        tasks = list(made.tasks.values())[: evaluations.KEPT_AT_LEAST + 1]
+        found = [opened.evaluation_of(task) for task in tasks[:-1]]
+        assert opened.evaluation_of(tasks[0]) is found[0]
+        opened.evaluation_of(tasks[-1])
+        assert opened.evaluation_of(tasks[0]) is found[0]
+        assert opened.evaluation_of(tasks[1]) is not found[1]
+
+
+def test_what_was_forgotten_is_answered_anew_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds
+    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
+    assert len(expected) == 2 * KINDS
+    assert schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds == expected
+
+
+@pytest.mark.parametrize("rows", [FEW // 2, FEW * 2])
+def test_a_view_of_some_rows_shows_these_whether_few_or_many(rows: int) -> None:
+    made = cluster(*(node(f"n{number}").cpu(number + 1) for number in range(rows * 2)), pod("p").cpu(1).on("n2"))
+    chosen = np.arange(0, rows * 2, 2)
+    view = View(made.nodes, chosen)
+    assert view.names == [f"n{number}" for number in chosen]
+    assert view.allocatable[0].tolist() == [1000 * (number + 1) for number in chosen]
+    assert view.idle[0].tolist() == [1000 * (number + 1) - 1000 * (number == 2) for number in chosen]
