@@ -99,20 +99,20 @@ class Stage:
         await self.client.patch(QUEUES, ObjectRef(name), {"spec": spec}, PatchType.MERGE)
 
     async def queue(self, name: str, **spec: Any) -> str:
-        full = f"{self.namespace}-{name}"
-        self._wide.append((QUEUES, full))
-        await absent(
-            self.client.create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": full}, "spec": spec})
-        )
+        full = await self.wide(QUEUES, name, spec=spec)
         await self.open_queue(full)
         return full
 
-    async def hyper_node(self, name: str, tier: int, *members: dict[str, Any]) -> None:
+    async def wide(self, resource: Resource, name: str, **body: Any) -> str:
+        """Something outside any namespace."""
         full = f"{self.namespace}-{name}"
-        self._wide.append((HYPER_NODES, full))
-        spec = {"tier": tier, "members": list(members)}
-        body = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind, "metadata": {"name": full}, "spec": spec}
-        await self.client.create(HYPER_NODES, body)
+        self._wide.append((resource, full))
+        head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": full}}
+        await self.client.create(resource, {**head, **body})
+        return full
+
+    async def hyper_node(self, name: str, tier: int, *members: dict[str, Any]) -> None:
+        await self.wide(HYPER_NODES, name, spec={"tier": tier, "members": list(members)})
 
     async def open_queue(self, name: str) -> None:
         """What the queue controller does."""
@@ -138,10 +138,7 @@ class Stage:
         await asyncio.gather(*(self.pod(f"{name}-{number}", cpu, group=name, **spec) for number in range(pods)))
 
     async def priority_class(self, name: str, value: int, **more: Any) -> str:
-        full = f"{self.namespace}-{name}"
-        self._wide.append((PRIORITY_CLASSES, full))
-        await self.client.create(PRIORITY_CLASSES, {"metadata": {"name": full}, "value": value, **more})
-        return full
+        return await self.wide(PRIORITY_CLASSES, name, value=value, **more)
 
     async def pod(
         self,

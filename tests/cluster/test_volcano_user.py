@@ -26,7 +26,7 @@ Story = Callable[[Jobs], Awaitable[None]]
 NODE_NAMES = ("volcano-a", "volcano-b")
 VOLUMES, CLAIMS = ("", "persistentvolumes", "update"), ("", "persistentvolumeclaims", "update")
 DEVICES = [("resource.k8s.io", "resourceclaims", "update"), ("resource.k8s.io", "resourceclaims/status", "update")]
-STORAGE = [("storage.k8s.io", each, "watch") for each in ("csidrivers", "csistoragecapacities", "volumeattachments")]
+STORAGE = [("storage.k8s.io", each, "watch") for each in ("volumeattachments",)]
 SHARDS, EVICTIONS, FIRST_QUEUES = (
     ("shard.volcano.sh", "nodeshards", "watch"),
     ("", "pods", "delete"),

@@ -211,6 +211,52 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert [each.volume for each in AssumedVolumes.of(made).by_claim.values()] == ["w"]
 
 
+# -- room that storage publishes
+
+
+def driver(publishes: bool | None = True) -> Thing:
+    return {"kind": "CSIDriver", "metadata": {"name": "made.by/us"}, "spec": {"storageCapacity": publishes}}
+
+
+def room(name: str, size: str, zone: str = "", of: str = "local", **more: str) -> Thing:
+    """Free storage in a zone; everywhere without one."""
+    topology = {"matchLabels": {ZONE: zone}} if zone else {}
+    published = {"nodeTopology": topology, "storageClassName": of, "capacity": size}
+    return {"kind": "CSIStorageCapacity", "metadata": {"name": name}, **published, **more}
+
+
+NO_TOPOLOGY: Thing = {"kind": "CSIStorageCapacity", "metadata": {"name": "lost"}, "storageClassName": "local", "capacity": "9Gi"}
+
+
+@pytest.mark.parametrize(
+    ("published", "nodes"),
+    [
+        ([], "a b c"),
+        ([driver(False)], "a b c"),
+        ([driver(None), room("r", "1Mi")], "a b c"),
+        ([driver()], ""),
+        ([driver(), NO_TOPOLOGY], ""),
+        ([driver(), room("r", "1Gi", "z1")], "a"),
+        ([driver(), room("r", "1Gi", "z1"), room("s", "1Gi", "z2")], "a b"),
+        ([driver(), room("r", "1Gi")], "a b c"),
+        ([driver(), room("r", "1023Mi")], ""),
+        ([driver(), room("r", "9Gi", of="other")], ""),
+        ([driver(), room("r", "9Gi", maximumVolumeSize="1Mi")], ""),
+        ([driver(), room("r", "1Mi", maximumVolumeSize="2Gi")], "a b c"),
+    ],
+)
+def test_volumes_are_made_only_where_the_driver_publishes_room(published: list[Thing], nodes: str) -> None:
+    made = made_of(*NODES, storage_class(provisioner="made.by/us"), claim("c"), using("p", "c"), *published)
+    assert admitted(made, "default/p", *binding(made)) == nodes
+    full = refusals(made, "default/p", *binding(made))
+    assert full == {name: "node(s) did not have enough free storage!" for name in "abc" if name not in nodes}
+
+
+def test_a_volume_that_is_there_needs_no_room() -> None:
+    made = made_of(*NODES, storage_class(provisioner="made.by/us"), driver(), volume("v", nodes="b"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "b"
+
+
 # -- zones
 
 

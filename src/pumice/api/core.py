@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType, field
 
 from pumice.api.meta import Condition, LabelSelector, Metadata, Wire
 from pumice.api.pod import NodeSelector, ResourceList, Resources
+from pumice.api.quantity import Quantity
 
 
 class Taint(Wire, frozen=True):
@@ -166,6 +167,23 @@ class CSINodeSpec(Wire, frozen=True):
 class CSINode(Wire, frozen=True):
     metadata: Metadata
     spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Wire, frozen=True):
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(Wire, frozen=True):
+    metadata: Metadata
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Wire, frozen=True):
+    metadata: Metadata
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
 
 
 class ServiceSpec(Wire, frozen=True):

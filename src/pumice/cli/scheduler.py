@@ -80,6 +80,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
             sync_timeout_s=flags["resource_sync_timeout"],
             node_labels=tuple(_label(text) for text in flags["node_selector"]),
             priority_classes=flags["priority_class"],
+            storage_capacity=flags["csi_storage"],
             sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"]),
         ),
         load=configuration.load,

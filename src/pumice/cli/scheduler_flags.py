@@ -17,14 +17,13 @@ NOT_NEEDED = {
     "percentage-nodes-to-find": "every node is scored",
     "minimum-percentage-nodes-to-find": "every node is scored",
     "minimum-feasible-nodes": "every node is scored",
-    "csi-storage": "CSI capacity is not asked for",
     "ignored-provisioners": "CSI volumes are counted by CSINode",
     "feature-gates": "what gates switch on is on",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
     "enable-pprof": "there is no Go to profile; see /debug/state and /metrics",
     "disable-default-scheduler-config": "a --scheduler-conf that cannot be read always ends the start",
 }
-FLAGS_WITHOUT_VALUE = ("csi-storage", "enable-pprof", "disable-default-scheduler-config")
+FLAGS_WITHOUT_VALUE = ("enable-pprof", "disable-default-scheduler-config")
 
 
 OPTIONS = (
@@ -41,6 +40,7 @@ OPTIONS = (
     click.option("--kube-api-burst", type=float, default=2000.0, show_default=True, help="Writes at once."),
     seconds("--resource-sync-timeout", "60s", "How long resources that can be done without are waited for."),
     switch("--priority-class", True, "Read PriorityClasses; without, every job has priority 0."),
+    switch("--csi-storage", True, "Volumes are made only where their driver publishes room for them."),
     switch("--leader-elect", True, "Several replicas may run; one of them leads."),
     seconds("--leader-elect-lease-duration", "15s", "A lease not renewed for so long may be taken."),
     seconds("--leader-elect-renew-deadline", "10s", "A leader that cannot renew for so long stops."),

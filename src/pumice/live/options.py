@@ -24,6 +24,7 @@ class Options(msgspec.Struct, frozen=True):
     sync_timeout_s: float = 60.0  #: how long resources that can be done without are waited for
     node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
     priority_classes: bool = True
+    storage_capacity: bool = True  #: whether storage must have published room for volumes that are to be made
     sharding: Sharding = UNSHARDED
     volume_timeout_s: float = 600.0  #: how long a pod's volumes may take to be bound before another node is sought
     volumes: bool = True  #: False: nobody there binds volumes to claims, so that none need be waited for

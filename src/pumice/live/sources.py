@@ -38,6 +38,8 @@ OPTIONAL = (
     r.DISRUPTION_BUDGETS,
     r.STORAGE_CLASSES,
     r.CSI_NODES,
+    r.CSI_DRIVERS,
+    r.CSI_CAPACITIES,
     r.RESOURCE_CLAIMS,
     r.RESOURCE_SLICES,
     r.DEVICE_CLASSES,
@@ -54,7 +56,12 @@ class Source(NamedTuple):
 
 def sources(options: Options) -> Iterator[Source]:
     """The resources that these options call for."""
-    unused = {r.PRIORITY_CLASSES: not options.priority_classes, r.NODE_SHARDS: options.sharding.mode == "none"}
+    unused = {
+        r.PRIORITY_CLASSES: not options.priority_classes,
+        r.NODE_SHARDS: options.sharding.mode == "none",
+        r.CSI_DRIVERS: not options.storage_capacity,
+        r.CSI_CAPACITIES: not options.storage_capacity,
+    }
     for resource in (*REQUIRED, *WITH_BYTES, *OPTIONAL):
         if unused.get(resource):
             continue

@@ -19,11 +19,13 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import Use, claim_of, has_claims, is_bound, missing, pod_key, uses, volume_of, waits_for_pod
 from pumice.plugins.kube.standing.assumed_volumes import Assumed, AssumedVolumes
+from pumice.plugins.kube.volume_capacity import roomy
 from pumice.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable
 
 CONFLICT = Reason("node(s) didn't match PersistentVolume's node affinity", final=True)
 GONE = Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", final=True)
 NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", final=True)
+NO_SPACE = Reason("node(s) did not have enough free storage", final=True)
 IMMEDIATE = Reason("pod has unbound immediate PersistentVolumeClaims", final=True)
 
 
@@ -93,6 +95,7 @@ class WaitingVolumes(Filter):
     def refuse(self, task: Any, nodes: View) -> Sequence[Refused]:
         assumed = AssumedVolumes.of(self.cluster)
         fine = np.ones(len(nodes.table), bool)
+        full = np.zeros(len(nodes.table), bool)
         for decided in assumed.of_pod(task):
             fine &= self._reaches(decided)
         earlier: list[Ids] = []
@@ -100,7 +103,8 @@ class WaitingVolumes(Filter):
             choice = assumed.matching(use.key, claim).choice(assumed.taken, earlier, len(fine))
             earlier.append(choice)
             fine &= (choice != NONE) | provisionable(self.cluster, claim)
-        return [Refused(nodes.of(~fine), NOTHING_TO_BIND)]  # type: ignore[arg-type]
+            full |= (choice == NONE) & ~roomy(self.cluster, claim)
+        return [Refused(nodes.of(~fine), NOTHING_TO_BIND), Refused(nodes.of(fine & full), NO_SPACE)]  # type: ignore[arg-type]
 
     def _reaches(self, decided: Assumed) -> Mask:
         """Rows that can use what another pod's placing decided."""
