@@ -51,7 +51,10 @@ def test_run_says_what_is_wrong_with_a_file_or_an_amount(pumice: Terminal, tmp_p
     file = tmp_path / "pod.yaml"
     file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
     assert "must hold one Job of batch.volcano.sh/v1alpha1" in str(pumice.type("job", "run", "-f", str(file)).exception)
-    assert '"x" is not a quantity' in str(pumice.type("job", "run", "-R", "cpu=x").exception)
+    assert '"x" is not a quantity' in str(pumice.type("job", "run", "-N", "a", "-R", "cpu=x").exception)
+    assert '"cpu" is not an amount' in str(pumice.type("job", "run", "-N", "a", "-L", "cpu").exception)
+    assert "cannot be split into words: no closing quotation" in str(pumice.type("job", "run", "-N", "a", "-c", "sh 'x").exception)
+    assert "a job needs a name (-N)" in pumice.type("job", "run", "-r", "2").stderr
 
 
 def test_list_has_the_columns_of_vcctl(pumice: Terminal) -> None:

@@ -45,7 +45,7 @@ def job() -> None:
 @remote_options
 @namespace_option
 @click.option("-f", "--filename", help="The job as a YAML file; the flags below describe one without a file.")
-@click.option("-N", "--name", default="test", show_default=True, help="The job's name.")
+@click.option("-N", "--name", help="The job's name; needed without a file.")
 @click.option("-i", "--image", default="busybox", show_default=True, help="The image of its containers.")
 @click.option("-c", "--command", default="", help="What they run, as a shell would split it.")
 @click.option("-m", "--min", "least", default=1, show_default=True, help="How many pods must run together.")
@@ -54,9 +54,11 @@ def job() -> None:
 @click.option("-q", "--queue", default="", help="Its queue.")
 @click.option("-R", "--requests", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod asks for.")
 @click.option("-L", "--limits", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod may use.")
-def run(remote: Remote, namespace: str | None, filename: str | None, **described_by: Any) -> None:
+def run(remote: Remote, namespace: str | None, filename: str | None, name: str | None, **described_by: Any) -> None:
     """Create a job from a file or from flags."""
-    manifest = _from_file(filename) if filename else _from_flags(**described_by)
+    if not filename and not name:
+        raise click.UsageError("a job needs a name (-N), or a file that describes it (-f)")
+    manifest = _from_file(filename) if filename else _from_flags(name=name, **described_by)
     where = remote.namespace(namespace or manifest["metadata"].get("namespace"))
     manifest["metadata"]["namespace"] = where
     made = as_dict(remote.run(lambda client: client.create(JOBS, manifest, where)))
@@ -73,12 +75,10 @@ def _from_file(path: str) -> Manifest:
 def _from_flags(
     *, name: str, image: str, command: str, least: int, replicas: int, scheduler: str, queue: str, requests: str, limits: str
 ) -> Manifest:
-    import shlex
-
     amounts = {"requests": _amounts(requests, "--requests"), "limits": _amounts(limits, "--limits")}
     container: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", "resources": amounts}
     if command:
-        container["command"] = shlex.split(command)
+        container["command"] = _words(command)
     pod = {"metadata": {"name": name, "labels": {"volcano.sh/job-name": name}}}
     template = {**pod, "spec": {"restartPolicy": "Never", "containers": [container]}}
     spec: dict[str, Any] = {"minAvailable": least, "schedulerName": scheduler}
@@ -87,17 +87,26 @@ def _from_flags(
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": {"name": name}, "spec": spec}
 
 
+def _words(command: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"{command} cannot be split into words: {str(error).lower()}", where="--command") from None
+
+
 def _amounts(text: str, flag: str) -> dict[str, str]:
     """`cpu=1,memory=1Gi` as a resource list."""
     found = {}
     for part in filter(None, text.split(",")):
         name, equals, amount = part.partition("=")
+        if not equals or not name:
+            raise InputError(f'"{part}" is not an amount; write one such as "cpu=1"', where=flag)
         try:
             quantity(amount)
         except QuantityError as error:
             raise InputError(str(error), where=flag) from None
-        if not equals or not name:
-            raise InputError(f'"{part}" is not an amount; write one such as "cpu=1"', where=flag)
         found[name.strip()] = amount.strip()
     return found
 

@@ -56,9 +56,27 @@ def cli() -> None:
 def main() -> None:
     """Wrong input ends with one line and exit code 2."""
     try:
-        cli()
+        code = cli.main(standalone_mode=False)
     except InputError as error:
         click.echo(str(error), err=True)
         sys.exit(2)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        click.echo(_in_one_line(error), err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit("Aborted!")
     except BrokenPipeError:
         sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _in_one_line(error: click.UsageError) -> str:
+    """What is wrong and where it is told what is right."""
+    command = error.ctx.command_path if error.ctx else "pumice"
+    return f"Error: {' '.join(error.format_message().split())} (see {command} --help)"
