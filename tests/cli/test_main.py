@@ -38,10 +38,6 @@ def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
         ("apply -f /nothing", "/nothing: cannot be read: No such file or directory"),
         ("controllers --controllers=jb-controller", '--controllers: "jb-controller" is not a controller; did you mean "job-controller"?'),
         (
-            "controllers --controlers=*",
-            "Error: No such option '--controlers'. Did you mean '--controllers'? (see pumice controllers --help)",
-        ),
-        (
             "webhooks --webhook-namespace=n --tls-cert-file=x",
             "--tls-cert-file: certificate, key and authority are given together or not at all",
         ),

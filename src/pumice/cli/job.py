@@ -45,7 +45,7 @@ def job() -> None:
 @remote_options
 @namespace_option
 @click.option("-f", "--filename", help="The job as a YAML file; the flags below describe one without a file.")
-@click.option("-N", "--name", help="The job's name; needed without a file.")
+@click.option("-N", "--name", default="", help="The job's name; needed without a file.")
 @click.option("-i", "--image", default="busybox", show_default=True, help="The image of its containers.")
 @click.option("-c", "--command", default="", help="What they run, as a shell would split it.")
 @click.option("-m", "--min", "least", default=1, show_default=True, help="How many pods must run together.")
@@ -54,7 +54,7 @@ def job() -> None:
 @click.option("-q", "--queue", default="", help="Its queue.")
 @click.option("-R", "--requests", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod asks for.")
 @click.option("-L", "--limits", default=DEFAULT_AMOUNTS, show_default=True, help="What each pod may use.")
-def run(remote: Remote, namespace: str | None, filename: str | None, name: str | None, **described_by: Any) -> None:
+def run(remote: Remote, namespace: str | None, filename: str | None, name: str, **described_by: Any) -> None:
     """Create a job from a file or from flags."""
     if not filename and not name:
         raise click.UsageError("a job needs a name (-N), or a file that describes it (-f)")
