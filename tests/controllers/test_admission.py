@@ -104,6 +104,16 @@ def test_other_kinds(row: dict[str, Any]) -> None:
     assert texts(validate(CREATE, new, None, cluster())) == row.get("problems", [])
 
 
+def test_a_file_may_be_applied_again() -> None:
+    """Lists are applied whole, so the tasks come without the defaults that were written into them."""
+    pod = {"containers": [{"name": "a", "image": "x"}], "hostNetwork": True}
+    bare = {**vcjob(), "spec": {"tasks": [{"replicas": 2, "template": {"spec": pod}}], "plugins": {"mpi": ["--master=m"]}}}
+    stored = mutate(CREATE, bare, cluster())
+    assert stored != bare and validate(UPDATE, bare, stored, cluster()) == []
+    other = merged(bare, {"spec": {"queue": "team-a"}})
+    assert "spec.queue: this cannot be changed" in str(validate(UPDATE, other, stored, cluster())[0])
+
+
 def test_the_claims_of_a_job_may_be_named_later_but_not_chosen_anew() -> None:
     claim = {"accessModes": ["ReadWriteOnce"]}
     old = vcjob(volumes=[{"mountPath": "/made", "volumeClaim": claim}, {"mountPath": "/own", "volumeClaimName": "own"}])

@@ -57,7 +57,7 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
     problems = list(_ranges(new))
     if operation == CREATE:
         return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_volumes(new), *_queue(new, world)]
-    return [*problems, *_changes(new, old or new)]
+    return [*problems, *_changes(mutate(new, world, settings), mutate(old or new, world, settings))]
 
 
 def _ranges(job: Object) -> Iterator[Problem]:
@@ -203,7 +203,7 @@ def _queue(job: Object, world: World) -> Iterator[Problem]:
 
 
 def _changes(new: Object, old: Object) -> Iterator[Problem]:
-    """What may not change once the job exists."""
+    """What may not change once the job exists. Both have their defaults: who applies a file again takes away none."""
     before, after = (_fixed(job) for job in (old, new))
     if len(before["tasks"]) != len(after["tasks"]):
         found = f"{len(after['tasks'])} tasks instead of {len(before['tasks'])}"
