@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.errors import InputError
 from pumice.config.volcano import read_policy
 from pumice.plugins.registry import plugins
 
@@ -75,3 +76,20 @@ def test_an_unknown_name_is_told_at_any_depth() -> None:
     args, told = read("usage", "thresholds: {cpus: 3, mem: 30}")
     assert args.thresholds.mem == 30
     assert told == ['6: warning: plugin "usage" has no argument "thresholds.cpus" (ignored, as Volcano does); did you mean "cpu"?']
+
+
+def test_strictly_all_oddities_are_errors_together() -> None:
+    text = "actions: allocate\ncolour: red\ntiers:\n- plugins:\n  - name: gnag\n  - name: binpack\n    arguments: {binpack.wieght: 3}\n"
+    with pytest.raises(InputError) as caught:
+        read_policy(text, plugins(), where="conf", strict=True)
+    assert [line.partition(" (")[0] for line in str(caught.value).splitlines()] == [
+        'conf:2: there is no setting "colour"',
+        'conf:5: there is no plugin "gnag"',
+        'conf:7: plugin "binpack" has no argument "binpack.wieght"',
+    ]
+    with pytest.raises(InputError) as caught:
+        read_policy(text.replace("allocate", "alocate"), plugins(), where="conf", strict=True)
+    assert str(caught.value).splitlines() == [
+        'conf:1: actions: there is no action "alocate"; did you mean "allocate"?',
+        'conf:2: there is no setting "colour" (ignored, as Volcano does)',
+    ]

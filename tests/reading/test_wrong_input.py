@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from pumice.api.errors import InputError
 from pumice.api.read import Objects, read_all, read_stream
 
 POD = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
+POD_OBJECT = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
 
 WRONG = {
     "a quantity": (
@@ -96,6 +100,35 @@ def test_json_names_the_item_and_the_field() -> None:
     assert str(caught.value) == (
         'dump.json: document 2, Pod default/b, spec.overhead.cpu: "x" is not a quantity; write a number, such as "2", "500m" or "4Gi"'
     )
+
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "much"}}}
+
+
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path, dump: Callable[[Any], str]) -> None:
+    (tmp_path / "a.yaml").write_text(dump({"kind": "List", "apiVersion": "v1", "items": [NODE, POD_OBJECT, NODE]}))
+    (tmp_path / "b.yaml").write_text(dump(POD_OBJECT | {"metadata": {}}))
+    with pytest.raises(InputError) as caught:
+        read_all([str(tmp_path)])
+    faults = str(caught.value).replace(f"{tmp_path}/", "").splitlines()
+    assert [fault.partition(".yaml")[0] for fault in faults] == ["a", "a", "b"]
+    assert ['"much" is not a quantity' in fault for fault in faults] == [True, True, False]
+
+
+def test_a_flood_of_faults_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "many.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [NODE] * 50}))
+    with pytest.raises(InputError) as caught:
+        read_all([str(tmp_path)])
+    faults = str(caught.value).splitlines()
+    assert (len(faults), faults[-1]) == (21, "and 30 more")
+
+
+def test_lists_may_stand_in_lists() -> None:
+    inner = {"kind": "List", "apiVersion": "v1", "items": [POD_OBJECT]}
+    objects = Objects()
+    read_stream(json.dumps({"kind": "List", "apiVersion": "v1", "items": [NODE | {"status": {}}, inner]}).encode(), "f", objects)
+    assert [kind for kind, _ in objects.items] == ["Node", "Pod"]
 
 
 def test_what_scheduling_does_not_read_is_skipped() -> None:

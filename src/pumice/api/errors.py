@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class InputError(Exception):
@@ -26,6 +26,14 @@ class InputError(Exception):
         document = f"document {self.document}" if self.document else ""
         inside = ", ".join(part for part in (document, self.subject, self.field) if part)
         return ": ".join(part for part in (place, inside, self.message) if part)
+
+
+def raise_all(errors: Sequence[InputError]) -> None:
+    """Raise the first, if there is one, with the others as lines of its message."""
+    if errors:
+        first, *others = errors
+        first.message = "\n".join([first.message, *map(str, others)])
+        raise first
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

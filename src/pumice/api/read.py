@@ -16,13 +16,14 @@ import msgspec
 from pumice.api import yaml
 from pumice.api.codec import convert, decoder
 from pumice.api.core import ConfigMap
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, raise_all
 from pumice.api.explain import describe, explain, subject_of
 from pumice.api.files import streams
 from pumice.api.kinds import CLUSTER_WIDE, KINDS, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant
 
+FAULTS_SHOWN = 20
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
 
 
@@ -45,6 +46,7 @@ class Objects:
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
     groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
+    faults: list[InputError] = field(default_factory=list)  #: objects that could not be taken
     _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Any]:
@@ -58,18 +60,29 @@ class Objects:
         self.items.append((kind, item))
         return None
 
+    def check(self) -> None:
+        """Raise the faults, if there are any."""
+        shown, more = self.faults[:FAULTS_SHOWN], len(self.faults) - FAULTS_SHOWN
+        raise_all([*shown, InputError(f"and {more} more")] if more > 0 else shown)
+
 
 def read_all(paths: Iterable[str]) -> Objects:
-    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input."""
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError, with all faults."""
     objects = Objects()
     for path in paths:
         for where, data in streams(path, deep=True):
-            read_stream(data, where, objects)
+            _read(data, where, objects)
+    objects.check()
     return objects
 
 
 def read_stream(data: bytes, where: str, objects: Objects) -> None:
-    """Read one stream into `objects`."""
+    """Read one stream into `objects`. Raises InputError."""
+    _read(data, where, objects)
+    objects.check()
+
+
+def _read(data: bytes, where: str, objects: Objects) -> None:
     if data[:200].lstrip()[:1] == b"{":
         try:
             _read_json(data, where, objects)
@@ -79,7 +92,7 @@ def read_stream(data: bytes, where: str, objects: Objects) -> None:
         except msgspec.DecodeError:
             pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
     for document in yaml.documents(data, where):
-        _read_value(document, document.value, (), objects)
+        _take_value(document, document.value, (), objects)
 
 
 # ---- JSON, at the decoder's speed
@@ -96,14 +109,23 @@ class _Listing(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-def _read_json(data: bytes, where: str, objects: Objects) -> None:
+def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
     listing = msgspec.json.decode(data, type=_Listing)
     if listing.items is None:
-        _read_raw(data, where, 1, listing, objects)
+        if listing.kind in ("KubeSchedulerConfiguration", "Policy"):
+            raise msgspec.DecodeError
+        _take_raw(data, where, 1, listing, objects)
     else:
         inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
         for number, raw in enumerate(listing.items, 1):
-            _read_raw(raw, where, number, inherited, objects)
+            _take_raw(raw, where, number, inherited, objects)
+
+
+def _take_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
+    try:
+        _read_raw(raw, where, number, inherited, objects)
+    except InputError as fault:
+        objects.faults.append(fault)
 
 
 def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
@@ -111,8 +133,8 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
     kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
-        if kind in ("KubeSchedulerConfiguration", "Policy", "List"):
-            raise msgspec.DecodeError
+        if kind == "List":
+            _read_json(raw, where, objects)
         return
     try:
         item = decoder(struct).decode(raw)
@@ -130,6 +152,13 @@ def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: 
 # ---- YAML
 
 
+def _take_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
+    try:
+        _read_value(document, value, path, objects)
+    except InputError as fault:
+        objects.faults.append(fault)
+
+
 def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
     if not isinstance(value, dict):
         raise document.error(f"found {describe(value)} where an object with apiVersion and kind belongs", path)
@@ -144,7 +173,7 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
         for index, item in enumerate(value["items"]):
             if isinstance(item, dict) and kind != "List":
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
-            _read_value(document, item, (*path, "items", index), objects)
+            _take_value(document, item, (*path, "items", index), objects)
         return
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:

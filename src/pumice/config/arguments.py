@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import structs
 
-from pumice.api.errors import did_you_mean
+from pumice.api.errors import InputError, did_you_mean
 from pumice.api.yaml import Document
 from pumice.framework.plugin import SWITCHES
 from pumice.model.task import TRUE_WORDS
@@ -25,11 +25,10 @@ REST = "named"  #: the field that takes arguments with a free name
 
 
 class Warnings:
-    """What was odd but accepted. With `strict` the first one is an error."""
+    """What was odd but accepted."""
 
-    def __init__(self, *, strict: bool = False, shift: int = 0, where: str = "") -> None:
-        self.strict = strict
-        self.texts: list[str] = []
+    def __init__(self, *, shift: int = 0, where: str = "") -> None:
+        self.errors: list[InputError] = []
         self._shift, self._where = shift, where
 
     def add(self, document: Document, path: Path, message: str) -> None:
@@ -38,9 +37,11 @@ class Warnings:
         error.where = self._where or error.where
         error.document = 0
         error.field = ""
-        if self.strict:
-            raise error
-        self.texts.append(str(error).replace(": ", ": warning: ", 1))
+        self.errors.append(error)
+
+    @property
+    def texts(self) -> list[str]:
+        return [str(error).replace(": ", ": warning: ", 1) for error in self.errors]
 
 
 def bind(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, raise_all
 from pumice.api.yaml import Document
 
 Path = tuple[str | int, ...]
@@ -42,8 +42,4 @@ class Problems:
             self.invalid(path, value, f"not in valid range [{low}, {high}]")
 
     def check(self) -> None:
-        """Raise the first fault, with the others in its message."""
-        if self.errors:
-            first, *others = self.errors
-            first.message = "\n".join([first.message, *map(str, others)])
-            raise first
+        raise_all(self.errors)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from pumice.actions.registry import ACTIONS
 from pumice.api import yaml
-from pumice.api.errors import InputError, did_you_mean
+from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.config.arguments import Path, Warnings, bind
 from pumice.framework.plugin import SWITCHES, Plugin
 from pumice.framework.policy import Action, Choice, Policy
@@ -55,18 +55,21 @@ OTHER_PLACES = {"arguments", "name"}
 def read_policy(
     text: str, known: Mapping[str, type[Plugin]], *, where: str = "built-in configuration", first_line: int = 1, strict: bool = False
 ) -> tuple[Policy, list[str]]:
-    """The policy, and warnings. Raises InputError."""
-    warnings = Warnings(strict=strict, shift=first_line - 1, where=where)
+    """The policy, and warnings; with `strict` these are errors, too. Raises InputError."""
+    warnings = Warnings(shift=first_line - 1, where=where)
     try:
         documents = list(yaml.documents(text, where))
         if not documents:
             raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
-        return _policy(documents[0], known, warnings), warnings.texts
+        policy = _policy(documents[0], known, warnings)
     except InputError as error:
-        if error.line and error.where == where and first_line > 1 and not strict:
+        if error.line and error.where == where:
             error.line += first_line - 1
         error.document = 0
-        raise
+        raise_all([error, *(warnings.errors if strict else ())])
+    if strict:
+        raise_all(warnings.errors)
+    return policy, warnings.texts
 
 
 def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], warnings: Warnings) -> Policy:

@@ -7,6 +7,7 @@ from typing import Any
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
 from pumice.framework.policy import Policy
+from pumice.framework.unserved import unserved
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -22,6 +23,7 @@ def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: 
     for number in range(count):
         advance(cluster, decisions, now + (number - 1) * PERIOD_S)
         decisions = cycle(cluster, policy, now + number * PERIOD_S, world)
+        decisions.waiting += unserved(cluster, policy, decisions)
         outcomes.append(outcome(cluster, decisions))
     return outcomes
 

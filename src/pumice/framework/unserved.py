@@ -1,0 +1,36 @@
+"""Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept."""
+
+from __future__ import annotations
+
+from pumice.api.errors import did_you_mean
+from pumice.framework.decisions import Decisions, Waiting
+from pumice.framework.policy import Policy
+from pumice.framework.verdict import UNSCHEDULABLE
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.model.template import GROUP_ANNOTATION
+
+
+def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
+    """Those that the decisions do not tell of."""
+    told = {waiting.task.uid for waiting in decisions.waiting}
+    waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in told]
+    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
+
+
+def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
+    wanted, job = task.template.scheduler_name, task.job
+    if wanted not in cluster.schedulers:
+        return f'it asks for scheduler "{wanted}"; this one serves {", ".join(sorted(cluster.schedulers))}'
+    if policy.profiles is not None and wanted in policy.profiles.by_name:
+        return ""
+    if job is None:
+        return f"it has no PodGroup; name one in the annotation {GROUP_ANNOTATION}, or have Volcano's controllers make one"
+    if job.group is None:
+        groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
+        return f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}"
+    if job.queue is not None and not job.queue.exists:
+        queues = (queue.name for queue in cluster.queues.values() if queue.exists)
+        return f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}"
+    return ""
