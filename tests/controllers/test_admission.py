@@ -158,6 +158,22 @@ def test_kinds_without_rules_pass() -> None:
     assert validate(UPDATE, pod, pod, cluster()) == validate(CREATE, {**pod, "kind": "Other"}, None, cluster()) == []
 
 
+def test_what_has_become_wrong_may_lose_its_finalizers() -> None:
+    lost = queue("lost", parent="nowhere")
+    lost["metadata"]["finalizers"] = ["foregroundDeletion"]
+    assert validate(UPDATE, merged(lost, {"metadata": {"finalizers": None}}), lost, cluster()) == []
+    assert validate(UPDATE, merged(lost, {"spec": {"weight": 2}}), lost, cluster()) != []
+
+
+def test_a_cron_job_whose_queue_was_closed_may_be_suspended() -> None:
+    meta = {"name": "c", "namespace": "default"}
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": vcjob(queue="shut")["spec"]}}
+    old = {"apiVersion": GROUPS["CronJob"], "kind": "CronJob", "metadata": meta, "spec": spec}
+    assert validate(UPDATE, merged(old, {"spec": {"suspend": True}}), old, cluster()) == []
+    other = merged(old, {"spec": {"jobTemplate": {"spec": {"maxRetry": 5}}}})
+    assert [problem.field for problem in validate(UPDATE, other, old, cluster())] == ["spec.jobTemplate.spec.queue"]
+
+
 def test_a_queue_that_is_closing_may_be_changed() -> None:
     world, old = cluster(), queue("default")
     old["status"]["state"] = "Closing"
@@ -211,3 +227,6 @@ def test_a_pod_that_asks_for_it_waits_behind_its_queues_gate() -> None:
     pod = plain_pod(annotations={key.QUEUE_GATE: "true"})
     assert mutate(CREATE, pod, Memory(), Settings(queue_gates=True))["spec"]["schedulingGates"] == [{"name": key.QUEUE_GATE}]
     assert "schedulingGates" not in mutate(CREATE, pod, Memory())["spec"]
+    asks, not_ours = {key.QUEUE_GATE: "true"}, {"schedulerName": "x"}
+    for left in (plain_pod(), plain_pod(annotations={key.QUEUE_GATE: "false"}), plain_pod(annotations=asks, **not_ours)):
+        assert "schedulingGates" not in mutate(CREATE, left, Memory(), Settings(queue_gates=True))["spec"]

@@ -32,6 +32,8 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
     ]
     for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         problems.extend(not_negative(spec.get(field), f"spec.{field}"))
+    if old is not None and spec_of(old).get("jobTemplate") == spec.get("jobTemplate"):
+        return problems  # its queue may have been closed since: that is no reason not to suspend it
     return [*problems, *_template(new, world, settings)]
 
 

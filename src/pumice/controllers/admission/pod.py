@@ -24,7 +24,7 @@ _PERCENT = re.compile(r"[1-9]\d?%\Z")
 
 def mutate(pod: Object, world: World, settings: Settings) -> Object:
     group = next((each for each in settings.resource_groups if _matches(each, pod)), None)
-    gated = settings.queue_gates and key.QUEUE_GATE in annotations_of(pod) and _is_ours(pod, settings)
+    gated = settings.queue_gates and annotations_of(pod).get(key.QUEUE_GATE, "false") != "false" and _is_ours(pod, settings)
     if group is None and not gated:
         return pod
     result: Object = copied(pod)
