@@ -1,0 +1,28 @@
+"""A stage with one job on it, as stories of jobs begin."""
+
+from __future__ import annotations
+
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object
+from tests.controllers.stage import Stage, queue
+
+
+def play(job: Object, *others: Object) -> Stage:
+    return Stage(queue(), job, *others)
+
+
+def phase(stage: Stage, name: str = "train") -> str:
+    return str(stage.get(kinds.JOB, name)["status"]["state"]["phase"])
+
+
+def status(stage: Stage, name: str = "train") -> Object:
+    found: Object = stage.get(kinds.JOB, name)["status"]
+    return found
+
+
+def running(job: Object, *others: Object) -> Stage:
+    stage = play(job, *others)
+    stage.let_in()
+    stage.bind()
+    stage.pods("Running")
+    return stage
