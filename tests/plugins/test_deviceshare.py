@@ -363,6 +363,13 @@ def test_nodes_are_rated_by_the_policy(policy: str, node_of_choice: str, score: 
     assert binds(cycle_on(cluster, conf)) == {"p": node_of_choice}
 
 
+@pytest.mark.parametrize(("memory", "score"), [(1000, 13.0), (3000, 38.0), (990, 12.0)])
+def test_ratings_are_rounded_halves_up(memory: int, score: float) -> None:
+    cluster = cluster_of(vgpu_node("n"), group("g"), pod("p", "g", vgpu_memory=str(memory)))
+    conf = rules(VGPUEnable=True, SchedulePolicy="binpack", ScheduleWeight=1)
+    assert scores(session_on(cluster, conf), "p") == {"n": score}
+
+
 def test_a_pod_may_name_its_card() -> None:
     cluster = cluster_of(
         vgpu_node("a"), vgpu_node("b"), group("g"), pod("p", "g", vgpu_memory="1", annotations={"volcano.sh/vgpu-use-gpuuuid": "x, b-0"})

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pumice.actions.preempt import Preempt, PreemptArgs
+from pumice.engine.view import Scores, View
 from pumice.framework.cycle import cycle
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
@@ -146,6 +148,37 @@ def test_a_node_whose_pods_are_all_needed_by_their_gang_is_passed_over(topology_
 
     assert preempted(world(), topology_aware=topology_aware) == []
     assert preempted(world("b", "c"), topology_aware=topology_aware) == ["loose-b"]
+
+
+class LikesB(Plugin):
+    """50 points for node b."""
+
+    name = "likes-b"
+
+    def score(self, task: Task, nodes: View) -> Scores:
+        return np.array([50.0 * (name == "b") for name in nodes.names])
+
+
+def liked(weight: int, zone: str) -> dict[str, Any]:
+    return {"weight": weight, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}}
+
+
+@pytest.mark.parametrize(("best", "gone"), [(True, "on-b"), (False, "on-a")])
+def test_nodes_where_nobody_can_go_count_in_the_scale_of_the_scores_as_long_as_the_filters_take_them(best: bool, gone: str) -> None:
+    """Affinity speaks in hundredths of the best node: beside c, a is little better than b for it; without c by 100 of 200 points."""
+    preferred = [liked(10, "a"), liked(5, "b"), liked(100, "c")]
+    path = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+    nodes = [node(name).cpu(2).label("zone", name) for name in "abc"]
+    made = cluster(
+        *CLASSES,
+        *(nodes if best else [*nodes[:2], nodes[2].taint("closed")]),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        *(pod(f"on-{name}").cpu(2).gang("low").on(name) for name in "ab"),
+        pod("on-c").cpu(2).gang("low").preemptable(False).on("c"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        pod("p").cpu(2).gang("high").having(*path, value=preferred),
+    )
+    assert preempted(made, "nodeorder", LikesB) == [gone]
 
 
 # -- reclaim

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.actions.dry_run import DryRun
-from pumice.engine.evaluation import Evaluation
+from pumice.engine.evaluation import NOTHING, Evaluation
 from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
@@ -107,20 +107,20 @@ class Search:
         evaluation = session.evaluation(task)
         if evaluation.rejected is not None:
             return False
-        candidates = self._candidates(task, evaluation)
+        feasible, hopeful = self._feasible(task, evaluation), self.prospects.rows(task)
         if self.args.topology_aware:
-            return DryRun(session, self.args).preempt(task, statement, candidates, lambda row: self._victims(task, row, wanted))
-        scores = evaluation.totals(candidates)
-        while len(scores) and scores[row := int(scores.argmax())] > -np.inf:
-            scores[row] = -np.inf
+            return DryRun(session, self.args).preempt(task, statement, feasible & hopeful, lambda row: self._victims(task, row, wanted))
+        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)
+        while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
+            scores[row] = NOTHING
             if self._make_room(task, row, statement, evaluation, wanted):
                 return True
         return False
 
-    def _candidates(self, task: Task, evaluation: Evaluation) -> Mask:
-        candidates = evaluation.resolvable & self.prospects.rows(task)
+    def _feasible(self, task: Task, evaluation: Evaluation) -> Mask:
+        """Nodes that evictions might open, as far as the filters go: what they score is compared among them all."""
         errors = self.session.fit_errors.get(task.uid)
-        return candidates & ~errors.final if errors is not None else candidates
+        return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
 
     def _victims(self, task: Task, row: int, wanted: Callable[[Task], bool]) -> list[Task]:
         """Tasks on a node that may go for this one, those that plugins agree on, the least important first."""

@@ -74,12 +74,19 @@ class Loop:
             if row >= 0:
                 self.nominations.add(task, row)
             ready.append(task)
-        if self.backlog is not None:
-            due = {task.uid for task in self.backlog.take(self.session.now)}
-            ready = [task for task in ready if task.uid in due]
-        self._rest = ready[::-1]
+        self._rest = (ready if self.backlog is None else self._due(self.backlog, ready))[::-1]
         while self._rest:
             yield self._rest.pop()
+
+    def _due(self, backlog: Backlog, ready: list[Task]) -> list[Task]:
+        """Those of the pods that are to be tried now. Who is due but no longer ready is somebody else's, or held back again."""
+        for task in ready:
+            backlog.add(task)
+        due = {task.uid: task for task in backlog.take(self.session.now)}
+        trying = [task for task in ready if due.pop(task.uid, None) is not None]
+        for task in due.values():
+            backlog.forget(task)
+        return trying
 
     def claimed(self) -> list[Task]:
         """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""

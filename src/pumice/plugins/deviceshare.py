@@ -6,6 +6,7 @@ its binding. With `deviceshare.NodeLockEnable` a node hands out devices to one p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -169,4 +170,4 @@ class DeviceScorer(_DeviceRule, Scorer):
     @staticmethod
     def _rate(wants: Wants, row: int) -> float:
         verdicts = [pools.choose(request, pool.later) for pools, request in wants if (pool := pools.at(row)) is not None]
-        return float(round(sum(verdict.score for verdict in verdicts if isinstance(verdict, Choice))))
+        return math.floor(sum(verdict.score for verdict in verdicts if isinstance(verdict, Choice)) + 0.5)
