@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 TIMEOUT_S = 60
+JOB = Path(__file__).parents[2] / "examples" / "job.yaml"
 
 
 class Pumice:
@@ -24,13 +26,16 @@ class Pumice:
         self.place = home / ".pumice"
         kept = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
         self.environment = {**kept, "HOME": str(home)}
+        self.started: list[subprocess.Popen[str]] = []
         self.command = [sys.executable, "-c", "from pumice.cli.main import main; main()"]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*self.command, *arguments], env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([*self.command, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*self.command, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
 
     def server(self, directory: Path | None = None) -> str:
         config = yaml.safe_load(((directory or self.place) / "kubeconfig").read_text())
@@ -41,6 +46,11 @@ class Pumice:
 def pumice(tmp_path: Path) -> Iterator[Pumice]:
     command = Pumice(tmp_path)
     yield command
+    for process in command.started:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
     for directory in (command.place, tmp_path / "data"):
         if (directory / "pid").exists():
             command.run("down", "--data", str(directory))
@@ -51,11 +61,13 @@ def test_up_in_the_background_and_down_again(pumice: Pumice) -> None:
     assert up.returncode == 0, up.stderr
     assert "A cluster of 3 nodes runs at https://127.0.0.1:" in up.stdout
     assert f"export KUBECONFIG={pumice.place / 'kubeconfig'}" in up.stdout
-    assert f"Its log is {pumice.place / 'log'}." in up.stdout
+    assert f"`pumice down` ends it; its log is {pumice.place / 'log'}." in up.stdout
     assert (pumice.place / "kubeconfig").stat().st_mode & 0o777 == 0o600
     again = pumice.run("up", "--port", "0")
     assert again.returncode == 2
     assert "a cluster runs here already" in again.stderr
+    assert "gpu" not in pumice.run("get", "nodes").stdout
+    assert pumice.run("get", "nodes").stdout.count("cpu4-") == 3, "without a kubeconfig it is this user's own cluster that is meant"
     down = pumice.run("down")
     assert down.returncode == 0
     assert not pumice.place.exists()
@@ -74,8 +86,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(pumice: Pumice, name: signal
 
 
 def test_what_is_submitted_is_shown_once_it_runs(pumice: Pumice) -> None:
-    job = Path(__file__).parents[2] / "examples" / "job.yaml"
-    done = pumice.run("up", "--port", "0", "--submit", str(job), "--once", "--speed", "20")
+    done = pumice.run("up", "--port", "0", "--submit", str(JOB), "--once", "--speed", "20")
     assert done.returncode == 0, done.stderr
     assert "job train created" in done.stdout
     assert done.stdout.count("1/1     Running") == 4
@@ -109,10 +120,94 @@ def test_wrong_options_end_it_with_one_line(pumice: Pumice, arguments: list[str]
     assert not pumice.place.exists()
 
 
+CLUSTER_FILE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {capacity: {cpu: "4"}}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("{apiVersion: v1, kind: Nod, metadata: {name: x}}", ':6: document 2, Nod x: no such kind is served in v1; did you mean "Node"?'),
+        ("{apiVersion: v1, kind: Pod}", ":6: document 2: not a Kubernetes object; it needs apiVersion, kind and metadata"),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: []",
+            ":10: document 2, Pod p, spec.containers: Required value",
+        ),
+        (
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\nspec: {weight: -1}",
+            ":9: document 2, Queue q, spec.weight: Invalid value: -1: spec.weight in body should be greater than or equal to 1",
+        ),
+        (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: nowhere}}",
+            ':6: document 2, ConfigMap nowhere/c: namespaces "nowhere" not found',
+        ),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: [p]}}", ":6: document 2, metadata.name: is to be a string"),
+    ],
+)
+@pytest.mark.parametrize("option", ["-f", "--submit"])
+def test_what_is_wrong_in_a_file_is_told_with_its_line(pumice: Pumice, tmp_path: Path, option: str, document: str, problem: str) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER_FILE + document + "\n")
+    up = pumice.run("up", "--port", "0", "--once", option, str(path))
+    assert up.returncode == 2
+    assert f"{path}{problem}" in up.stderr
+    assert len(up.stderr.splitlines()) == 1
+    assert not pumice.place.exists()
+
+
+def test_fields_that_are_not_known_are_named_and_left_out(pumice: Pumice, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER_FILE.replace("cpu:", "pods: 110}, capacitty: {cpu:"))
+    up = pumice.run("up", "--port", "0", "--once", "-f", str(path))
+    assert up.returncode == 0
+    assert f'{path}:1: document 1, Node n1: unknown field "status.capacitty" is not taken' in up.stderr
+    assert "A cluster of 1 node runs" in up.stdout
+
+
+def test_whoever_keeps_a_cluster_is_told_how_to_end_it(pumice: Pumice, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    up = pumice.run("up", "-d", "--port", "0", "--data", str(data), "--submit", str(JOB))
+    assert f"`pumice down --data {data}` ends it" in up.stdout
+    assert "job train created" in up.stdout, "what becomes of the job is told although the cluster goes on in the background"
+    assert f"`pumice down --data {data}` ends it" in pumice.run("up", "--data", str(data)).stderr
+    assert pumice.run("down", "--data", str(data)).returncode == 0
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_start_that_is_interrupted_leaves_nothing_behind(pumice: Pumice, name: signal.Signals) -> None:
+    process = pumice.popen("up", "--port", "0", "--nodes", "2000x8gpu")
+    assert process.stdout is not None
+    until = time.monotonic() + TIMEOUT_S
+    while not (pumice.place / "pid").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(name)
+    with process.stdout:
+        assert process.stdout.read() == ""
+    assert process.wait(TIMEOUT_S) == 0
+    assert not pumice.place.exists()
+
+
+def test_a_start_in_the_background_that_is_interrupted_leaves_nothing_behind(pumice: Pumice) -> None:
+    process = pumice.popen("up", "-d", "--port", "0", "--nodes", "2000x8gpu")
+    assert process.stdout is not None
+    until = time.monotonic() + TIMEOUT_S
+    while not (pumice.place / "pid").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    with process.stdout:
+        process.stdout.read()
+    assert process.wait(TIMEOUT_S) == 1
+    assert not pumice.place.exists()
+
+
 def test_a_cluster_kept_in_a_directory_goes_on_where_it_was(pumice: Pumice, tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    job = Path(__file__).parents[2] / "examples" / "job.yaml"
-    first = pumice.run("up", "--port", "0", "--data", data, "--submit", str(job), "--once", "--speed", "20")
+    first = pumice.run("up", "--port", "0", "--data", data, "--submit", str(JOB), "--once", "--speed", "20")
     assert first.returncode == 0, first.stderr
     second = pumice.run("up", "--port", "0", "--data", data, "--nodes", "1x4cpu", "--once")
     assert "A cluster of 5 nodes runs" in second.stdout, second.stderr
@@ -132,7 +227,7 @@ items:
     process = pumice.popen("up", "--port", "0", "-f", str(path))
     assert process.stdout is not None
     with process.stdout:
-        assert "A cluster of 1 nodes" in process.stdout.readline()
+        assert "A cluster of 1 node runs" in process.stdout.readline()
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
 
@@ -148,9 +243,8 @@ def test_a_directory_that_cannot_be_read_is_explained(pumice: Pumice, tmp_path: 
 
 def test_a_cluster_goes_into_a_file_and_out_of_it(pumice: Pumice, tmp_path: Path) -> None:
     file = tmp_path / "cluster.json"
-    job = Path(__file__).parents[2] / "examples" / "job.yaml"
     assert "no cluster runs here" in pumice.run("export", str(file)).stderr
-    assert pumice.run("up", "-d", "--port", "0", "--nodes", "4x8gpu", "--submit", str(job), "--speed", "20").returncode == 0
+    assert pumice.run("up", "-d", "--port", "0", "--nodes", "4x8gpu", "--submit", str(JOB), "--speed", "20").returncode == 0
     done = pumice.run("export", str(file))
     assert done.returncode == 0, done.stderr
     assert file.stat().st_mode & 0o777 == 0o600

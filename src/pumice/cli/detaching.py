@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import click
@@ -23,9 +24,14 @@ class Detached:
         return self._child != 0
 
     def report(self) -> int:
-        """In the parent: print what the child says; the exit code."""
-        with os.fdopen(self._pipe) as pipe:
-            said = pipe.read()
+        """In the parent: print what the child says; the exit code. Who interrupts the waiting ends the child."""
+        try:
+            with os.fdopen(self._pipe) as pipe:
+                said = pipe.read()
+        except KeyboardInterrupt:
+            os.kill(self._child, signal.SIGTERM)
+            os.waitpid(self._child, 0)
+            raise
         click.echo(said.removesuffix("\0"), nl=False)
         if said.endswith("\0"):
             return 0

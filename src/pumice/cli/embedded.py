@@ -9,11 +9,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import click
 import msgspec
 
 from pumice.api.errors import InputError
 from pumice.apiserver import Server, import_cluster
 from pumice.apiserver.journal import JournalError
+from pumice.cli.cluster_file import Given, create
 from pumice.config.reading import schedulers_of
 from pumice.controllers.objects import Object
 from pumice.framework.policy import Policy
@@ -35,6 +37,7 @@ class Wanted(msgspec.Struct, frozen=True):
     policy: Policy
     stages: Stages
     objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
+    given: Sequence[Given] = ()  #: the same, from files
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 0
@@ -70,6 +73,7 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     plane = ControlPlane(clock, server, wanted.stages)
     ClockSetting(plane.store, clock)
     plane.add(wanted.objects)
+    create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
     options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed), volumes=False)
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
@@ -79,6 +83,8 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
             await scheduler.synced.wait()
             yield Embedded(plane, scheduler)
             deciding.cancel()
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
     finally:
         await plane.stop()
 

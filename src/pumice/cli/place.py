@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class Place:
     """One directory for one cluster."""
 
     def __init__(self, data: Path | None) -> None:
+        self.down = f"pumice down --data {shlex.quote(str(data))}" if data else "pumice down"  #: what ends the cluster
         self.directory = (data or default_directory()).absolute()
         self.kubeconfig = self.directory / "kubeconfig"
         self.log = self.directory / "log"
@@ -45,7 +47,7 @@ class Place:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            text = f"a cluster runs here already (process {self.holder()}); `pumice down` ends it"
+            text = f"a cluster runs here already (process {self.holder()}); `{self.down}` ends it"
             raise InputError(text, where=str(self.directory)) from None
         os.ftruncate(self._lock, 0)
         os.write(self._lock, str(os.getpid()).encode())

@@ -13,16 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
 
+from pumice.cli.place import Place
 from pumice.kube.access import Access
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
+from pumice.kube.kubeconfig import files
 from pumice.kube.login import find
 from pumice.kube.transport import Scope, as_dict
+
+KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 
 T = TypeVar("T")
 Command = Callable[..., None]
@@ -36,7 +41,8 @@ class Remote:
 
     @functools.cached_property
     def access(self) -> Access:
-        return find(self._where["kubeconfig"], context=self._where["context"], master=self._where["master"])
+        kubeconfig = self._where["kubeconfig"] or _of_our_own(self._where["master"])
+        return find(kubeconfig, context=self._where["context"], master=self._where["master"])
 
     def namespace(self, asked: str | None, everywhere: bool = False) -> str:
         """The one asked for, or the kubeconfig's; "" for all."""
@@ -53,6 +59,13 @@ class Remote:
             raise click.ClickException(explained(error, self.access.server)) from None
         except KeyboardInterrupt:
             raise SystemExit(130) from None
+
+
+def _of_our_own(master: str) -> str:
+    """The kubeconfig of the cluster that `pumice up` runs for this user, if nothing names another cluster; else none."""
+    place = Place(None)
+    named = master or "KUBERNETES_SERVICE_HOST" in os.environ or files("", dict(os.environ))
+    return str(place.kubeconfig) if not named and place.holder() is not None else ""
 
 
 def explained(error: KubeError, server: str) -> str:
@@ -72,7 +85,7 @@ def remote_options(command: Command) -> Command:
     options = (
         click.option("-s", "--master", default="", help="The API server's URL, in place of the kubeconfig's."),
         click.option("--context", default="", help="The context of the kubeconfig to use."),
-        click.option("-k", "--kubeconfig", default="", help="Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config."),
+        click.option("-k", "--kubeconfig", default="", help=KUBECONFIG_HELP),
     )
     return functools.reduce(lambda decorated, option: option(decorated), options, with_remote)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from pumice.api import yaml
-from pumice.api.errors import InputError
-from pumice.apiserver import ApiError, Store
+from pumice.apiserver import Store
 from pumice.apiserver.table import table
+from pumice.cli.cluster_file import Given, create
 from pumice.controllers.objects import Object, name_of, owners_of, status_of, uid_of
 from pumice.report.columns import columns
 from pumice.sim.control_plane import ControlPlane
@@ -19,35 +17,10 @@ PATIENCE_S, PAUSE_S = 60.0, 0.05
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), ("podgroups.scheduling.volcano.sh", "podgroups"), ("pods", "pods"))
 
 
-def objects_of(path: str) -> list[Object]:
-    """The documents of a file, Lists taken apart. Raises InputError."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-    found: list[Object] = []
-    for document in yaml.documents(text, path):
-        items = list(_items(document.value))
-        if not all(isinstance(item.get("metadata"), dict) and "kind" in item and "apiVersion" in item for item in items):
-            raise document.error("not a Kubernetes object; it needs apiVersion, kind and metadata")
-        found += items
-    return found
-
-
-def _items(value: Any) -> Iterator[Object]:
-    if isinstance(value, dict) and isinstance(value.get("items"), list):
-        for item in value["items"]:
-            yield from _items(item)
-    elif value is not None:
-        yield value if isinstance(value, dict) else {}
-
-
-async def submit(plane: ControlPlane, objects: Sequence[Object], say: Callable[[str], None], ended: asyncio.Event) -> int:
-    """The exit code: 1 if the pods do not run in time."""
-    try:
-        plane.add(objects)
-    except ApiError as error:
-        raise InputError(error.message) from None
+async def submit(plane: ControlPlane, submitted: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
+    """The exit code: 1 if the pods do not run in time. Raises InputError."""
+    create(plane, submitted, say)
+    objects = [one.obj for one in submitted]
     for obj in objects:
         say(f"{obj['kind'].lower()} {name_of(obj)} created")
     runs = await _until(lambda: _all_run(plane.store, objects), ended)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shlex
+import shutil
 import signal
 import sys
 import time
@@ -20,6 +22,9 @@ from pumice.cli.place import Place
 
 PORT = 7443
 NODES = "4x8gpu"
+ENDINGS = (signal.SIGINT, signal.SIGTERM)
+TO_TRY = ("kubectl get nodes", "kubectl create deployment web --image=web --replicas=3", "kubectl get pods -o wide")
+TO_TRY_WITHOUT_KUBECTL = ("pumice get nodes", "pumice job run --name train --replicas 4 --min 4", "pumice get pods")
 
 
 @click.command()
@@ -47,6 +52,7 @@ def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **o
     child = detach(place) if detached else None
     if child is not None and child.is_parent:
         sys.exit(child.report())
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until somebody listens: what is claimed is always left
     place.claim()
     try:
         code = asyncio.run(_serve(place, data, options, submitted, once, child))
@@ -68,20 +74,24 @@ async def _serve(
     """Everything between the start and the end; the exit code."""
     began = time.perf_counter()
     ended = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
+    for name in ENDINGS:
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+    from pumice.cli.cluster_file import given
     from pumice.cli.embedded import running, settle_memory  # the engine takes half a second to import: not for --help
-    from pumice.cli.submitting import objects_of, submit
+    from pumice.cli.submitting import submit
     from pumice.cli.wanting import wanted
 
-    jobs = objects_of(submitted) if submitted else []
+    jobs = given(submitted) if submitted else []
     async with running(wanted(data, **options)) as cluster:
+        if ended.is_set():
+            return 0
         settle_memory()
         cluster.server.kubeconfig(place.kubeconfig)
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say = child.say if child else click.echo
-        say(_welcome(cluster.server.url, place, nodes, time.perf_counter() - began) + (f"Its log is {place.log}.\n" if child else ""))
-        code = await submit(cluster.plane, jobs, click.echo, ended) if jobs else 0
+        say(_started(cluster.server.url, nodes, time.perf_counter() - began) + ("" if once else _welcome(place, child is not None)))
+        code = await submit(cluster.plane, jobs, say, ended) if jobs else 0
         if child:
             child.let_go()
         if not once:
@@ -89,17 +99,15 @@ async def _serve(
         return code
 
 
-def _welcome(url: str, place: Place, nodes: int, seconds: float) -> str:
-    return f"""\
-A cluster of {nodes} nodes runs at {url}; it took {seconds:.1f} s to start.
+def _started(url: str, nodes: int, seconds: float) -> str:
+    return f"A cluster of {nodes} node{'' if nodes == 1 else 's'} runs at {url}; it took {seconds:.1f} s to start.\n"
 
-    export KUBECONFIG={place.kubeconfig}
-    kubectl get nodes
-    kubectl create deployment web --image=web --replicas=3
-    kubectl get pods -o wide
 
-Ctrl-C or `pumice down` ends it.
-"""
+def _welcome(place: Place, detached: bool) -> str:
+    """What to try first, also where there is no kubectl."""
+    commands = "\n".join(f"    {command}" for command in (TO_TRY if shutil.which("kubectl") else TO_TRY_WITHOUT_KUBECTL))
+    end = f"`{place.down}` ends it; its log is {place.log}." if detached else f"Ctrl-C or `{place.down}` ends it."
+    return f"\n    export KUBECONFIG={shlex.quote(str(place.kubeconfig))}\n{commands}\n\n{end}\n"
 
 
 def _explained(error: OSError, host: str, port: int) -> Exception:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pumice.api.errors import InputError
 from pumice.api.read import ConfigText
+from pumice.cli.cluster_file import given
 from pumice.cli.embedded import Wanted
-from pumice.cli.submitting import objects_of
 from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
@@ -32,12 +31,11 @@ def wanted(
     archive: Path | None,
 ) -> Wanted:
     """Raises InputError."""
-    objects: list[Any] = [obj for path in files for obj in objects_of(path)]
-    made = list(nodes_of(pools_of(nodes))) if nodes is not None else []
     return Wanted(
         policy=policy_of(conf, plugins_dir),
         stages=read_stages(stages),
-        objects=[*made, *objects],
+        objects=list(nodes_of(pools_of(nodes))) if nodes is not None else (),
+        given=[one for path in files for one in given(path)],
         speed=0.0 if pause else speed,
         host=host,
         port=port,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pumice.api.times import instant
-from pumice.apiserver import Server, Store
+from pumice.apiserver import Options, Server, Store
 from pumice.controllers.admission import Settings
 from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.keys import rsa_key_pair
@@ -48,14 +48,14 @@ class ControlPlane:
     def transport(self, manager: str) -> InProcess:
         return InProcess(self.store, manager)
 
-    def add(self, objects: Iterable[Object]) -> None:
+    def add(self, objects: Iterable[Object], options: Options | None = None) -> None:
         """Create objects of any kinds that are not there yet. Raises ApiError."""
         for obj in objects:
             kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
             namespace = obj["metadata"].get("namespace", "default") if kind is None or kind.namespaced else ""
             name = obj["metadata"].get("name", "")
             if kind is None or self.store.find(kind.resource, namespace, name) is None:
-                self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace)
+                self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace, options or Options())
 
     async def start(self) -> None:
         """Raises OSError if the address is taken."""
