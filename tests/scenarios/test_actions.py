@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.actions.allocate import Allocate, AllocateArgs
 from pumice.actions.preempt import Preempt, PreemptArgs
 from pumice.engine.view import Scores, View
 from pumice.framework.cycle import cycle
@@ -98,6 +99,19 @@ def test_backfill_binds_a_best_effort_pod_that_preempt_had_let_wait_though_there
     assert (both.binds, both.pipelined, both.evictions) == ({"default/p": "a"}, {}, [])
     assert schedule(made, "preempt, backfill", *PLUGINS).binds == {}
     made.check()
+
+
+@pytest.mark.parametrize(("caches", "bound"), [(True, ["other", "plain"]), (False, ["other", "plain", "small"])])
+def test_a_role_of_which_a_pod_found_no_node_is_not_tried_again_unless_that_is_switched_off(caches: bool, bound: list[str]) -> None:
+    pods = [
+        pod("big").cpu(9).gang("g").role("worker").priority(2),
+        pod("small").cpu(1).gang("g").role("worker"),
+        pod("other").cpu(1).gang("g").role("leader"),
+        pod("plain").cpu(1).gang("g"),
+    ]
+    made = cluster(node("a").cpu(4), podgroup("g", 0).phase("Inqueue"), *pods)
+    chosen = Policy((Allocate(AllocateArgs(predicate_error_cache_enable=caches)),), policy("allocate", PLUGINS).tiers)
+    assert sorted(bind.task.name for bind in cycle(made, chosen, NOW).binds) == bound
 
 
 # -- preempt
