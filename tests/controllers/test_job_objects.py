@@ -105,6 +105,13 @@ def test_a_group_that_is_deleted_by_somebody_is_made_again() -> None:
     assert stage.names(kinds.POD_GROUP) == ["train-uid-train"]
 
 
+def test_no_pods_are_made_for_a_group_that_is_on_its_way_out() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    stage.change(kinds.POD_GROUP, "train-uid-train", {"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}})
+    stage.lose("train-w-0")
+    assert stage.names(kinds.POD) == ["train-w-1"]
+
+
 def test_numa_policy_and_budgets_reach_the_pods() -> None:
     job = vcjob(tasks=[task(topologyPolicy="best-effort")])
     job["metadata"] |= {"annotations": {key.JDB_MIN_AVAILABLE: "1"}, "labels": {key.PREEMPTABLE: "true"}}

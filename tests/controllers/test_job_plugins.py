@@ -99,7 +99,9 @@ def test_ssh_hands_out_one_key_pair() -> None:
     assert "Host train-w-1\n  HostName train-w-1.train\n" in data["config"]
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
     assert pod["volumes"][0]["secret"]["defaultMode"] == 0o600
-    assert pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/root/.ssh"
+    assert [item["path"] for item in pod["volumes"][0]["secret"]["items"]] == [f".ssh/{name}" for name in data]
+    own_folder = {"name": "train-ssh", "mountPath": "/root/.ssh", "subPath": ".ssh"}
+    assert pod["containers"][0]["volumeMounts"] == [own_folder], "the volume itself is writable by all, and sshd would not trust it"
     stage.assert_settled()
     own = play({"ssh": ["--ssh-private-key=mine", "--ssh-public-key=yours", "--ssh-key-file-path=/home/me"]})
     assert base64.b64decode(own.get(kinds.SECRET, "train-ssh")["data"]["id_rsa"]) == b"mine"

@@ -78,7 +78,7 @@ def _objects(at: Setting, status: Object, forwarded: bool) -> list[Write]:
 
 def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     group = group_of(at.job, at.world)
-    if group is None or status_of(group).get("phase") in (None, "", "Pending"):
+    if group is None or terminating(group) or status_of(group).get("phase") in (None, "", "Pending"):
         return []
     present = by_task(at.pods)
     left_over = dict(present)

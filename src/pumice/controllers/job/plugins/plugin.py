@@ -70,11 +70,12 @@ def open_port(pod: Object, name: str, port: int) -> None:
             ports.append({"name": name, "containerPort": port, "protocol": "TCP"})
 
 
-def mount(pod: Object, volume: Object, path: str) -> None:
-    """Add a volume and mount it in every container."""
+def mount(pod: Object, volume: Object, path: str, folder: str = "") -> None:
+    """Add a volume and mount it, or a folder of it, in every container."""
     pod["spec"].setdefault("volumes", []).append(volume)
+    place = {"name": volume["name"], "mountPath": path} | ({"subPath": folder} if folder else {})
     for container in containers(pod):
-        container.setdefault("volumeMounts", []).append({"name": volume["name"], "mountPath": path})
+        container.setdefault("volumeMounts", []).append(dict(place))
 
 
 def hosts(job: Object, task: Object) -> list[str]:

@@ -1,6 +1,7 @@
 """ssh: the job's pods log in to each other without a password.
 
 A Secret holds one key pair for the whole job, allowed everywhere in it, and a client configuration that names every pod.
+It is mounted as a folder within the volume: the volume itself may be written by everybody, and sshd trusts no keys in such a place.
 Arguments: --ssh-key-file-path (/root/.ssh), --ssh-private-key and --ssh-public-key (made if not given).
 """
 
@@ -18,6 +19,7 @@ from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
+FOLDER = ".ssh"
 READ_BY_OWNER = 0o600
 
 
@@ -49,9 +51,9 @@ class Ssh(Plugin):
         return [delete(secret)] if secret is not None else []
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
-        items = [{"key": file, "path": file} for file in FILES]
+        items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]
         secret = {"secretName": _name(job), "items": items, "defaultMode": READ_BY_OWNER}
-        mount(pod, {"name": _name(job), "secret": secret}, self.path)
+        mount(pod, {"name": _name(job), "secret": secret}, self.path, FOLDER)
 
 
 def _name(job: Object) -> str:
