@@ -46,6 +46,17 @@ def test_a_key_that_waits_is_not_queued_twice() -> None:
     assert [work.pop(0), work.pop(0), work.pop(0)] == [(controller, Key("", "b")), (controller, Key("", "a")), None]
 
 
+def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    controller, world = Counting(), Memory()
+    work = Dispatch([controller])
+    nameless = queue("b")
+    del nameless["metadata"]["name"]
+    work.observe([Change(None, queue("a")), Change(None, nameless), Change(None, queue("c"))], world)
+    assert [work.pop(0), work.pop(0)] == [(controller, Key("", "a")), (controller, Key("", "c"))]
+    assert len(caplog.records) == 1 and "counting passes over Queue.scheduling.volcano.sh" in caplog.text
+    caplog.clear()
+
+
 def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:
     controller = Counting()
     work = Dispatch([controller])

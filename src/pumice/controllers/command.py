@@ -20,7 +20,7 @@ def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:
 
     def keys(change: Change, world: World) -> Iterable[Key]:
         target = (change.new or {}).get("target") or {}
-        if change.new is not None and _kind(target) == kind:
+        if change.new is not None and _kind(target) == kind and target.get("name"):
             yield Key("" if kind in kinds.CLUSTER_SCOPED else namespace_of(change.new), target["name"])
 
     return keys

@@ -2,11 +2,13 @@
 
 First come, first served; a key that waits already is not queued twice. Keys to be looked at later lie in a heap by time.
 The queue has no clock and carries out nothing: its owner tells it about changes and asks for the next piece of work.
+An object that a controller cannot make sense of is told and passed over: it must not keep the others from being looked after.
 """
 
 from __future__ import annotations
 
 import heapq
+import logging
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
@@ -14,6 +16,8 @@ from typing import NamedTuple
 from pumice.controllers.controller import EVERY, Change, Controller, KeysOf
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.world import World
+
+log = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
@@ -44,7 +48,7 @@ class Dispatch:
         for change in changes:
             kind = kind_of(change.object)
             for controller, keys_of in (*self._watchers.get(kind, ()), *self._watchers.get(EVERY, ())):
-                for key in keys_of(change, world):
+                for key in _keys(controller, keys_of, change, world):
                     self.add(controller, key)
 
     def add(self, controller: Controller, key: Hashable) -> None:
@@ -78,3 +82,11 @@ class Dispatch:
         work = self._ready.popleft()
         self._waiting.discard((work.controller.name, work.key))
         return work
+
+
+def _keys(controller: Controller, keys_of: KeysOf, change: Change, world: World) -> list[Hashable]:
+    try:
+        return list(keys_of(change, world))
+    except Exception:
+        log.exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
+        return []

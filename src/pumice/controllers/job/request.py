@@ -130,7 +130,7 @@ def from_pod(change: Change, world: World) -> Iterable[Request]:
         pod_uid=uid_of(pod),
         partition=labels_of(pod).get(key.PARTITION_ID, ""),
         exit_code=exit_code,
-        version=int(annotations_of(pod).get(key.JOB_VERSION) or 0),
+        version=_number(annotations_of(pod).get(key.JOB_VERSION, "")),
     )
 
 
@@ -151,6 +151,11 @@ def _pod_event(change: Change) -> tuple[str, int]:
     if after in ("Pending", "Running") and _restarts(change.new) > restarts:
         return TASK_FAILED, 0
     return (POD_PENDING if after == "Pending" else OUT_OF_SYNC), 0
+
+
+def _number(text: str) -> int:
+    """What an annotation says that anybody may have written."""
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _exit_code(pod: Object) -> int:
