@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from pumice.actions.kube.backlog import Backlog
+from pumice.actions.schedule import BACKLOG
 from pumice.config.kube import read_kube
 from pumice.config.reading import config_text, read_configurations
 from pumice.engine.rules import Filter, Reach, Reason, Refused
@@ -185,6 +187,23 @@ def test_a_pod_for_nodes_by_name_is_looked_for_among_them_alone() -> None:
     assert binds == {"first": "n2", "p-0": "n1", "p-1": "n2"}
     lost = play(*nodes(3), named(waiting("lost"), "gone"), conf=profile(NO_SCORES))
     assert lost.waiting["lost"].startswith("0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity].")
+
+
+# -- with a backlog
+
+
+def test_who_is_due_but_gone_or_somebody_elses_is_neither_tried_nor_remembered() -> None:
+    chosen = policy()
+    made = cluster(chosen, machine("a", 9), waiting("gone"), waiting("theirs"), waiting("stays"))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    for task in made.loose.values():
+        backlog.add(task)
+    gone, theirs = (made.tasks[f"default/{name}"] for name in ("gone", "theirs"))
+    made.remove("Pod", gone.key)
+    made.put(*waiting("theirs").scheduler("somebody").build())
+    assert run(made, chosen).binds == {"stays": "a"}
+    assert not backlog.knows(gone)
+    assert not backlog.knows(theirs)
 
 
 # -- beside Volcano
