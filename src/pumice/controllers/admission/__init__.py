@@ -7,13 +7,13 @@ and what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from pumice.controllers import annotations as keys
 from pumice.controllers import kinds
 from pumice.controllers.admission import cronjob, hypernode, job, jobflow, pod, podgroup, queue
-from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings
+from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings, readable
 from pumice.controllers.objects import Object, annotations_of
 from pumice.controllers.world import World
 
@@ -45,7 +45,12 @@ DEFAULTS = Settings()
 def mutate(operation: str, subject: Object, world: World, settings: Settings = DEFAULTS) -> Object:
     """The object as it is to be stored; the one given stays as it is."""
     rules = RULES.get(kinds.kind_of(subject))
-    return rules.mutate(subject, world, settings) if rules and rules.mutate and operation == CREATE else subject
+    if rules is None or rules.mutate is None or operation != CREATE:
+        return subject
+    try:
+        return rules.mutate(subject, world, settings)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return subject  # values of wrong types are for the schema to refuse, which comes after this and names them
 
 
 def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings = DEFAULTS) -> list[Problem]:
@@ -55,7 +60,11 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
         return []
     if operation == UPDATE and new is not None and old is not None and _says(new) == _says(old):
         return []  # or what has become wrong since could not even lose its finalizers
-    return rules.validate(operation, new, old, world, settings)
+    return list(readable("spec", _found(rules.validate, operation, new, old, world, settings)))
+
+
+def _found(rule: Validate, *about: Any) -> Iterator[Problem]:
+    yield from rule(*about)
 
 
 def _says(subject: Object) -> tuple[object, ...]:

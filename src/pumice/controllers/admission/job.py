@@ -12,7 +12,7 @@ from pumice.controllers.admission import lifecycle, pod_template
 from pumice.controllers.admission.dependencies import loop
 from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
-from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain, not_negative, one_of
+from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain, not_negative, one_of, readable
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.plugins import NAMES, with_implied
 from pumice.controllers.job.plugins.plugin import flags
@@ -95,8 +95,7 @@ def _tasks(job: Object) -> Iterator[Problem]:
         field = f"spec.tasks[{index}]"
         yield from _task_name(job, names, index, field)
         yield from lifecycle.problems(task.get("policies") or [], f"{field}.policies")
-        yield from pod_template.problems(task.get("template") or {}, f"{field}.template")
-        yield from _numa(task, field)
+        yield from readable(f"{field}.template", _template(task, field))
         yield from _partitions(task, field)
         graph[names[index]] = list((task.get("dependsOn") or {}).get("name") or ())
         for number, other in enumerate(graph[names[index]]):
@@ -117,6 +116,11 @@ def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterato
         yield Problem(
             f"{field}.name", f'its pods would be called "{job_spec.pod_name(job, name, 0)}", which is no name; shorten the job\'s'
         )
+
+
+def _template(task: Object, field: str) -> Iterator[Problem]:
+    yield from pod_template.problems(task.get("template") or {}, f"{field}.template")
+    yield from _numa(task, field)
 
 
 def _numa(task: Object, field: str) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,6 +35,14 @@ class Settings:
     protect_root: bool = True  #: the root queue's amounts cannot be changed
     queue_gates: bool = False  #: pods that ask for it wait behind a scheduling gate until their queue has room
     resource_groups: Sequence[Mapping[str, Any]] = ()  #: the `resourceGroups` of the admission ConfigMap
+
+
+def readable(field: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """These problems; one more, which ends them, where something is not of the type that they count on."""
+    try:
+        yield from problems
+    except (AttributeError, KeyError, TypeError, ValueError):
+        yield Problem(field, "a value in it has another type than it should have, such as a text in the place of a list")
 
 
 def is_label(text: str) -> bool:
