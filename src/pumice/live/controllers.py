@@ -142,7 +142,7 @@ class Controllers:
             self._failures.failed(work, now, refused=_is_refusal(error))
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
-            self._failures.failed(work, now)
+            self._failures.failed(work, now, refused=False)  # our mistake; nobody's job ends by it
         finally:
             self._busy.pop(place, None)
             for parked in self._parked.pop(place, ()):
