@@ -25,13 +25,13 @@ async def why(stage: Stage, pod: str) -> str:
     return next((c.get("message", "") for c in conditions if (c["type"], c["status"]) == ("PodScheduled", "False")), "")
 
 
-async def until_told(stage: Stage, pod: str, *words: str) -> str:
+async def until_told(stage: Stage, gang: str, words: str) -> None:
+    """Until one of its pods is told so."""
+
     async def told() -> bool:
-        message = await why(stage, pod)
-        return all(word in message for word in words) and bool(message)
+        return any([words in await why(stage, name) for name in await stage.pods() if name.startswith(gang)])
 
     await until_true(told)
-    return await why(stage, pod)
 
 
 TAINTS = [{"key": "example.com/reserved", "value": "yes", "effect": "NoSchedule"}]
@@ -60,7 +60,7 @@ def test_a_gang_is_placed_as_soon_as_its_node_takes_it(play: Play, obstacle: str
             await stage.node("a", cpu=4)
             await stage.change_node("a", **before)
             await stage.gang("train", pods=2, cpu=1, nodeSelector={"story": namespace, **({"disk": "ssd"} if "label" in obstacle else {})})
-            await until_told(stage, "train-0", words)
+            await until_told(stage, "train", words)
             await stage.change_node("a", **after)
             await stage.until_placed("train", 2)
 
@@ -81,11 +81,7 @@ def test_pods_at_a_gate_of_their_own_are_left_alone_until_it_is_gone(play: Play)
             for number in range(2):
                 patch = {"spec": {"schedulingGates": []}}
                 await client.patch(PODS, ObjectRef(f"train-{number}", namespace), patch, PatchType.MERGE)
-
-            async def tried() -> bool:
-                return any([" cpu" in await why(stage, f"train-{number}") for number in range(2)])
-
-            await until_true(tried)
+            await until_told(stage, "train", " cpu")
             assert not await stage.placed("train"), "half a gang is nothing"
             await client.delete(PODS, ObjectRef("other-0", namespace))
             await stage.until_placed("train", 2)
@@ -106,7 +102,11 @@ def test_an_elastic_gang_runs_with_its_minimum_and_grows_with_the_cluster(play: 
                 return len(waiting) == 2 and all([await why(stage, name) for name in waiting])
 
             await until_true(all_told)
-            assert (await stage.group("train"))["running"] == 3
+
+            async def counted() -> bool:
+                return (await stage.group("train")).get("running") == 3
+
+            await until_true(counted)
             await stage.node("b", cpu=1)
             await stage.until_placed("train", 4)
             await client.delete(PODS, ObjectRef("train-0", namespace))

@@ -194,6 +194,25 @@ def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
     assert of_node(made, None, None) == []
 
 
+def test_binds_that_fail_again_and_again_back_off_longer_and_longer() -> None:
+    made, backlog = started(waiting("p"))
+    task, now, waits = made.tasks["default/p"], 0.0, []
+    for _ in range(3):
+        assert names(backlog.take(now)) == ["p"]
+        backlog.placed(task)
+        assert backlog.next_due() is None
+        backlog.failed(task, now)
+        due = backlog.next_due()
+        assert due is not None
+        waits.append(due - now)
+        now = due
+    assert waits == [1.0, 2.0, 4.0]
+    backlog.take(now)
+    backlog.placed(task)
+    backlog.add(task)
+    assert names(backlog.take(now)) == ["p"], "it waits again, for whatever reason"
+
+
 def test_one_unrelated_event_asks_for_nobody() -> None:
     _, backlog = refused_once(machine("a", 1), *waiting("p", 2).times(200))
     assert backlog.happened(Happening(What.NODE_TAINTS, "a")) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from pumice.config.volcano import DEFAULT, read_policy
 from pumice.framework.policy import Policy
@@ -22,17 +22,25 @@ def policy(conf: str = DEFAULT) -> Policy:
     return read_policy(conf, plugins(None))[0]
 
 
+S = TypeVar("S", bound=Scheduler)
+
+
 @asynccontextmanager
-async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options | None = None, **more: Any) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(transport, policy(conf), options or Options(), VirtualClock(), **more)
-    running = asyncio.create_task(scheduler.run())
+async def running(scheduler: S) -> AsyncIterator[S]:
+    deciding = asyncio.create_task(scheduler.run())
     try:
         yield scheduler
     finally:
-        if running.done():
-            running.result()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        if deciding.done():
+            deciding.result()
+        deciding.cancel()
+        await asyncio.gather(deciding, return_exceptions=True)
+
+
+@asynccontextmanager
+async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options | None = None, **more: Any) -> AsyncIterator[Scheduler]:
+    async with running(Scheduler(transport, policy(conf), options or Options(), VirtualClock(), **more)) as scheduler:
+        yield scheduler
 
 
 async def until(condition: Callable[[], bool], within_s: float = 120.0) -> None:

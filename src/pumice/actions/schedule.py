@@ -119,7 +119,7 @@ class Loop:
             binder.bind(task, self.session.nodes.names[row])
         self.nominations.drop(task)
         if self.backlog is not None:
-            self.backlog.forget(task)
+            self.backlog.placed(task)
         with Statement(self.session) as statement:
             statement.allocate(task, row)
             statement.commit()

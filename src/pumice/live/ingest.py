@@ -20,6 +20,7 @@ from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.kube.view import Change, Deleted
+from pumice.live.hints import Hints, Look
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
@@ -28,7 +29,6 @@ from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.model.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,17 @@ class Ingest:
     """`take` is what reflectors deliver to."""
 
     def __init__(
-        self, cluster: Cluster, options: Options, said: Said, ledger: Ledger, metrics: LiveMetrics, news: Callable[[Urgency], None]
+        self,
+        cluster: Cluster,
+        options: Options,
+        said: Said,
+        ledger: Ledger,
+        hints: Hints,
+        metrics: LiveMetrics,
+        news: Callable[[Urgency], None],
     ) -> None:
         self._cluster = cluster
+        self._hints = hints
         self._node_labels = options.node_labels
         self._said = said
         self._ledger = ledger
@@ -83,15 +91,18 @@ class Ingest:
         if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
             return self._pod_gone(key)
         task = cluster.tasks.get(key)
-        before = _look(task) if task is not None else None
+        before = Look.at(task) if task is not None else None
         cluster.put("Pod", pod)
-        return _difference(before, _look(cluster.tasks[key]))
+        task = cluster.tasks[key]
+        self._hints.pod(before, task)
+        return _difference(before, Look.at(task))
 
     def _pod_gone(self, key: str) -> Urgency:
         task = self._cluster.tasks.get(key)
         if task is None:
             return Urgency.NOTHING
         self._said.pods.pop(task.uid, None)
+        self._hints.pod_gone(task)
         self._cluster.remove("Pod", key)
         return Urgency.LATER if task.status & status.FINISHED else Urgency.SOON
 
@@ -102,16 +113,24 @@ class Ingest:
         labels = node.metadata.labels or {}
         if self._node_labels and not any(labels.get(key) == value for key, value in self._node_labels):
             return self._node_gone(name)
-        row = cluster.nodes.rows.get(name)
-        if row is not None and cluster.nodes.alive[row] and _same(cluster.nodes.wire[row], node):
+        known = self._known_node(name)
+        if known is not None and _same(known, node):
             return Urgency.NOTHING
         cluster.put("Node", node)
+        self._hints.node(known, node)
         return Urgency.SOON
+
+    def _known_node(self, name: str) -> Node | None:
+        nodes = self._cluster.nodes
+        row = nodes.rows.get(name)
+        return nodes.wire[row] if row is not None and nodes.alive[row] else None
 
     def _node_gone(self, name: str) -> Urgency:
         if name not in self._cluster.nodes.rows:
             return Urgency.NOTHING
+        known = self._known_node(name)
         self._cluster.remove("Node", name)
+        self._hints.node(known, None)
         return Urgency.SOON
 
     # ---- groups and queues
@@ -153,6 +172,7 @@ class Ingest:
         if self._cluster.of(kind).get(key) == item:
             return Urgency.NOTHING
         self._cluster.put(kind, item)
+        self._hints.other(kind)
         return Urgency.SOON
 
     def _removed(self, kind: str, gone: Deleted) -> Urgency:
@@ -170,6 +190,7 @@ class Ingest:
         elif kind == "NodeShard":
             self._said.shards.pop(key, None)
         self._cluster.remove(kind, key)
+        self._hints.other(kind)
         return Urgency.SOON
 
 
@@ -185,17 +206,12 @@ def _versionless(item: Any) -> Wire:
     return form
 
 
-def _look(task: Task) -> tuple[Any, ...]:
-    """All of a task that decisions read."""
-    return (task.status, task.node_name, task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
-
-
-def _difference(before: tuple[Any, ...] | None, after: tuple[Any, ...]) -> Urgency:
+def _difference(before: Look | None, after: Look) -> Urgency:
     """What a pod's change can mean for decisions."""
     if before == after:
         return Urgency.NOTHING
     if before is None or before[2:] != after[2:]:
         return Urgency.SOON
-    if before[1] == after[1] and not after[0] & (status.FINISHED | status.RELEASING | status.PENDING):
+    if before.node_name == after.node_name and not after.status & (status.FINISHED | status.RELEASING | status.PENDING):
         return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group
     return Urgency.SOON

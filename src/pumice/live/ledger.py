@@ -46,6 +46,7 @@ class Ledger:
         tell: Callable[[Occurrence], None],
         news: Callable[[Urgency], None],
         pod_version: Callable[[str, str], int],
+        bind_undone: Callable[[Task, float], None] = lambda task, now: None,
     ) -> None:
         """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
         self.originals = {kind: Originals() for kind in WHOLE_KINDS}
@@ -57,6 +58,7 @@ class Ledger:
         self._tell = tell
         self._news = news
         self._pod_version = pod_version
+        self._bind_undone = bind_undone
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
 
     def expired(self) -> Iterator[ReadPod]:
@@ -119,6 +121,8 @@ class Ledger:
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
         else:
             self._cluster.restore(pod)
+            if request.assumed == status.BINDING:
+                self._bind_undone(task, self._clock.now())
         self._news(Urgency.SOON)
         return True
 

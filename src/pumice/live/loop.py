@@ -25,6 +25,7 @@ from pumice.kube.resource import PODS
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.effects import effects
+from pumice.live.hints import NEVER, Hints
 from pumice.live.ingest import Ingest
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
@@ -75,8 +76,19 @@ class Scheduler:
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
         self._failure: BaseException | None = None
-        self._ledger = Ledger(self.cluster, self._said, self.clock, self.metrics, self.recorder.tell, self._news, self._pod_version)
-        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self.metrics, self._news)
+        self._hints = Hints(self.cluster)
+        self._next_try = NEVER  #: when a pod that only hints wake is due
+        self._ledger = Ledger(
+            self.cluster,
+            self._said,
+            self.clock,
+            self.metrics,
+            self.recorder.tell,
+            self._news,
+            self._pod_version,
+            self._hints.bind_undone,
+        )
+        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
         self._following = reflectors(transport, options, self._ingest.take, pace)
         self.adopt(policy)
@@ -86,6 +98,7 @@ class Scheduler:
         self.policy = policy
         self._acting = timed(sharded(policy, self.options.sharding), self.metrics)
         self.cluster.shadow_groups = policy.shadow_groups
+        self._hints.adopt(policy)
         self._news(Urgency.SOON)
 
     def tell(self, what: Occurrence) -> None:
@@ -173,6 +186,7 @@ class Scheduler:
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
         self._pulse.cycled(now, took_s)
+        self._next_try = self._hints.next_due()
         self.metrics.observe_cycle(decisions, now, took_s)
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
@@ -190,8 +204,7 @@ class Scheduler:
         while True:
             self._check()
             self._stirred.clear()
-            waiting = bool(self.cluster.waiting or self.cluster.unadmitted or self.cluster.loose)
-            left_s = self._pulse.due_at(waiting) - self.clock.now()
+            left_s = min(self._pulse.due_at(self._hints.someone_is_left), self._next_try) - self.clock.now()
             if left_s <= 0:
                 await asyncio.sleep(0)
                 return

@@ -31,7 +31,7 @@ class _Entry:
 
 @dataclass
 class Backlog:
-    """See the module. A pod is in exactly one of the four places, or being tried."""
+    """See the module. A pod is in exactly one of the four places, or being tried, or on its way to a node."""
 
     cluster: Cluster
     initial_s: float = 1.0
@@ -40,6 +40,7 @@ class Backlog:
     backing_off: dict[str, _Entry] = field(default_factory=dict)  #: something may have helped; its back-off is not over
     failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
     waiting: dict[str, _Entry] = field(default_factory=dict)  #: for an event
+    _placed: dict[str, _Entry] = field(default_factory=dict)  #: has a node, but its bind may yet fail
     _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when it was taken
     _meanwhile: list[Happening] = field(default_factory=list)  #: events while any pod was being tried
 
@@ -48,7 +49,7 @@ class Backlog:
     def add(self, task: Task) -> None:
         """A new pending pod, or one whose gates are gone."""
         if not self.knows(task):
-            self.ready[task.uid] = _Entry(task)
+            self.ready[task.uid] = self._placed.pop(task.uid, _Entry(task))
 
     def knows(self, task: Task) -> bool:
         return any(task.uid in place for place in self._places) or task.uid in self._tried
@@ -57,9 +58,9 @@ class Backlog:
         """It is bound, deleted, or somebody else's."""
         for place in self._places:
             place.pop(task.uid, None)
+        self._placed.pop(task.uid, None)
         self._tried.pop(task.uid, None)
-        if not self._tried:
-            self._meanwhile.clear()
+        self._end_attempts()
 
     @property
     def _places(self) -> tuple[dict[str, _Entry], ...]:
@@ -100,9 +101,15 @@ class Backlog:
         (self.backing_off if helped else self.waiting)[task.uid] = entry
         self._end_attempts()
 
+    def placed(self, task: Task) -> None:
+        """It has a node. If its bind fails, that is not its first failure."""
+        entry, _ = self._tried.pop(task.uid, (_Entry(task), 0))
+        self._placed[task.uid] = entry
+        self._end_attempts()
+
     def failed(self, task: Task, now: float) -> None:
         """An error ended the attempt, or its bind failed."""
-        entry, _ = self._tried.pop(task.uid, (_Entry(task), 0))
+        entry, _ = self._tried.pop(task.uid, (self._placed.pop(task.uid, _Entry(task)), 0))
         entry.task, entry.since, entry.errors = task, now, entry.errors + 1
         self.failing[task.uid] = entry
         self._end_attempts()

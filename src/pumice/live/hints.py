@@ -1,0 +1,128 @@
+"""What kube-scheduler's waiting pods are told of the cluster's changes: who could be helped by one is tried again, the others stay.
+
+Only where the policy has the action `schedule`: it finds the `Backlog` in the cluster's memory and tries who is due. Here every change that
+the watch shows becomes the happening that it means. Pods that Volcano's actions place are none of the backlog's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pumice.actions.kube.backlog import Backlog
+from pumice.actions.kube.happenings import Happening, What, of_node
+from pumice.actions.schedule import BACKLOG
+from pumice.api.core import Node
+from pumice.framework.policy import Policy
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Pairs, Task
+from pumice.model.template import Template
+
+OTHERS = {
+    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), What.VOLUMES),
+    **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity"), What.VOLUMES),
+    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
+    "Namespace": What.NAMESPACE,
+}
+NEVER = float("inf")
+
+
+class Look(NamedTuple):
+    """All of a task that decisions read."""
+
+    status: int
+    node_name: str
+    uid: str
+    template: Template
+    labels: Pairs
+    annotations: Pairs
+    priority: int
+    claims: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def at(cls, task: Task) -> Look:
+        return cls(task.status, task.node_name, task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+
+    @property
+    def stands(self) -> bool:
+        """Whether it takes room of a node, and the server knows."""
+        return bool(self.node_name) and not self.status & (status.FINISHED | status.PENDING | status.BINDING)
+
+
+class Hints:
+    """See the module. Methods are called once the cluster has the change."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._backlog: Backlog | None = None
+        self._alone = False
+
+    def adopt(self, policy: Policy) -> None:
+        """Under another policy everybody is tried anew."""
+        profiles = policy.profiles
+        self._alone = profiles is not None and not policy.has_action("allocate")
+        self._backlog = Backlog(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s) if profiles is not None else None
+        if self._backlog is not None:
+            self._cluster.memory[BACKLOG] = self._backlog
+        else:
+            self._cluster.memory.pop(BACKLOG, None)
+
+    @property
+    def someone_is_left(self) -> bool:
+        """Whether anybody waits whom no hint will wake."""
+        cluster = self._cluster
+        if self._backlog is None:
+            return bool(cluster.waiting or cluster.unadmitted or cluster.loose)
+        return not self._alone and bool(cluster.waiting or cluster.unadmitted)
+
+    def next_due(self) -> float:
+        """When somebody's back-off ends, or patience."""
+        due = self._backlog.next_due() if self._backlog is not None else None
+        return NEVER if due is None else due
+
+    # ---- changes
+
+    def pod(self, before: Look | None, task: Task) -> None:
+        if self._backlog is None:
+            return
+        now = Look.at(task)
+        stood = before is not None and before.stands and before.uid == now.uid
+        if now.stands and not stood:
+            self._backlog.forget(task)
+            self._tell(What.POD_PLACED, task)
+        elif stood and now.status & status.FINISHED:
+            self._tell(What.POD_GONE, task)
+        elif stood and before is not None:
+            if before.labels != now.labels:
+                self._tell(What.POD_LABELS, task)
+            if before.template is not now.template:
+                self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.request))
+        elif before is not None and before[3:] != now[3:]:
+            self._tell(What.OWN_UPDATE, task)
+
+    def pod_gone(self, task: Task) -> None:
+        """Told before the cluster forgets where it stood."""
+        if self._backlog is not None:
+            self._backlog.forget(task)
+            if task.node_name and not task.status & status.FINISHED:
+                self._tell(What.POD_GONE, task)
+
+    def bind_undone(self, task: Task, now: float) -> None:
+        """Its bind came to nothing: it backs off, and its room is free."""
+        if self._backlog is not None and task.status == status.PENDING:
+            self._backlog.failed(task, now)
+            self._tell(What.POD_GONE, task)
+
+    def node(self, before: Node | None, after: Node | None) -> None:
+        if self._backlog is not None:
+            for event in of_node(self._cluster, before, after):
+                self._backlog.happened(event)
+
+    def other(self, kind: str) -> None:
+        what = OTHERS.get(kind)
+        if self._backlog is not None and what is not None:
+            self._backlog.happened(Happening(what))
+
+    def _tell(self, what: What, task: Task) -> None:
+        assert self._backlog is not None
+        self._backlog.happened(Happening(what, task.node_name, task))
