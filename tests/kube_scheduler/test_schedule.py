@@ -13,6 +13,8 @@ from pumice.config.reading import config_text, read_configurations
 from pumice.engine.rules import Filter, Reach, Reason, Refused
 from pumice.engine.view import View
 from pumice.framework.plugin import Plugin
+from pumice.framework.policy import Policy
+from pumice.framework.world import Nowhere
 from pumice.model.cluster import Cluster
 from pumice.model.job import Job
 from pumice.model.resources import CPU
@@ -283,19 +285,49 @@ def test_nobody_is_evicted_where_a_gang_waits_least_of_all_the_pods_of_the_gang(
     assert (outcome.evictions, outcome.nominations) == (["other"], {"plain": "b"})
 
 
+class Later(Plugin):
+    """Keeps every job waiting: without gang's word on it a reservation may stand alone."""
+
+    name = "later"
+
+    def job_ready(self, job: Job) -> bool:
+        return False
+
+
+KEPT_WAITING = (VOLCANO % "").replace("backfill", "backfill, schedule").replace("{name: gang}", "{name: later}")
+
+
+def kept_waiting(kube: str = KUBE_DEFAULT) -> Policy:
+    return read_configurations([config_text(text, "test") for text in (KEPT_WAITING, kube)], built_in() | {"later": Later})[0]
+
+
 def test_a_pod_that_holds_a_place_for_its_gang_is_no_victim() -> None:
-    """Without gang's word on it a reservation may stand alone: a plugin of the test keeps the job waiting."""
-
-    class Later(Plugin):
-        name = "later"
-
-        def job_ready(self, job: Job) -> bool:
-            return False
-
-    text = (VOLCANO % "").replace("backfill", "backfill, schedule").replace("{name: gang}", "{name: later}")
-    chosen, _ = read_configurations([config_text(text, "test")], built_in() | {"later": Later})
+    chosen = kept_waiting()
     made = cluster(
         chosen, queue("default"), machine("a", 2), podgroup("g"), waiting("w", 2).scheduler("volcano").gang("g"), waiting("p", 2, 9)
     )
     outcome = run(made, chosen)
     assert (outcome.binds, outcome.evictions, outcome.nominations) == ({}, [], {})
+
+
+class Naming(Nowhere):
+    """A world with an extender that names a victim whatever it is asked."""
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Any:
+        return self
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> Any:
+        return {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": self.uid}]}}}
+
+
+@pytest.mark.parametrize(("named", "evicted"), [("x", ["x"]), ("w", [])])
+def test_nor_may_an_extender_name_it(named: str, evicted: list[str]) -> None:
+    chosen = kept_waiting(f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://e', preemptVerb: preempt}}]\n")
+    gang = podgroup("g"), waiting("w").scheduler("volcano").gang("g")
+    made = cluster(chosen, queue("default"), machine("a", 2), *gang, standing("x", "a"), waiting("p", 1, 9))
+    outcome = run(made, chosen, world=Naming(f"default-{named}"))
+    assert outcome.evictions == evicted
+    assert ("is not on node" in outcome.waiting["p"]) is (named == "w")

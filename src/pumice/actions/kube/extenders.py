@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.actions.kube.residents import standing
 from pumice.engine.view import Scores
 from pumice.framework.profile import ExtenderSpec
 from pumice.framework.session import Session
@@ -143,13 +144,13 @@ class Extender:
             if row not in asked:
                 raise ValueError(f'names victims on node "{name}", which is no candidate')
             fields = _fields(told)
-            standing = self._table.tasks[row]
+            there = {task.uid: task for task in standing(self._table.tasks[row].values())}
             pods = []
             for entry in _list(fields.get("pods") or []):
                 uid = str(_fields(entry).get("uid"))
-                if uid not in standing:
+                if uid not in there:
                     raise ValueError(f'names a victim "{uid}" that is not on node "{name}"')
-                pods.append(standing[uid])
+                pods.append(there[uid])
             found[row] = (pods, int(fields.get("numpdbviolations") or 0))
         return found
 

@@ -27,7 +27,7 @@ def importance(task: Task) -> tuple[int, float, int]:
     return (-task.pod_priority, float("inf") if task.started is None else task.started, task.number)
 
 
-def _standing(tasks: Iterable[Task]) -> Iterator[Task]:
+def standing(tasks: Iterable[Task]) -> Iterator[Task]:
     """Without those that only hold a place for the rest of the session: there is nobody to evict."""
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
@@ -74,7 +74,7 @@ class Residents:
         self._dirty = set(range(nodes))
 
     def _read(self, row: int) -> None:
-        tasks = self.tasks[row] = sorted(_standing(self._cluster.nodes.tasks[row].values()), key=importance)
+        tasks = self.tasks[row] = sorted(standing(self._cluster.nodes.tasks[row].values()), key=importance)
         if len(tasks) > self._shape[0]:
             self._deepen(2 * len(tasks))
         self.priority[:, row], self.started[:, row], self.requests[:, :, row] = NOBODY, np.inf, 0.0
