@@ -263,22 +263,28 @@ def test_only_selected_nodes_are_used() -> None:
     run(story())
 
 
+def crowded() -> MemoryServer:
+    """Two full nodes, and a more important gang that needs half of them."""
+    api = server()
+    for name in ("a", "b"):
+        api.node(name, cpu=2)
+    classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+    for name, value in (("low", 1), ("high", 10)):
+        api.put(classes, name, value=value)
+    api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
+    for number in range(4):
+        api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
+    api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
+    for number in range(2):
+        api.pod(f"high-{number}", group="high", priority=10)
+    return api
+
+
 def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:
     """Pods whose promised room came to nothing preempt again, although their nominated node refuses nothing."""
 
     async def story() -> None:
-        api = server()
-        for name in ("a", "b"):
-            api.node(name, cpu=2)
-        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-        for name, value in (("low", 1), ("high", 10)):
-            api.put(classes, name, value=value)
-        api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
-        for number in range(4):
-            api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
-        api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
-        for number in range(2):
-            api.pod(f"high-{number}", group="high", priority=10)
+        api = crowded()
         refused: list[str] = []
 
         def refuse(verb: str, resource: Resource, name: str) -> None:
@@ -291,6 +297,26 @@ def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:
             await until(lambda: len(api.placed("high")) == 2)
             assert scheduler.metrics.evictions.value("failed") == 1
         assert not api.breaches
+
+    run(story())
+
+
+def test_who_was_to_be_evicted_before_and_was_not_may_be_a_victim_again() -> None:
+    """Its status tells of the eviction that failed; it does not leave for anybody."""
+
+    async def story() -> None:
+        api = crowded()
+        refused: list[str] = []
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if verb == "delete" and len(refused) < 8:
+                refused.append(name)
+                raise ApiError(500, "InternalError", "no")
+
+        api.before_write = refuse
+        async with scheduling(api, PREEMPTING) as scheduler:
+            await until(lambda: len(api.placed("high")) == 2)
+            assert scheduler.metrics.evictions.value("failed") == 2 and len(api.placed("low")) == 2
 
     run(story())
 

@@ -150,7 +150,12 @@ class Search:
         if row < 0 or not self.session.evaluation(task).resolvable[row]:
             return True
         tasks = self.session.nodes.tasks[row].values()
-        return not any(t.status == status.RELEASING and t.disrupted and t.pod_priority < task.pod_priority for t in tasks)
+        return not any(_leaves_for_another(t) and t.pod_priority < task.pod_priority for t in tasks)
+
+
+def _leaves_for_another(task: Task) -> bool:
+    """Whether it was evicted by an earlier session; what this one evicts may yet be undone, and was not for who asks now."""
+    return task.status == status.RELEASING and task.disrupted and not task.evicted
 
 
 def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
