@@ -150,6 +150,19 @@ def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> 
     play(story)
 
 
+def test_a_url_that_was_given_takes_the_place_of_a_service() -> None:
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        hook = HOOKS["/queues/validate"]
+        stage.create(VALIDATING, configuration(hook, Caller("volcano-system", "volcano-admission-service"), b""), "")
+        async with served(stage, hooks=(hook,), caller=Caller("volcano-system", url="https://127.0.0.1:8443")) as call:
+            authority = base64.b64encode(call.authority()).decode()
+        (ours,) = (stage.find(VALIDATING, hook.configuration, "") or {})["webhooks"]
+        assert ours["clientConfig"] == {"url": "https://127.0.0.1:8443/queues/validate", "caBundle": authority}
+
+    play(story)
+
+
 def test_configurations_are_volcanos() -> None:
     made = configuration(HOOKS["/jobs/validate"], Caller("volcano-system", "volcano-admission-service"), b"ca")
     assert made["metadata"]["name"] == "volcano-admission-service-jobs-validate"

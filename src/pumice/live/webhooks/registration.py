@@ -1,7 +1,7 @@
 """Makes API servers call the webhooks: configurations are created, or given the authority where a chart created them.
 
-In a configuration that is there only the authority is changed, of the webhooks that point to our path. Names, selectors and policies are
-the administrator's.
+In a configuration that is there only the authority is changed, of the webhooks that point to our path, and the address if a URL was
+given. Names, selectors and policies are the administrator's.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ async def _register(transport: Transport, hook: Hook, caller: Caller, authority:
         await transport.create(hook.resource, configuration(hook, caller, authority))
         log.info("%s %s was created", hook.resource.kind, ref)
         return
-    if _trusting(found, hook, authority):
+    if _trusting(found, hook, caller, authority):
         await transport.update(hook.resource, ref, found)
         log.info("%s %s was given our authority", hook.resource.kind, ref)
 
 
-def _trusting(found: dict[str, Any], hook: Hook, authority: bytes) -> bool:
-    """Put the authority where it belongs; whether that changed anything."""
+def _trusting(found: dict[str, Any], hook: Hook, caller: Caller, authority: bytes) -> bool:
+    """Put the authority, and a URL if we have one, where they belong; whether that changed anything."""
     bundle = base64.b64encode(authority).decode()
     changed = False
     for webhook in found.get("webhooks") or ():
         client = webhook["clientConfig"]
         path = (client.get("service") or {}).get("path") or client.get("url") or ""
-        if path.endswith(hook.path) and client.get("caBundle") != bundle:
-            client["caBundle"] = bundle
+        wanted = caller.client(hook, authority) if caller.url else {**client, "caBundle": bundle}
+        if path.endswith(hook.path) and client != wanted:
+            webhook["clientConfig"] = wanted
             changed = True
     return changed
