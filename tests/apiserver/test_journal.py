@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import itertools
 import json
 import random
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from pumice.apiserver import Server
+from pumice.apiserver import Server, group_commit
 from pumice.apiserver.journal import JournalError, SqliteJournal
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def on_a_slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits are never the event loop's."""
+    monkeypatch.setattr(group_commit, "QUICK_S", -1.0)
+    monkeypatch.setattr(group_commit, "TRIED_EVERY", 1_000_000)
 
 
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -51,6 +59,7 @@ def test_watchers_see_nothing_before_it_is_committed(tmp_path: Path, monkeypatch
 
     allowed.set()
     monkeypatch.setattr(SqliteJournal, "commit", slow)
+    on_a_slow_disk(monkeypatch)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as writer, Wire(running) as watcher:
         watcher.watch(f"{MAPS}?watch=true&resourceVersion={running.call(lambda store: store.ledger.version)}")
         allowed.clear()
@@ -64,6 +73,32 @@ def test_watchers_see_nothing_before_it_is_committed(tmp_path: Path, monkeypatch
         allowed.set()
         assert writer.answer()[0] == 201
         assert watcher.events(1)[0]["object"]["metadata"]["name"] == "c"
+
+
+def test_a_disk_that_was_slow_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = SqliteJournal.commit
+    committers: list[str] = []
+    slow = threading.Event()
+
+    def told(self: SqliteJournal) -> int:
+        committers.append(threading.current_thread().name)
+        if slow.is_set():
+            time.sleep(0.5)
+        return commit(self)
+
+    monkeypatch.setattr(SqliteJournal, "commit", told)
+    monkeypatch.setattr(group_commit, "QUICK_S", 0.02)
+    monkeypatch.setattr(group_commit, "TRIED_EVERY", 2)
+    with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
+        slow.set()
+        until = time.monotonic() + 60
+        for index in itertools.count():
+            wire.ask("POST", MAPS, {"metadata": {"name": f"c{index}"}})
+            if committers[-1].startswith("journal"):
+                slow.clear()
+            elif not slow.is_set() and not any(name.startswith("journal") for name in committers[-10:]):
+                return
+            assert time.monotonic() < until, f"a quick disk is the loop's: {committers[-10:]}"
 
 
 def test_a_directory_serves_one_server_only(tmp_path: Path) -> None:
@@ -91,9 +126,13 @@ def test_what_the_data_directory_holds_is_for_its_owner(tmp_path: Path) -> None:
         }
 
 
-def test_a_journal_that_fails_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_journal_that_fails_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: bool) -> None:
     commit = SqliteJournal.commit
+    if not quick:
+        on_a_slow_disk(monkeypatch)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
+        wire.ask("POST", MAPS, {"metadata": {"name": "kept"}})
 
         def full(self: SqliteJournal) -> int:
             raise sqlite3.OperationalError("disk is full")

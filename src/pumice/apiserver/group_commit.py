@@ -1,15 +1,24 @@
-"""Commits in the background: one group at a time in a thread, the next one forms meanwhile."""
+"""Groups of writes on their way to the disk: what was written while one round of requests was answered is committed together.
+
+On a quick disk the event loop commits itself, since to hand the work to a thread and back costs more than the commit. On a slow one a
+thread does, and the next group forms meanwhile. How quick the disk is is measured on the groups that the loop commits: all of them, or,
+as long as they take too long, one now and then.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from pumice.apiserver.journal import SqliteJournal
 from pumice.apiserver.ledger import Ledger
+
+QUICK_S = 0.002  #: a commit that takes no longer may keep all requests waiting
+TRIED_EVERY = 32  #: of so many groups on a slow disk one is committed, and measured, by the loop
 
 _log = logging.getLogger(__name__)
 
@@ -22,8 +31,11 @@ class GroupCommit:
         self._journal = journal
         self._failed = failed
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        self._running: asyncio.Task[None] | None = None
+        self._begun = False
+        self._elsewhere: asyncio.Future[int] | None = None  #: a commit in the thread
         self._thread = ThreadPoolExecutor(1, "journal") if journal else None
+        self._took_s = 0.0  #: the loop's last commits, the newest weighs an eighth
+        self._groups = 0
 
     def durable(self, version: int) -> bool:
         return self._journal is None or version <= self._ledger.published
@@ -33,30 +45,48 @@ class GroupCommit:
         self.begin()
 
     def begin(self) -> None:
-        """See to it that what was written is committed."""
-        if self._journal is not None and self._running is None:
-            self._running = asyncio.get_running_loop().create_task(self._run(self._journal))
+        """See to it that what was written is committed, once the requests at hand are answered."""
+        if self._journal is not None and not self._begun:
+            self._begun = True
+            asyncio.get_running_loop().call_soon(self._next, self._journal)
 
-    async def _run(self, journal: SqliteJournal) -> None:
+    def _next(self, journal: SqliteJournal) -> None:
+        if not journal.has_pending():
+            self._begun = False
+            return
+        self._groups += 1
+        if self._took_s <= QUICK_S or self._groups % TRIED_EVERY == 0:
+            self._commit_here(journal)
+        else:
+            self._elsewhere = asyncio.get_running_loop().run_in_executor(self._thread, journal.commit)
+            self._elsewhere.add_done_callback(lambda done: self._committed(journal, done.result))
+
+    def _commit_here(self, journal: SqliteJournal) -> None:
+        began = time.perf_counter()
+        self._committed(journal, journal.commit)
+        self._took_s += (time.perf_counter() - began - self._took_s) / 8
+
+    def _committed(self, journal: SqliteJournal, version_of: Callable[[], int]) -> None:
+        """A group is on the disk, or could not be written."""
+        self._elsewhere = None
         try:
-            while journal.has_pending():
-                version = await asyncio.get_running_loop().run_in_executor(self._thread, journal.commit)
-                self._ledger.publish(version)
-                while self._waiting and self._waiting[0][0] <= version:
-                    self._waiting.popleft()[1]()
+            version = version_of()
         except Exception:
             _log.critical("the journal cannot be written; nothing more is acknowledged", exc_info=True)
             self._failed()
             return
-        finally:
-            self._running = None
+        self._ledger.publish(version)
+        while self._waiting and self._waiting[0][0] <= version:
+            self._waiting.popleft()[1]()
+        self._begun = False
+        if journal.has_pending():
+            self.begin()
 
     async def close(self) -> None:
         """Commit what is left."""
-        if self._journal is None:
-            return
-        if self._running is not None:
-            await self._running
-        if self._thread is not None:
+        if self._elsewhere is not None:
+            await asyncio.wait([self._elsewhere])
+        journal, self._journal = self._journal, None
+        if journal is not None and self._thread is not None:
             self._thread.shutdown()
-        self._journal.close()
+            journal.close()

@@ -46,6 +46,7 @@ class SqliteJournal:
         path.touch(mode=0o600)
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("pragma locking_mode = exclusive")  # `lock` keeps others away; this spares the files it takes to share
             self._db.execute("pragma journal_mode = wal")
             self._db.execute("pragma synchronous = full")
             self._db.executescript(_SCHEMA)
@@ -80,7 +81,8 @@ class SqliteJournal:
         version = batch[-1][1].resource_version
         self._db.execute("begin immediate")
         self._db.executemany("insert or replace into objects values (?, ?, ?, ?)", kept)
-        self._db.executemany("delete from objects where storage = ? and namespace = ? and name = ?", gone)
+        if gone:
+            self._db.executemany("delete from objects where storage = ? and namespace = ? and name = ?", gone)
         self._db.execute("insert or replace into head values (1, ?)", (version,))
         self._db.execute("commit")
         return version
