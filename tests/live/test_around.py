@@ -107,29 +107,6 @@ def test_metrics_are_written_as_prometheus_reads_them() -> None:
     )
 
 
-def test_what_the_loop_did_shows_under_volcanos_names() -> None:
-    async def story() -> None:
-        api = MemoryServer()
-        api.queue("root")
-        api.queue()
-        api.node("a", cpu=2)
-        api.gang("train", pods=2)
-        api.gang("more", pods=2)
-        async with scheduling(api) as scheduler:
-            await until(lambda: api.running() == 2)
-            await asyncio.sleep(1)
-            page = scheduler.metrics.page(scheduler.cluster)
-        lines = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-        assert lines['volcano_schedule_attempts_total{result="scheduled"}'] == "2"
-        assert lines['volcano_queue_allocated_milli_cpu{queue_name="default"}'] == "2000"
-        assert lines["volcano_unschedule_job_count"] == "1"
-        assert int(lines['volcano_action_scheduling_latency_milliseconds_count{action="allocate"}']) > 0
-        assert lines['volcano_task_scheduling_latency_milliseconds_count{stage="Bound"}'] == "2"
-        assert lines['pumice_binds_total{result="bound"}'] == "2"
-
-    run(story())
-
-
 # ---- probes
 
 

@@ -6,7 +6,7 @@ A metric is a family: its children are told apart by the values of its labels, g
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Labels = tuple[str, ...]
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,6 +55,10 @@ class Counter(Family):
 
     def value(self, *values: str) -> float:
         return self._values.get(values, 0.0)
+
+    def keep(self, wanted: Callable[[Labels], bool]) -> None:
+        """Forget the children whose labels are not wanted any more."""
+        self._values = {values: number for values, number in self._values.items() if wanted(values)}
 
     def samples(self) -> Iterator[str]:
         return (self._line(self.name, values, number) for values, number in self._values.items())

@@ -95,6 +95,8 @@ class Ingest:
         cluster.put("Pod", pod)
         task = cluster.tasks[key]
         self._hints.pod(before, task)
+        if before is None and ours and task.status == status.PENDING:
+            self._ledger.watched(task)
         return _difference(before, Look.at(task))
 
     def _pod_gone(self, key: str) -> Urgency:

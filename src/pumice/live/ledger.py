@@ -81,13 +81,22 @@ class Ledger:
     # ---- pods
 
     def bound(self, request: BindPod) -> None:
-        now = self._clock.now()
         self._granted(request.pod, status.BINDING)
         self._metrics.binds.add("bound")
+        self.reached(request, "Bound")
+        self._tell(Occurrence(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
+
+    def watched(self, task: Task) -> None:
+        """The watch told of a new pod."""
+        self._metrics.observe_stage(task, "Watched", self._clock.now())
+
+    def reached(self, request: BindPod, stage: str) -> None:
         task = self._task(request.pod)
         if task is not None:
-            self._metrics.tasks.observe(max(0.0, now - task.created) * 1000, "Bound")
-        self._tell(Occurrence(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
+            self._metrics.observe_stage(task, stage, self._clock.now())
+
+    def took(self, stage: str, seconds: float) -> None:
+        self._metrics.stages.observe(seconds * 1000, stage)
 
     def _granted(self, pod: ObjectRef, assumed: int) -> None:
         self._unseen.pop(pod.uid, None)
@@ -95,9 +104,6 @@ class Ledger:
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")
-        task = self._task(request.pod)
-        if task is not None and task.job is not None:
-            self._metrics.retries.add(task.job.uid)
         log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
         self._tell(Occurrence(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
 

@@ -176,6 +176,7 @@ class Scheduler:
         for doubtful in self._ledger.expired():
             self._sender.read_again(doubtful)
         now = self.clock.now()
+        self.metrics.cycle_begins()
         decisions = cycle(self.cluster, self._acting, now, self._world)
         for task, node in decisions.nominations.items():
             task.nominated = node
@@ -188,6 +189,7 @@ class Scheduler:
         self._pulse.cycled(now, took_s)
         self._next_try = self._hints.next_due()
         self.metrics.observe_cycle(decisions, now, took_s)
+        self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
         return decisions

@@ -2,7 +2,8 @@
 
 As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
 is gone is deleted well enough unless it had to exist. Creations that stand side by side leave together, for a job's pods are many.
-A role that allows updates and no patches (Volcano's own has such) is found out by a 403: from then on the merged object is sent whole.
+A role that allows updates and no patches (Volcano's own has such) is found out by a 403 where an update is let through: from then on the
+merged object is sent whole. A 403 alone proves nothing: an API server that has just started knows no roles for a moment.
 """
 
 from __future__ import annotations
@@ -93,17 +94,19 @@ class ObjectWrites:
         self._cache.put(write.kind, whole(decode(answer), resource))
 
     async def _changed(self, resource: Resource, ref: ObjectRef, write: Patch, known: Object) -> bytes:
-        place = (resource, write.subresource)
-        if place not in self._unpatchable:
-            body = merged(write.patch, {"metadata": {"uid": write.uid}}) if write.uid else write.patch
-            try:
-                return await self._transport.patch(resource, ref, body, PatchType.MERGE, subresource=write.subresource, repeatable=True)
-            except ApiError as error:
-                if error.code != 403:
-                    raise
-                self._unpatchable.add(place)
-                log.info("%s %s may not be patched; they are updated whole", resource.plural, write.subresource)
-        return await self._transport.update(resource, ref, merged(known, write.patch), subresource=write.subresource)
+        place, wholly = (resource, write.subresource), merged(known, write.patch)
+        if place in self._unpatchable:
+            return await self._transport.update(resource, ref, wholly, subresource=write.subresource)
+        body = merged(write.patch, {"metadata": {"uid": write.uid}}) if write.uid else write.patch
+        try:
+            return await self._transport.patch(resource, ref, body, PatchType.MERGE, subresource=write.subresource, repeatable=True)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+        answer = await self._transport.update(resource, ref, wholly, subresource=write.subresource)
+        self._unpatchable.add(place)
+        log.info("%s %s may not be patched; they are updated whole", resource.plural, write.subresource)
+        return answer
 
     async def _delete(self, write: Delete) -> None:
         known = self._cache.get(write.kind, write.namespace, write.name)

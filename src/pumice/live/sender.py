@@ -43,6 +43,12 @@ PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
 class Outcomes(Protocol):
     """Who hears how requests ended."""
 
+    def reached(self, request: BindPod, stage: str) -> None:
+        """All that must be before the bind is there (PreBound)."""
+
+    def took(self, stage: str, seconds: float) -> None:
+        """A stage (PreBind, Bind) was done."""
+
     def bound(self, request: BindPod) -> None: ...
     def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
     def evicted(self, request: EvictPod) -> None: ...
@@ -132,8 +138,10 @@ class Sender:
     # ---- pods
 
     async def _prepare(self, request: BindPod) -> None:
+        started = self._clock.now()
         try:
             await self._preparing.fulfil(request.pod, request.needs)
+            self._outcomes.took("PreBind", self._clock.now() - started)
         except Fenced:
             return self._outcomes.fenced()
         except KubeError as error:
@@ -158,7 +166,8 @@ class Sender:
         )
 
     async def _bind(self, request: BindPod) -> None:
-        attempt = 0
+        self._outcomes.reached(request, "PreBound")
+        attempt, started = 0, self._clock.now()
         while not request.already:
             try:
                 await bind(self._transport, request.pod, request.node, request.annotations)
@@ -173,6 +182,7 @@ class Sender:
                         return await self._give_up(request, pod)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
+        self._outcomes.took("Bind", self._clock.now() - started)
         return self._outcomes.bound(request)
 
     async def _evict(self, request: EvictPod) -> None:

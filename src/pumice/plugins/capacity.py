@@ -50,6 +50,10 @@ class Capacity(Plugin):
         account = self._accounts.get(queue.name) if queue is not None else None
         return account if account is not None and account.sound and account.is_leaf else None
 
+    def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
+        """Of each queue what it deserves, and all it may hold: for those who measure."""
+        return {name: (own.deserved, own.limit) for name, own in self._accounts.items()}
+
     # -- who is next
 
     def queue_order(self, queue: Queue) -> tuple[float, ...]:

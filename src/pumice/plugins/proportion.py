@@ -63,6 +63,10 @@ class Proportion(Plugin):
                 return
             remaining, unmet = rest, still_unmet
 
+    def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
+        """Of each queue what it deserves, and all it may hold: for those who measure."""
+        return {name: (own.deserved, own.limit) for name, own in self._shares.items()}
+
     def queue_order(self, queue: Queue) -> tuple[int, float]:
         share = self._shares.get(queue.name)
         return (-queue.priority, share.share if share else 0.0)
