@@ -102,11 +102,8 @@ class Jobs:
 
     # ---- scheduler and kubelets, played
 
-    async def enqueue(self) -> bool:
-        groups = await self.listed(POD_GROUPS)
-        for name in groups:
-            await self.client.patch(POD_GROUPS, ObjectRef(name, self.namespace), {"status": {"phase": "Inqueue"}}, PatchType.MERGE)
-        return bool(groups)
+    async def let_in(self, group: str) -> None:
+        await self.client.patch(POD_GROUPS, ObjectRef(group, self.namespace), {"status": {"phase": "Inqueue"}}, PatchType.MERGE)
 
     async def becomes(self, pod: str, phase: str, exit_code: int = 0, restarts: int = 0, uid: str = "") -> None:
         """A kubelet reports a pod in a phase: that very one, if it has the uid."""

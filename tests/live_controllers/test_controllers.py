@@ -240,3 +240,34 @@ def test_a_job_ends_by_refusals_and_not_by_a_server_that_is_away(code: int, ends
             assert (stage.phase("tried") == "Terminated") is ends
 
     play(story)
+
+
+class Awakening(NoPatch):
+    """A client whose server refuses some writes at first, as an API server does that has just started and knows no roles yet."""
+
+    def __init__(self, client: Any, *plurals: str) -> None:
+        super().__init__(client, *plurals)
+        self.patched = 0
+
+    async def patch(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
+        if resource.plural in self._plurals and self.refused < 4:
+            return await super().patch(resource, *arguments, **options)
+        self.patched += resource.plural in self._plurals
+        answer: bytes = await self._client.patch(resource, *arguments, **options)
+        return answer
+
+    async def update(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
+        raise ApiError(403, "Forbidden", f"cannot update {resource.plural}")
+
+
+def test_a_refusal_that_passes_is_not_taken_for_the_role() -> None:
+    async def story(stage: Scene) -> None:
+        late = Awakening(stage.client, "jobs")
+        async with working(late):  # type: ignore[arg-type]
+            stage.job("late")
+            await until(lambda: stage.enqueue("late") and stage.pods("late"))
+            stage.pods_become("Running", "late")
+            await until(lambda: stage.phase("late") == "Running")
+            assert late.patched
+
+    play(story)

@@ -1,0 +1,130 @@
+"""`pumice controllers` killed at any moment, and the API server under them: every job comes to the end that it would have come to anyway.
+
+Scheduler and kubelets are played by a task that lets groups in and starts pods; who kills is chance, with a seed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from installed import PROGRAM, apply_everything, deployed, pumice
+from jobs import Jobs, task
+from realcluster import RealCluster
+from replicas import SHORT, Process
+from stage import ACCOUNTS, absent, until_true
+
+from pumice.kube.client import Client
+from pumice.kube.errors import KubeError
+from pumice.kube.resource import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICES
+
+pytestmark = pytest.mark.cluster
+JOBS, PODS_EACH = 6, 4
+HEAD = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind}
+LIMIT_S = 180.0
+
+
+@asynccontextmanager
+async def controllers(cluster: RealCluster, folder: Path) -> AsyncIterator[Process]:
+    """One process, with the arguments and the rights that are installed; it is killed at the end of the block."""
+    log = folder / f"controllers-{len(list(folder.glob('*.log')))}.log"
+    away = ("--enable-healthz=false", "--enable-metrics=false", f"--kubeconfig={cluster.kubeconfig('controllers')}")
+    with log.open("wb") as out:
+        command = [PROGRAM, *deployed("controllers", folder), *away, *SHORT]
+        process = Process(await asyncio.create_subprocess_exec(*command, stdout=out, stderr=out), log)
+    try:
+        yield process
+        assert process.process.returncode is None, log.read_text()
+    finally:
+        if process.process.returncode is None:
+            await process.kill()
+
+
+async def others_at_work(jobs: Jobs) -> None:
+    """Scheduler and kubelets, for good: what is pending goes on, whatever the API server does meanwhile."""
+    while True:
+        with suppress(KubeError):
+            for name, group in (await jobs.listed(POD_GROUPS)).items():
+                if (group.get("status") or {}).get("phase") in (None, "", "Pending"):
+                    await jobs.let_in(name)
+            for name, pod in (await jobs.pods()).items():
+                if pod["status"].get("phase") == "Pending":
+                    await jobs.becomes(name, "Running", uid=pod["metadata"]["uid"])
+        await asyncio.sleep(0.05)
+
+
+async def all_run(jobs: Jobs, attempt: int) -> bool:
+    """Every job runs with all its pods, after so many restarts."""
+    with suppress(KubeError):
+        pods = await jobs.pods()
+        found = [await jobs.status(f"j{number}") for number in range(JOBS)]
+        states = {(each.get("state", {}).get("phase"), each.get("running"), each.get("retryCount", 0)) for each in found}
+        return states == {("Running", PODS_EACH, attempt)} and len(pods) == JOBS * PODS_EACH
+    return False
+
+
+async def killed_again_and_again(cluster: RealCluster, folder: Path, chance: random.Random, done: Callable[[], Awaitable[bool]]) -> None:
+    """Controllers that live for a moment, three times, and then for as long as it takes."""
+    for _ in range(3):
+        async with controllers(cluster, folder):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.uniform(1.0, 6.0)):
+                    await until_true(done)
+    async with controllers(cluster, folder):
+        await until_true(done)
+
+
+async def tell(cluster: RealCluster, client: Client, folder: Path, chance: random.Random) -> None:
+    namespace = f"faults-{chance.randrange(10**6)}"
+    await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+    await absent(client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
+    await absent(client.create(QUEUES, {**HEAD, "metadata": {"name": "default"}, "spec": {"weight": 1}}))
+    jobs = Jobs(client, namespace, partial(pumice, cluster))
+    others = asyncio.create_task(others_at_work(jobs))
+    try:
+        policies = [{"event": "PodFailed", "action": "RestartJob"}]
+        for number in range(JOBS):
+            members = [task("a", PODS_EACH - 1), task("b")]
+            await jobs.create(f"j{number}", members, policies=policies, minAvailable=PODS_EACH, plugins={"svc": [], "ssh": []})
+        await killed_again_and_again(cluster, folder, chance, partial(all_run, jobs, 0))
+        keys = {name: secret["data"] for name, secret in (await jobs.listed(SECRETS)).items()}
+        assert set(keys) == {f"j{number}-ssh" for number in range(JOBS)}
+
+        for number in range(JOBS):  # nobody looks while they fail
+            await jobs.becomes(f"j{number}-a-{chance.randrange(PODS_EACH - 1)}", "Failed", exit_code=1)
+        await killed_again_and_again(cluster, folder, chance, partial(all_run, jobs, 1))
+
+        async with controllers(cluster, folder):
+            await until_true(partial(all_run, jobs, 1))
+            cluster.kill_apiserver()
+            await asyncio.to_thread(cluster.start_apiserver)
+            for name in await jobs.pods():
+                await jobs.becomes(name, "Succeeded")
+            for number in range(JOBS):
+                await jobs.until_phase(f"j{number}", "Completed")
+            await until_true(partial(cleaned, jobs))
+    finally:
+        others.cancel()
+
+
+async def cleaned(jobs: Jobs) -> bool:
+    """Nothing is left of the jobs but themselves and their pods."""
+    left = [*await jobs.listed(POD_GROUPS), *await jobs.listed(SECRETS), *await jobs.listed(SERVICES), *await jobs.listed(CONFIG_MAPS)]
+    return not [name for name in left if name.startswith("j")]
+
+
+def test_jobs_come_to_the_same_end_however_often_controllers_are_killed(cluster: RealCluster, tmp_path: Path) -> None:
+    apply_everything(cluster)
+
+    async def whole() -> None:
+        async with asyncio.timeout(LIMIT_S), Client(cluster.access()) as client:
+            await tell(cluster, client, tmp_path, random.Random(7))
+
+    asyncio.run(whole())
+    logs = "".join(path.read_text() for path in tmp_path.glob("*.log"))
+    assert "Traceback" not in logs and "may not be patched" not in logs, logs
