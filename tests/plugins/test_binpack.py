@@ -30,6 +30,8 @@ ROWS = [
     (LIGHT, "p3", [0, 50.5, 0]),
     (LIGHT, "p4", [0, 50, 0]),
     ("{name: binpack, arguments: {binpack.cpu: -5, binpack.memory: -1}}", "p1", [75, 15.625, 0]),
+    ("{name: binpack, arguments: {binpack.cpu: -5, binpack.memory: 3}}", "p1", [62.5, 10.9375, 0]),
+    ("{name: binpack, arguments: {binpack.resources: nvidia.com/gpu}}", "p3", [0, 54.1666667, 0]),
     ("{name: binpack, arguments: {binpack.cpu: 0}}", "p1", [50, 6.25, 25]),
     ("{name: binpack, arguments: {binpack.cpu: 0}}", "p2", [0, 0, 0]),
     ("{name: binpack, arguments: {binpack.weight: 0}}", "p1", [0, 0, 0]),

@@ -152,6 +152,13 @@ def test_branches_are_compared_where_they_part_by_live_shares() -> None:
     assert per_job(outcome(cluster(NODE, tree, jobs), *TREE)) == {"a1": 5, "b1": 1, "b2": 4}
 
 
+def test_how_full_a_leaf_is_matters_only_among_its_siblings() -> None:
+    tree = [dept("a", deserved={"cpu": 10}), dept("b", born=1, deserved={"cpu": 10})]
+    tree += [dept("a1", "a", 2, deserved={"cpu": 1}), dept("b1", "b", 3, deserved={"cpu": 10})]
+    jobs = [each for q in ("a1", "b1") for each in (job(q, q), *pods(q, 9, cpu=1))]
+    assert per_job(outcome(cluster(NODE, tree, jobs), *TREE)) == {"a1": 5, "b1": 5}
+
+
 def test_priority_comes_before_shares_in_a_tree() -> None:
     tree = [dept("a", deserved={"cpu": 9}), dept("b", priority=1)]
     jobs = [each for q in "ab" for each in (job(q, q), *pods(q, 10, cpu=1))]
@@ -219,6 +226,9 @@ RECLAIM_ROWS: list[tuple[str, Thing, Thing, int]] = [
     ("above in one dimension gives", {"deserved": {"cpu": 10, "memory": "9Gi"}}, {"deserved": {"cpu": 5}}, 1),
     ("what is not deserved at all goes", {"deserved": {"nvidia.com/gpu": 9}}, {"deserved": {"cpu": 5}}, 1),
     ("a guarantee is kept", {"deserved": {"cpu": 1}, "guarantee": {"cpu": 10}}, {"deserved": {"cpu": 5}}, 0),
+    ("a guarantee is kept though", {"deserved": {"memory": "1Gi"}, "guarantee": {"cpu": 10}}, {"deserved": {"cpu": 5}}, 0),
+    ("one that deserves just that takes it", {"deserved": {"cpu": 1}}, {"deserved": {"cpu": 1}}, 1),
+    ("one that deserves less takes nothing", {"deserved": {"cpu": 1}}, {"deserved": {"cpu": "500m"}}, 0),
     ("one that deserves nothing takes nothing", {"deserved": {"cpu": 1}}, {}, 0),
     ("one whose limit is short takes nothing", {"deserved": {"cpu": 1}}, {"deserved": {"cpu": 5}, "capability": {"cpu": "500m"}}, 0),
     ("deserving one of the dimensions is enough", {"deserved": {"cpu": 1}}, {"deserved": {"memory": "5Gi"}}, 1),
@@ -260,8 +270,8 @@ def test_a_queue_gives_only_until_it_has_what_it_deserves() -> None:
 
 
 def forest(deserved: dict[str, Any]) -> list[Thing]:
-    """root > a > (a1, a2), root > b > b1; each deserves so many cpus."""
-    parents = {"a": "root", "b": "root", "a1": "a", "a2": "a", "b1": "b"}
+    """root > a > (a1, a2), root > b > b1, root > c; each deserves so many cpus."""
+    parents = {"a": "root", "b": "root", "c": "root", "a1": "a", "a2": "a", "b1": "b"}
     return [dept(name, parent, deserved={"cpu": deserved[name]} if name in deserved else {}) for name, parent in parents.items()]
 
 
@@ -273,6 +283,9 @@ ANCESTOR_ROWS: list[tuple[str, int, dict[str, Any], str, bool]] = [
     ("a common ancestor is not asked", 1, {"a": 10, "a1": 1, "a2": 5}, "a2", True),
     ("an ancestor's deserved lets a queue take", 1, {"a": 9, "a1": 1, "b": 5}, "b1", True),
     ("without levels it does not", 0, {"a": 9, "a1": 1, "b": 5}, "b1", False),
+    ("nor with less than none", -1, {"a": 9, "a1": 1, "b": 5}, "b1", False),
+    ("a queue right below the root has no ancestors to compare", 1, {"a": 9, "a1": 1, "c": 5}, "c", True),
+    ("nor is it spared an ancestor that keeps", 1, {"a": 10, "a1": 1, "c": 5}, "c", False),
     ("kin that deserves nothing does not take the undeserved", 1, {"a": 99}, "a2", False),
     ("strangers do", 1, {"b": 5}, "b1", True),
 ]
@@ -283,6 +296,12 @@ def test_levels_of_ancestors(what: str, count: int, deserved: dict[str, Any], ta
     running = [job("l", "a1", least=0), *pods("l", 10, "n", cpu=1)]
     made = cluster(NODE, forest(deserved), running, job("t", taker), pod("t", "t", cpu=1))
     assert bool(evicted(outcome(made, *levels(count), actions=RECLAIM))) == gives
+
+
+def test_unless_it_is_said_otherwise_no_ancestors_are_compared() -> None:
+    running = [job("l", "a1", least=0), *pods("l", 10, "n", cpu=1)]
+    made = cluster(NODE, forest({"a": 10, "a1": 1, "b1": 5}), running, job("t", "b1"), pod("t", "t", cpu=1))
+    assert len(evicted(outcome(made, *TREE, actions=RECLAIM))) == 1
 
 
 def test_the_nearest_relatives_give_first() -> None:

@@ -12,6 +12,8 @@ ROWS = [
     ("young, by label", {"labels": TEN}, "Running", YOUNG, False),
     ("young, by annotation", {"notes": TEN}, "Running", YOUNG, False),
     ("old enough", {"labels": TEN}, "Running", OLD, True),
+    ("old enough just now", {"labels": TEN}, "Running", "2026-01-01T11:50:00Z", True),
+    ("a second too young", {"labels": TEN}, "Running", "2026-01-01T11:50:01Z", False),
     ("no time", {"labels": {"volcano.sh/cooldown-time": "a while"}}, "Running", YOUNG, True),
     ("nobody knows since when", {"labels": TEN}, "Running", None, True),
     ("not running yet", {"labels": TEN}, "Pending", YOUNG, True),

@@ -88,6 +88,13 @@ def test_what_runs_counts_and_a_gang_that_is_given_up_does_not() -> None:
     assert bound(outcome(made, *TIERS)) == ["p"]
 
 
+def test_claims_of_a_gang_that_is_given_up_are_free_for_others() -> None:
+    gang = [job("g", "q", 1, least=3), *(using(f"g{number}", name, of="g") for number, name in enumerate("xyz"))]
+    singles = [job("a", "q", 2), using("p", "v"), using("s", "w")]
+    made = cluster(NODE, queue("q", capability={GPU: 2}), [claim(name) for name in "vwxyz"], gang, singles)
+    assert bound(outcome(made, *TIERS)) == ["p", "s"]
+
+
 def test_the_limits_of_ancestors_bind() -> None:
     tree = [queue("top", parent="root", capability={GPU: 1}), queue("q", parent="top"), queue("s", parent="top")]
     made = cluster(NODE, tree, job("a", "q"), job("b", "s"), claim("x"), claim("y"), using("p", "x"), using("s", "y", of="b"))
