@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from pumice.kube.access import Access, Fixed, TokenFile
 from pumice.kube.certificates import Authority
 from pumice.kube.client import Client, Limits
 from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
+from pumice.kube.key_files import LOOK_AGAIN_S, KeyFiles
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff, Retry
-from pumice.kube.tls import Trust
+from pumice.kube.tls import KeyPair, Trust
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.kube.wire import PLAIN
 
@@ -204,6 +206,26 @@ def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
     run(story())
 
 
+def test_a_watch_whose_token_is_refused_has_it_read_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        file = tmp_path / "token"
+        file.write_text("old")
+        async with FakeApi() as api, Client(Access(api.url, TokenFile(file, lambda: 0.0)), retry=QUICK) as client:
+            scope, how = Scope(PODS), {"resource_version": "", "initial": True, "timeout_s": 1, "idle_s": 5.0}
+            await api.put("pods", "a")
+            await client.get(PODS, A)
+            file.write_text("new")
+            api.faults.append(Fault(401, "Unauthorized"))
+            with pytest.raises(ApiError, match="401"):
+                async for _ in client.watch(scope, **how):
+                    pass
+            async for _ in client.watch(scope, **how):
+                break
+            assert [headers["Authorization"] for headers in api.headers] == ["Bearer old", "Bearer old", "Bearer new"]
+
+    run(story())
+
+
 def test_credentials_that_fail_are_told_and_may_come_back(tmp_path: Path) -> None:
     async def story() -> None:
         file = tmp_path / "token"
@@ -254,29 +276,62 @@ def test_impersonation_headers_are_sent_with_every_group() -> None:
     run(story())
 
 
+@asynccontextmanager
+async def serving(folder: Path, authority: Authority, pair: KeyPair) -> AsyncIterator[tuple[str, list[str]]]:
+    """A server that wants a certificate: its URL, and the names of those who came, one for each connection."""
+    names: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        peer = writer.get_extra_info("peercert")
+        names.append(dict(part[0] for part in peer["subject"])["commonName"])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
+    tls.verify_mode = ssl.CERT_REQUIRED
+    file = folder / "server.pem"
+    file.write_bytes(pair.certificate + pair.key)
+    tls.load_cert_chain(file)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+    async with server:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", names
+
+
+def test_a_renewed_certificate_is_presented_on_new_connections(tmp_path: Path) -> None:
+    authority, now = Authority(time.time(), days=1), 0.0
+    server_pair = authority.issue("server", "localhost")
+    files = tmp_path / "c.pem", tmp_path / "k.pem"
+
+    def issue(name: str) -> None:
+        pair = authority.issue(name)
+        for path, content in zip(files, (pair.certificate, pair.key), strict=True):
+            path.write_bytes(content)
+
+    async def story() -> None:
+        nonlocal now
+        async with serving(tmp_path, authority, server_pair) as (url, names):
+            issue("jane")
+            keys = KeyFiles(files, lambda: KeyPair(files[0].read_bytes(), files[1].read_bytes()), lambda: now)
+            trust = Trust(authority.pem, server_name="localhost")
+            async with Client(Access(url, Fixed("", keys), trust), retry=QUICK) as client:
+                await client.get_path("/version")
+                issue("mary")
+                await client.get_path("/version")
+                now = LOOK_AGAIN_S
+                await client.get_path("/version")
+            assert names == ["jane", "jane", "mary"]
+
+    run(story())
+
+
 def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: Path) -> None:
     authority = Authority(time.time(), days=1)
     server_pair, client_pair = authority.issue("server", "localhost"), authority.issue("jane")
 
     async def story() -> None:
-        names: list[str] = []
-
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            peer = writer.get_extra_info("peercert")
-            names.append(dict(part[0] for part in peer["subject"])["commonName"])
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-            await writer.drain()
-            writer.close()
-
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
-        tls.verify_mode = ssl.CERT_REQUIRED
-        file = tmp_path / "server.pem"
-        file.write_bytes(server_pair.certificate + server_pair.key)
-        tls.load_cert_chain(file)
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with server:
+        async with serving(tmp_path, authority, server_pair) as (url, names):
             fixed = Fixed("", client_pair)
             async with Client(Access(url, fixed, Trust(authority.pem, server_name="localhost")), retry=QUICK) as client:
                 assert await client.get_path("/version") == b"{}"
@@ -285,6 +340,6 @@ def test_tls_trusts_the_given_authority_and_presents_the_certificate(tmp_path: P
                     await client.get_path("/version")
             async with Client(Access(url, fixed, Trust(insecure=True)), retry=QUICK) as client:
                 await client.get_path("/version")
-        assert names == ["jane", "jane"]
+            assert names == ["jane", "jane"]
 
     run(story())

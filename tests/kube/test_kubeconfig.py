@@ -18,6 +18,7 @@ from aloop import run
 from pumice.api.errors import InputError
 from pumice.kube.access import TOKEN_FILE_AGE_S, Access
 from pumice.kube.certificates import Authority
+from pumice.kube.key_files import LOOK_AGAIN_S
 from pumice.kube.login import find
 from pumice.kube.proxy import from_environment
 
@@ -134,6 +135,41 @@ def test_certificates_come_from_data_or_from_files_beside_the_kubeconfig(tmp_pat
         assert found.trust.ca_pem == b"AUTHORITY"
     assert access(tmp_path, {}, {"insecure-skip-tls-verify": True}).trust.insecure
     assert access(tmp_path, {}, {"tls-server-name": "api"}).trust.server_name == "api"
+
+
+def test_a_certificate_in_files_is_taken_over_when_it_is_renewed_and_whole(tmp_path: Path) -> None:
+    now = 0.0
+    renewed = Authority(time.time(), days=1).issue("jane")
+    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    certificate.write_bytes(PAIR.certificate)
+    key.write_bytes(PAIR.key)
+    found = access(tmp_path, {"client-certificate": "c.pem", "client-key": "k.pem"}, clock=lambda: now)
+
+    def presented() -> bytes:
+        pair = found.credentials.key_pair()
+        assert pair is not None and pair is found.credentials.key_pair(), "one object for one certificate"
+        return pair.certificate
+
+    assert presented() == PAIR.certificate
+    certificate.write_bytes(renewed.certificate)
+    now += LOOK_AGAIN_S - 1
+    assert presented() == PAIR.certificate, "not looked at yet"
+    now += 1
+    assert presented() == PAIR.certificate, "the key is still the old one"
+    key.unlink()
+    now += LOOK_AGAIN_S
+    assert presented() == PAIR.certificate, "gone for a moment"
+    key.write_bytes(renewed.key)
+    now += LOOK_AGAIN_S
+    assert presented() == renewed.certificate
+    certificate.write_bytes(PAIR.certificate)
+    key.write_bytes(PAIR.key)
+    found.credentials.refused()
+    assert presented() == PAIR.certificate, "a refusal looks at once"
+    given = {"client-certificate-data": b64(PAIR.certificate), "client-key-data": b64(PAIR.key)}
+    fixed = access(tmp_path, given).credentials
+    fixed.refused()
+    assert fixed.key_pair() is fixed.key_pair()
 
 
 def test_the_proxy_of_the_file_goes_before_that_of_the_environment(tmp_path: Path) -> None:

@@ -22,6 +22,16 @@ class Clock(Protocol):
     def __call__(self) -> float: ...
 
 
+class Keys(Protocol):
+    """Where a client certificate comes from."""
+
+    def current(self) -> KeyPair:
+        """The same object as long as it is the same certificate."""
+
+    def look_now(self) -> None:
+        """It was refused."""
+
+
 class Credentials(Protocol):
     """What proves who we are."""
 
@@ -47,29 +57,30 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Fixed:
-    """A header and a certificate that do not change. With neither: anonymous."""
+    """A header that does not change, and perhaps a certificate. With neither: anonymous."""
 
-    def __init__(self, header: str = "", pair: KeyPair | None = None) -> None:
+    def __init__(self, header: str = "", keys: Keys | None = None) -> None:
         self._header = header
-        self._pair = pair
+        self._keys = keys
 
     async def authorization(self) -> str:
         return self._header
 
     def key_pair(self) -> KeyPair | None:
-        return self._pair
+        return self._keys.current() if self._keys else None
 
     def refused(self) -> None:
-        """Nothing to be had anew."""
+        if self._keys:
+            self._keys.look_now()
 
 
 class TokenFile:
     """A bearer token in a file that somebody rotates."""
 
-    def __init__(self, path: Path, clock: Clock, pair: KeyPair | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock, keys: Keys | None = None) -> None:
         self._path = path
         self._clock = clock
-        self._pair = pair
+        self._keys = keys
         self._header = ""
         self._read_at = float("-inf")
 
@@ -80,10 +91,12 @@ class TokenFile:
         return self._header
 
     def key_pair(self) -> KeyPair | None:
-        return self._pair
+        return self._keys.current() if self._keys else None
 
     def refused(self) -> None:
         self._read_at = float("-inf")
+        if self._keys:
+            self._keys.look_now()
 
     def _read(self, now: float) -> None:
         """A file that is gone or empty for a moment (it is being replaced) leaves the old token in force."""

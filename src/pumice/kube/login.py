@@ -1,7 +1,7 @@
 """From a chosen kubeconfig context, or from the pod we run in, to an `Access`.
 
 `find` is what programs call: a kubeconfig named by flag, KUBECONFIG or at its usual place goes first, then the pod's service account.
-Certificates are read here, once; tokens are the credentials' own business.
+The server's authority is read here, once; tokens and our own certificate are the credentials' business, for both may be renewed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api.errors import InputError
-from pumice.kube.access import Access, Clock, Credentials, Fixed, TokenFile
+from pumice.kube.access import Access, Clock, Credentials, Fixed, Keys, TokenFile
 from pumice.kube.exec_plugin import VERSIONS, ExecPlugin
+from pumice.kube.key_files import KeyFiles
 from pumice.kube.kubeconfig import Chosen, Cluster, Entry, Kubeconfig, User, files
 from pumice.kube.proxy import from_environment
 from pumice.kube.tls import KeyPair, Trust
@@ -133,25 +134,33 @@ def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
     user: User = entry.value
     if user.auth_provider:
         raise entry.error("is no longer supported by Kubernetes; use an exec plugin", "auth-provider")
-    pair = _key_pair(entry, user)
+    keys = _keys(entry, user, clock)
     if user.exec:
         return _plugin(chosen, entry, user, wall)
     if (user.token or user.token_file) and (user.username or user.password):
         raise entry.error("both a token and a user name are given; keep one", "token")
     if user.token_file:
-        return _token_file(entry, user, clock, pair)
+        return _token_file(entry, user, clock, keys)
     if user.token:
-        return Fixed(f"Bearer {user.token}", pair)
+        return Fixed(f"Bearer {user.token}", keys)
     if user.username:
-        return Fixed("Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode(), pair)
-    return Fixed("", pair)
+        return Fixed("Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode(), keys)
+    return Fixed("", keys)
 
 
-def _token_file(entry: Entry, user: User, clock: Clock, pair: KeyPair | None) -> TokenFile:
+def _token_file(entry: Entry, user: User, clock: Clock, keys: Keys | None) -> TokenFile:
     path = entry.folder / user.token_file
     if not path.is_file():
         raise entry.error(f'"{user.token_file}" is not a file', "tokenFile")
-    return TokenFile(path, clock, pair)
+    return TokenFile(path, clock, keys)
+
+
+def _keys(entry: Entry, user: User, clock: Clock) -> Keys | None:
+    """The client certificate; one in files may be renewed."""
+    pair = _key_pair(entry, user)
+    named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
+    paths = [entry.folder / path for path, data in named if path and not data]
+    return KeyFiles(paths, lambda: _key_pair(entry, user) or pair, clock) if pair and paths else pair
 
 
 def _key_pair(entry: Entry, user: User) -> KeyPair | None:

@@ -30,6 +30,13 @@ class KeyPair(msgspec.Struct, frozen=True):
     key: bytes
     source: str = ""  #: where they stand, for messages
 
+    def current(self) -> KeyPair:
+        """Itself: it does not change."""
+        return self
+
+    def look_now(self) -> None:
+        """There is nowhere to look."""
+
 
 def context(trust: Trust, pair: KeyPair | None, where: str = "") -> ssl.SSLContext:
     """Raises InputError if a certificate cannot be used."""

@@ -70,9 +70,10 @@ class Wire:
         except KubeError as error:
             if getattr(error, "code", 0) != 401:
                 raise
+            before = authorization, self._access.credentials.key_pair()
             self._access.credentials.refused()
             renewed = await self._authorization()
-            if renewed == authorization:
+            if (renewed, self._access.credentials.key_pair()) == before:
                 raise
         return await self._exchange(method, target, body, form, timeout_s, renewed)
 
@@ -101,6 +102,8 @@ class Wire:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=idle_s)
         with _our_words("WATCH", target):
             async with self._request("GET", target, None, form, timeout, authorization) as response:
+                if response.status == 401:
+                    self._access.credentials.refused()  # whoever watches tries again
                 if response.status >= 300:
                     raise api_error(response.status, await response.read(), response.headers.get("Retry-After", ""))
                 rest: list[bytes] = []
