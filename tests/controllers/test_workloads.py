@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -284,6 +285,69 @@ def test_a_daemonset_updates_one_node_at_a_time() -> None:
 def _tied_to_one(pod: Object) -> str:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     return str(pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+@pytest.mark.parametrize(("kind", "name"), [("StatefulSet", kinds.STATEFUL_SET), ("DaemonSet", kinds.DAEMON_SET)])
+def test_templates_are_remembered_and_the_one_in_use_is_the_newest(kind: str, name: str) -> None:
+    limit = {"revisionHistoryLimit": 1}
+    stage = play(workload(kind, **limit))
+    start(stage)
+
+    def history() -> list[tuple[int, str]]:
+        kept = [stage.get(kinds.CONTROLLER_REVISION, each) for each in stage.names(kinds.CONTROLLER_REVISION)]
+        assert all(each["data"]["spec"]["template"]["$patch"] == "replace" for each in kept), "it is a patch that kubectl sends back"
+        return sorted((each["revision"], each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]) for each in kept)
+
+    def use(image: str) -> None:
+        stage.change(name, "web", {"spec": {"template": template(image)}})
+        for _ in range(3):
+            stage.kubelet_ends()
+            start(stage)
+
+    assert history() == [(1, "a")]
+    use("b")
+    assert history() == [(1, "a"), (2, "b")]
+    use("a")
+    assert history() == [(2, "b"), (3, "a")]
+    use("c")
+    assert history() == [(3, "a"), (4, "c")], "as many old ones as wanted"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (workload("Deployment", replicas=2), ["ScalingReplicaSet", "SuccessfulCreate", "SuccessfulCreate"]),
+        (workload("StatefulSet", replicas=1), ["SuccessfulCreate"]),
+        (workload("DaemonSet"), ["SuccessfulCreate"]),
+        (workload("Job"), ["SuccessfulCreate"]),
+        (workload("Job", suspend=True), ["Suspended"]),
+    ],
+)
+def test_what_is_done_for_a_workload_is_told_in_events(made: Object, told: list[str]) -> None:
+    stage = play(made)
+    assert [event.reason for event in stage.world.emitted] == told
+
+
+def test_the_events_have_kubernetes_words() -> None:
+    stage = play(workload("Deployment", replicas=1, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}))
+    start(stage)
+    first = stage.names(kinds.REPLICA_SET)[0]
+    stage.change(kinds.DEPLOYMENT, "web", {"spec": {"template": template("b")}})
+    start(stage)
+    second = next(name for name in stage.names(kinds.REPLICA_SET) if name != first)
+    texts = [event.message for event in stage.world.emitted if event.reason == "ScalingReplicaSet"]
+    assert texts == [f"Scaled {how}" for how in (f"up replica set {first} from 0 to 1", f"up replica set {second} from 0 to 1")] + [
+        f"Scaled down replica set {first} from 1 to 0"
+    ]
+    stage = play(workload("Job", suspend=True))
+    stage.change(kinds.BATCH_JOB, "web", {"spec": {"suspend": False}})
+    stage.pods("Succeeded")
+    assert [event.message.partition(":")[0] for event in stage.world.emitted] == [
+        "Job suspended",
+        "Job resumed",
+        "Created pod",
+        "Job completed",
+    ]
 
 
 def test_a_job_runs_a_few_pods_at_a_time_until_enough_succeeded() -> None:

@@ -17,6 +17,7 @@ class Create(NamedTuple):
     """Store a new object; it is no failure if one of this name exists."""
 
     object: Object
+    about: Object | None = None  #: who is told in an Event if it is refused
 
 
 class Patch(NamedTuple):

@@ -28,8 +28,8 @@ class StoreWrites:
     def apply(self, write: Write) -> None:
         """Raises ApiError."""
         match write:
-            case Create(subject):
-                self._create(subject)
+            case Create():
+                self._create(write)
             case Patch():
                 self._patch(write)
             case Delete():
@@ -51,12 +51,16 @@ class StoreWrites:
         except ApiError:
             pass  # the namespace is going, most likely
 
-    def _create(self, subject: Object) -> None:
+    def _create(self, write: Create) -> None:
+        subject = write.object
         try:
             self._store.create(self._storage(kind_of(subject)), subject, namespace_of(subject), self._options)
         except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
+            if error.reason == "AlreadyExists":
+                return
+            if write.about is not None:
+                self.tell(write.about, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
 
     def _patch(self, write: Patch) -> None:
         found = self._world.get(write.kind, write.namespace, write.name)

@@ -15,6 +15,7 @@ from pumice.controllers.controller import NOTHING, Result, its_controller, itsel
 from pumice.controllers.objects import Key, Object, annotations_of, condition, copied, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from pumice.controllers.workloads.pods import active, dispensable_first, free_names, from_template, phase, pods_of, ready
+from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
@@ -57,12 +58,13 @@ class BatchJobs:
         if verdict is not None:
             writes, status = _finish(job, tally, verdict, status, now)
         elif spec_of(job).get("suspend"):
-            writes = list(map(delete, tally.active))
+            writes = ended(job, tally.active)
         else:
             wanted_at = _not_before(pods, tally)
             steps = _scale(job, pods, tally, world, allow_new=wanted_at <= now)
             writes, made = steps, sum(isinstance(step, Create) for step in steps)
             later = [(at, key) for at in (wanted_at, _deadline(job, status)) if at is not None and at > now]
+        writes = [*_told(job, status), *writes]
         status.update(_counts(job, tally, made))
         if verdict is not None or spec_of(job).get("suspend"):
             status.update(active=0, ready=0)
@@ -126,6 +128,14 @@ def _started(job: Object, now: float) -> Object:
     return status
 
 
+def _told(job: Object, status: Object) -> list[Write]:
+    """That it was suspended or goes on, when its status begins to say so."""
+    said = condition({"status": status}, "Suspended")
+    if said is None or said == condition(job, "Suspended"):
+        return []
+    return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
+
+
 def _other_conditions(status: Object, type_: str) -> list[Object]:
     return [entry for entry in status.get("conditions") or () if entry.get("type") != type_]
 
@@ -142,8 +152,8 @@ def _finish(job: Object, tally: Tally, verdict: tuple[str, str, str], status: Ob
     status["conditions"] = [*(status.get("conditions") or ()), *entries]
     if type_ == "Complete":
         status["completionTime"] = rfc3339(now)
-        return [*map(delete, tally.active), Emit(job, "Normal", "Completed", "Job completed")], status
-    return [*map(delete, tally.active), Emit(job, "Warning", reason, message)], status
+        return [*ended(job, tally.active), Emit(job, "Normal", "Completed", "Job completed")], status
+    return [*ended(job, tally.active), Emit(job, "Warning", reason, message)], status
 
 
 def _not_before(pods: list[Object], tally: Tally) -> float:
@@ -171,13 +181,13 @@ def _scale(job: Object, pods: list[Object], tally: Tally, world: World, *, allow
         wanted = parallelism if not tally.succeeded else min(parallelism, len(tally.active))
     missing = wanted - len(tally.active)
     if missing <= 0:
-        return [delete(pod) for pod in dispensable_first(tally.active)[: -missing or 0]]
+        return ended(job, dispensable_first(tally.active)[: -missing or 0])
     leaving = sum(terminating(pod) and phase(pod) not in ("Succeeded", "Failed") for pod in pods)
     if spec.get("podReplacementPolicy") == "Failed":
         missing = max(0, missing - leaving)
     if not allow_new or not missing:
         return []
-    return [Create(pod) for pod in (_indexed_pods if _indexed(job) else _plain_pods)(job, tally, missing, world)]
+    return created(job, (_indexed_pods if _indexed(job) else _plain_pods)(job, tally, missing, world))
 
 
 def _plain_pods(job: Object, tally: Tally, count: int, world: World) -> list[Object]:

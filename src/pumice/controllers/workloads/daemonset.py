@@ -14,8 +14,10 @@ from pumice.controllers.naming import suffix
 from pumice.controllers.objects import Key, Object, labels_of, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.workloads.node_fit import fits, tolerates
 from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, pods_of, ready, revision_of, share
+from pumice.controllers.workloads.revisions import keep_revision
+from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete, status_change
+from pumice.controllers.writes import Write, delete, status_change
 
 NODE_TAINTS = (
     ("not-ready", "NoExecute"),
@@ -47,9 +49,15 @@ class DaemonSets:
         by_node: dict[str, list[Object]] = {}
         for pod in pods_of(owner, world):
             by_node.setdefault(node_of(pod), []).append(pod)
-        writes = [] if terminating(owner) else _keep(owner, nodes, by_node)
+        writes = [] if terminating(owner) else [*_remember(owner, by_node, world), *_keep(owner, nodes, by_node)]
         status, next_ready = _status(owner, nodes, by_node, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
+
+
+def _remember(owner: Object, by_node: dict[str, list[Object]], world: World) -> list[Write]:
+    revision = revision_of(spec_of(owner).get("template") or {})
+    in_use = {labels_of(pod).get(REVISION_LABEL, "") for pods in by_node.values() for pod in pods}
+    return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, world)
 
 
 def _all_if_it_matters(change: Change, world: World) -> Iterable[Hashable]:
@@ -84,12 +92,12 @@ def _keep(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]])
         pods = by_node.get(node, [])
         writes.extend(delete(pod) for pod in pods if phase(pod) in ENDED and not terminating(pod))
         alive = [pod for pod in pods if phase(pod) not in ENDED and not terminating(pod)]
-        writes.extend(map(delete, alive[1:]))
+        writes.extend(ended(owner, alive[1:]))
         if not pods:
-            writes.append(Create(_make(owner, node)))
+            writes.extend(created(owner, [_make(owner, node)]))
     for node, pods in sorted(by_node.items()):
         if node not in nodes:
-            writes.extend(delete(pod) for pod in pods if not terminating(pod))
+            writes.extend(ended(owner, (pod for pod in pods if not terminating(pod))))
     return writes or _update(owner, nodes, by_node)
 
 
@@ -118,7 +126,7 @@ def _update(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]
     serving = sum(any(ready(pod) and not terminating(pod) for pod in by_node.get(node, ())) for node in nodes)
     idle = [pod for pod in old if not ready(pod)]
     room = max(0, allowed - (len(nodes) - serving))
-    return [delete(pod) for pod in (*idle, *[pod for pod in old if ready(pod)][:room])]
+    return ended(owner, (*idle, *[pod for pod in old if ready(pod)][:room]))
 
 
 def _status(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]], now: float) -> tuple[Object, float | None]:

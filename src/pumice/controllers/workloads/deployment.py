@@ -31,7 +31,7 @@ from pumice.controllers.workloads.deployment_status import deployment_status
 from pumice.controllers.workloads.pods import active, pods_of, revision_of
 from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete, patch, status_change
+from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -88,7 +88,7 @@ def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str,
     sizes = [_size(each) for each in old]
     writes: list[Write] = []
     if strategy.get("type") == "Recreate":
-        writes = [_resize(each, 0) for each in old if _size(each).replicas]
+        writes = [write for each in old if _size(each).replicas for write in _resize(deployment, each, 0)]
         if writes or any(active(pod) or terminating(pod) for each in old for pod in pods_of(each, world)):
             return writes
         target, shrunken = replicas, [0] * len(old)
@@ -96,7 +96,8 @@ def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str,
         target = grown(_size(new) if new else Size(0, 0), sizes, within)
         shrunken = shrunk(_size(new), sizes, within) if new else [size.replicas for size in sizes]
     writes.extend(_keep_new(deployment, new, old, hash_, target))
-    writes.extend(_resize(each, size) for each, size in zip(old, shrunken, strict=True) if _size(each).replicas != size)
+    for each, size in zip(old, shrunken, strict=True):
+        writes.extend(_resize(deployment, each, size))
     return [*writes, *_forget(deployment, new, old)]
 
 
@@ -110,20 +111,20 @@ def _paused(deployment: Object, sets: list[Object]) -> list[Write]:
         return []
     latest = used[-1]
     size = max(0, _size(latest).replicas + within.replicas - total)
-    return [_resize(latest, size)] if size != _size(latest).replicas else []
+    return _resize(deployment, latest, size)
 
 
 def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: str, size: int) -> list[Write]:
     revision = str(max((_revision(each) for each in old), default=0) + 1)
     if new is None:
-        return [Create(_new_set(deployment, hash_, size, revision)), *_note_revision(deployment, revision)]
+        made = _new_set(deployment, hash_, size, revision)
+        return [Create(made, deployment), _scaled(deployment, made, 0, size), *_note_revision(deployment, revision)]
     writes: list[Write] = []
     if old and _revision(new) < int(revision):
         writes.append(patch(new, {"metadata": {"annotations": {REVISION: revision}}}))
     else:
         revision = str(_revision(new))
-    if _size(new).replicas != size:
-        writes.append(_resize(new, size))
+    writes.extend(_resize(deployment, new, size))
     inherited = {name: value for name, value in _inherited(deployment).items() if annotations_of(new).get(name) != value}
     if inherited:
         writes.append(patch(new, {"metadata": {"annotations": inherited}}))
@@ -167,8 +168,14 @@ def _forget(deployment: Object, new: Object | None, old: list[Object]) -> list[W
     return [delete(each) for each in empty[: max(0, len(empty) - int(limit))]] if new is not None else []
 
 
-def _resize(each: Object, size: int) -> Write:
-    return patch(each, {"spec": {"replicas": size}})
+def _resize(deployment: Object, each: Object, size: int) -> list[Write]:
+    before = _size(each).replicas
+    return [patch(each, {"spec": {"replicas": size}}), _scaled(deployment, each, before, size)] if size != before else []
+
+
+def _scaled(deployment: Object, each: Object, before: int, after: int) -> Emit:
+    text = f"Scaled {'up' if after > before else 'down'} replica set {name_of(each)} from {before} to {after}"
+    return Emit(deployment, "Normal", "ScalingReplicaSet", text)
 
 
 def _size(each: Object) -> Size:

@@ -8,8 +8,9 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
 from pumice.controllers.objects import Key, Object, labels_of, spec_of, status_of, terminating
 from pumice.controllers.workloads.pods import active, available, dispensable_first, free_names, from_template, pods_of, ready
+from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete, status_change
+from pumice.controllers.writes import Write, status_change
 
 
 class ReplicaSets:
@@ -35,9 +36,9 @@ class ReplicaSets:
 def _scale(owner: Object, pods: list[Object], world: World) -> list[Write]:
     missing = int(spec_of(owner).get("replicas", 1)) - len(pods)
     if missing <= 0:
-        return [delete(pod) for pod in dispensable_first(pods)[: -missing or 0]]
+        return ended(owner, dispensable_first(pods)[: -missing or 0])
     template = spec_of(owner).get("template") or {}
-    return [Create(from_template(owner, template, name)) for name in free_names(owner, missing, world)]
+    return created(owner, (from_template(owner, template, name) for name in free_names(owner, missing, world)))
 
 
 def _status(owner: Object, pods: list[Object], now: float) -> tuple[Object, float | None]:

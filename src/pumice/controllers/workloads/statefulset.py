@@ -15,7 +15,6 @@ from pumice.controllers.controller import NOTHING, Result, its_controller, itsel
 from pumice.controllers.objects import (
     Key,
     Object,
-    controlled_by,
     copied,
     labels_of,
     name_of,
@@ -23,9 +22,10 @@ from pumice.controllers.objects import (
     spec_of,
     status_of,
     terminating,
-    uid_of,
 )
 from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, pods_of, ready, revision_of
+from pumice.controllers.workloads.revisions import keep_revision
+from pumice.controllers.workloads.told import of_set
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, status_change
 
@@ -58,25 +58,14 @@ class StatefulSets:
         revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
         writes: list[Write] = []
         if not terminating(owner):
-            writes = [*_keep_revision(owner, update, world), *_next_step(owner, pods, revisions, world)]
+            in_use = {*revisions, *map(_revision, pods.values())}
+            writes = [*keep_revision(owner, update, update, in_use, world), *_next_step(owner, pods, revisions, world)]
         status, next_ready = _status(owner, pods, revisions, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
 
 def _ordinal(pod: Object) -> int:
     return int(name_of(pod).rpartition("-")[2])
-
-
-def _keep_revision(owner: Object, update: str, world: World) -> list[Write]:
-    if world.get(kinds.CONTROLLER_REVISION, namespace_of(owner), update) is not None:
-        return []
-    known = list(world.dependents(uid_of(owner), kinds.CONTROLLER_REVISION))
-    number = max((int(each.get("revision") or 0) for each in known), default=0) + 1
-    data = {"spec": {"template": copied(spec_of(owner).get("template") or {})}}
-    made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), update, data=data, revision=number)
-    made["metadata"]["ownerReferences"] = [controlled_by(owner)]
-    made["metadata"]["labels"] = dict((spec_of(owner).get("selector") or {}).get("matchLabels") or {})
-    return [Create(made)]
 
 
 def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, world: World) -> list[Write]:
@@ -100,7 +89,7 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, wor
     if surplus:
         ending = [pod for pod in surplus if terminating(pod)]
         now_too = [pod for pod in surplus if not terminating(pod)]
-        return [*writes, *map(delete, now_too if together else now_too[: 0 if ending else 1])]
+        return [*writes, *_end(owner, now_too if together else now_too[: 0 if ending else 1])]
     return writes or _update(owner, pods, revisions)
 
 
@@ -116,8 +105,12 @@ def _update(owner: Object, pods: dict[int, Object], revisions: Revisions) -> lis
         if terminating(pods[ordinal]) or (_revision(pods[ordinal]) == revisions.update and not ready(pods[ordinal])):
             return []
         if _revision(pods[ordinal]) != revisions.update:
-            return [delete(pods[ordinal])]
+            return _end(owner, [pods[ordinal]])
     return []
+
+
+def _end(owner: Object, pods: list[Object]) -> list[Write]:
+    return [write for pod in pods for write in (delete(pod), of_set("delete", pod, owner))]
 
 
 def _revision(pod: Object) -> str:
@@ -146,8 +139,8 @@ def _make(owner: Object, ordinal: int, revision: str, world: World) -> list[Writ
         if world.get(kinds.CLAIM, namespace_of(owner), claim) is None:
             made = kinds.new(kinds.CLAIM, namespace_of(owner), claim, spec=copied(claim_template.get("spec") or {}))
             made["metadata"]["labels"] = dict((spec_of(owner).get("selector") or {}).get("matchLabels") or {})
-            claims.append(Create(made))
-    return [*claims, Create(pod)]
+            claims += [Create(made, owner), of_set("create", made, owner)]
+    return [*claims, Create(pod, owner), of_set("create", pod, owner)]
 
 
 def _status(owner: Object, pods: dict[int, Object], revisions: Revisions, now: float) -> tuple[Object, float | None]:

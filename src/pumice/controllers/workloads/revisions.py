@@ -1,0 +1,46 @@
+"""The templates that a StatefulSet or DaemonSet has had: `kubectl rollout history` shows them, `kubectl rollout undo` brings one back.
+
+The one in use has the highest number: a template that comes back gets a new number. `data` is a strategic merge patch of the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object, controlled_by, controller_of, copied, name_of, namespace_of, spec_of, uid_of
+from pumice.controllers.workloads.pods import REVISION_LABEL
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, delete, patch
+
+HISTORY_LIMIT = 10
+
+
+def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str], world: World) -> list[Write]:
+    """See to it that the owner's template is kept as the revision `name`, and no more old ones than wanted. Revisions whose labels are
+    `in_use` stay."""
+    owned = world.dependents(uid_of(owner), kinds.CONTROLLER_REVISION)
+    known = sorted((each for each in owned if (controller_of(each) or {}).get("uid") == uid_of(owner)), key=number_of)
+    latest = number_of(known[-1]) if known else 0
+    mine = next((each for each in known if name_of(each) == name), None)
+    others = [each for each in known if each is not mine]
+    writes: list[Write] = []
+    if mine is None:
+        writes.append(Create(_made(owner, name, label, latest + 1)))
+    elif number_of(mine) < latest:
+        writes.append(patch(mine, {"revision": latest + 1}))
+    idle = [each for each in others if each["metadata"].get("labels", {}).get(REVISION_LABEL) not in in_use]
+    surplus = len(idle) - int(spec_of(owner).get("revisionHistoryLimit", HISTORY_LIMIT))
+    return [*writes, *map(delete, idle[: max(0, surplus)])]
+
+
+def number_of(revision: Object) -> int:
+    return int(revision.get("revision") or 0)
+
+
+def _made(owner: Object, name: str, label: str, number: int) -> Object:
+    template = {**copied(spec_of(owner).get("template") or {}), "$patch": "replace"}
+    made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), name, data={"spec": {"template": template}}, revision=number)
+    made["metadata"]["ownerReferences"] = [controlled_by(owner)]
+    made["metadata"]["labels"] = {**((spec_of(owner).get("selector") or {}).get("matchLabels") or {}), REVISION_LABEL: label}
+    return made
