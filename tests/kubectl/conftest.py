@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,16 +14,17 @@ import pytest
 
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Kubectl:
     """Runs kubectl with a kubeconfig and a home of its own."""
 
-    def __init__(self, folder: Path, running: Running) -> None:
-        self.running = running
+    running: Running  #: the server, if it is a thread of this process
+
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
         self.folder = folder
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(kubeconfig_of(running, folder))}
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": str(kubeconfig)}
 
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
         where = {"env": self.environment, "cwd": self.folder}
@@ -49,8 +51,11 @@ class Kubectl:
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed; these tests are about the real one")
+    folder = tmp_path_factory.mktemp("kubectl")
     with in_thread() as running:
-        yield Kubectl(tmp_path_factory.mktemp("kubectl"), running)
+        made = Kubectl(folder, kubeconfig_of(running, folder))
+        made.running = running
+        yield made
 
 
 @pytest.fixture
@@ -80,11 +85,9 @@ def _let_go(store) -> None:  # type: ignore[no-untyped-def]
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
     def wait(condition: Callable[[], bool]) -> None:
-        pause = threading.Event()
-        for _ in range(200):
-            if condition():
-                return
-            pause.wait(0.05)
-        raise AssertionError("it did not happen within ten seconds")
+        ends = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < ends, "it did not happen in time"
+            time.sleep(0.05)
 
     return wait
