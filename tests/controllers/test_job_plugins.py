@@ -21,6 +21,7 @@ def play(plugins: dict[str, list[str]], *tasks: Object) -> Stage:
 
 def env(stage: Stage, pod: str, container: int = 0) -> dict[str, Any]:
     variables = stage.get(kinds.POD, pod)["spec"]["containers"][container].get("env", [])
+    assert all(isinstance(each.get("value", ""), str) and isinstance(each.get("valueFrom", {}), dict) for each in variables)
     return {each["name"]: each.get("value", each.get("valueFrom")) for each in variables}
 
 

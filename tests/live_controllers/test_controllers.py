@@ -207,7 +207,7 @@ def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() 
             await until(lambda: [event for event in stage.all("events") if event["reason"] == "FailedCreate"])
             (event,) = (event for event in stage.all("events") if event["reason"] == "FailedCreate")
             assert (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["type"]) == ("Job", "refused", "Warning")
-            assert event["message"].startswith("Error creating pods: ") and "quota" in event["message"]
+            assert event["message"].startswith("Error creating: ") and "quota" in event["message"]
             stage.store.delete("resourcequotas", quota["metadata"]["name"], "default", Wish())
             await until(lambda: len(stage.pods("refused")) == 2)
 

@@ -78,7 +78,7 @@ class PodGroups:
         name = group_name(pod)
         made: list[Write] = []
         if world.get(kinds.POD_GROUP, namespace_of(pod), name) is None:
-            made = [Create(self.build(pod, world))]
+            made = [Create(self.build(pod, world), pod)]
         return [*made, patch(pod, {"metadata": {"annotations": {key.GROUP_NAME: name}}})]
 
     def _for_workload(self, workload: Object, world: World) -> list[Write]:
@@ -90,7 +90,7 @@ class PodGroups:
         if pod is None:
             return []
         wanted = self.build(pod, world)
-        return _update(group, wanted) if group is not None else [Create(wanted)]
+        return _update(group, wanted) if group is not None else [Create(wanted, workload)]
 
     def _speaks_for(self, pod: Object, workload: Object) -> bool:
         """Whether the workload's group can be built from this pod: ours, not in another group, of the newest revision."""

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from pumice.api.times import rfc3339
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, controller_of, key_of, name_of, namespace_of, terminating, uid_of
+from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
 from pumice.kube.errors import ApiError
 from pumice.kube.events import Occurrence, Regarding
@@ -50,12 +50,13 @@ class ObjectWrites:
 
     def _tell_of(self, write: Write, failure: BaseException) -> None:
         """Whose pods cannot be made should read why, where they look: a quota, a refused image, a name that is too long."""
-        owner = controller_of(write.object) if isinstance(write, Create) else None
-        if owner is None or not isinstance(write, Create) or not isinstance(failure, ApiError):
-            return
-        about = Regarding(owner["kind"], owner["name"], namespace_of(write.object), owner["uid"], owner["apiVersion"])
-        plural = RESOURCES[kind_of(write.object)].plural
-        self._recorder.tell(Occurrence(about, "Warning", "FailedCreate", f"Error creating {plural}: {failure.message}"))
+        if isinstance(write, Create) and write.about is not None and isinstance(failure, ApiError):
+            self._tell(Emit(write.about, "Warning", "FailedCreate", f"Error creating: {failure.message}"))
+
+    def _tell(self, what: Emit) -> None:
+        about = what.about
+        regarding = Regarding(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
+        self._recorder.tell(Occurrence(regarding, what.type, what.reason, what.message))
 
     async def _one(self, write: Write) -> None:
         match write:
@@ -65,9 +66,8 @@ class ObjectWrites:
                 await self._patch(write)
             case Delete():
                 await self._delete(write)
-            case Emit(about, type_, reason, message):
-                regarding = Regarding(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
-                self._recorder.tell(Occurrence(regarding, type_, reason, message))
+            case Emit():
+                self._tell(write)
 
     async def _create(self, subject: Object) -> None:
         kind = kind_of(subject)

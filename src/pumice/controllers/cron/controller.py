@@ -97,7 +97,7 @@ class CronJobs:
             writes.append(
                 Emit(cron, "Warning", "TooManyMissedTimes", f"more than {MANY} start times were missed; only the latest is made up for")
             )
-        return [*writes, Create(self._job(cron, name, due)), Emit(cron, "Normal", "SuccessfulCreate", f"Created job {name}")]
+        return [*writes, Create(self._job(cron, name, due), cron), Emit(cron, "Normal", "SuccessfulCreate", f"Created job {name}")]
 
     def _job(self, cron: Object, name: str, due: float) -> Object:
         template = copied(spec_of(cron).get("jobTemplate") or {})

@@ -67,7 +67,7 @@ class JobFlows:
             if name in jobs or name in completed or template is None:
                 continue
             if may_start(flow, step, jobs, completed, self.reachable):
-                writes.append(Create(_job(flow, step, template)))
+                writes.append(Create(_job(flow, step, template), flow))
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
         status = flow_status(flow, jobs, completed)

@@ -37,7 +37,7 @@ def group_writes(job: Object, group: Object | None, world: World) -> list[Write]
     """Make the PodGroup, or bring it to what the job asks for now."""
     wanted = build(job, world)
     if group is None:
-        return [Create(wanted)]
+        return [Create(wanted, job)]
     target = copied(group)
     target["spec"] |= {name: wanted["spec"].get(name) for name in OWN_FIELDS}
     return change(group, target)

@@ -95,7 +95,7 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
     surplus.extend(pod for pods in left_over.values() for pod in pods.values())
     surplus = [pod for pod in surplus if not terminating(pod)]
     draft.count(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
-    return [*end_on_purpose(surplus), *map(Create, made)]
+    return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
 
 
 def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:

@@ -38,7 +38,7 @@ def volume_writes(job: Object, status: Object, world: World) -> list[Write]:
         if volume.get("volumeClaim") and world.get(kinds.CLAIM, namespace_of(job), name) is None:
             claim = kinds.new(kinds.CLAIM, namespace_of(job), name, spec=copied(volume["volumeClaim"]))
             claim["metadata"]["ownerReferences"] = [controlled_by(job)]
-            writes.append(Create(claim))
+            writes.append(Create(claim, job))
     return writes
 
 

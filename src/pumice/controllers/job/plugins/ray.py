@@ -40,7 +40,7 @@ class Ray(Plugin):
             return []
         selector = {key.JOB_NAME: name_of(job), key.JOB_NAMESPACE: namespace_of(job), key.TASK_SPEC: self.head}
         ports = [{"name": each, "port": port, "targetPort": port, "protocol": "TCP"} for each, port in self.ports.items()]
-        return [Create(owned(job, kinds.SERVICE, name, spec={"selector": selector, "ports": ports}))]
+        return [Create(owned(job, kinds.SERVICE, name, spec={"selector": selector, "ports": ports}), job)]
 
     def remove(self, job: Object, world: World) -> list[Write]:
         service = world.get(kinds.SERVICE, namespace_of(job), _service_name(job))

@@ -44,7 +44,7 @@ class Ssh(Plugin):
         pair = self._given if all(self._given) else self._key_pairs()
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job))
         data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
-        return [Create(owned(job, kinds.SECRET, _name(job), type="Opaque", data=data))]
+        return [Create(owned(job, kinds.SECRET, _name(job), type="Opaque", data=data), job)]
 
     def remove(self, job: Object, world: World) -> list[Write]:
         secret = world.get(kinds.SECRET, namespace_of(job), _name(job))

@@ -32,7 +32,7 @@ class Svc(Plugin):
             kind = kinds.kind_of(wanted)
             there = world.get(kind, namespace_of(job), name_of(wanted))
             if there is None:
-                writes.append(Create(wanted))
+                writes.append(Create(wanted, job))
             elif kind == kinds.CONFIG_MAP:
                 target = copied(there)
                 target["data"] = wanted["data"]
