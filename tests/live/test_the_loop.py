@@ -9,10 +9,11 @@ import pytest
 
 from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, policy, scheduling, until
-from tests.live.virtual import run
+from tests.live.virtual import VirtualClock, run
 
 
 def server(**options: Any) -> MemoryServer:
@@ -337,9 +338,6 @@ def test_another_policy_counts_from_the_next_cycle_on() -> None:
 
 def test_whoever_keeps_the_time_may_ask_for_single_steps() -> None:
     async def story() -> None:
-        from pumice.live.loop import Scheduler
-        from tests.live.virtual import VirtualClock
-
         api = server()
         api.node("a", cpu=2)
         api.gang("train", pods=2)

@@ -150,13 +150,12 @@ class Scheduler:
         try:
             while not syncing.done():
                 self._check()
-                stirred = asyncio.create_task(self._stirred.wait())
-                await asyncio.wait([syncing, stirred], return_when=asyncio.FIRST_COMPLETED)
-                stirred.cancel()
+                await self._ended_or_news(syncing)
                 self._stirred.clear()
             await syncing
         finally:
             syncing.cancel()
+            await asyncio.gather(syncing, return_exceptions=True)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -214,10 +213,16 @@ class Scheduler:
 
     async def _sleep_or_news(self, seconds: float) -> None:
         sleep = asyncio.ensure_future(self.clock.sleep(seconds))
-        stirred = asyncio.ensure_future(self._stirred.wait())
         try:
-            await asyncio.wait([sleep, stirred], return_when=asyncio.FIRST_COMPLETED)
+            await self._ended_or_news(sleep)
         finally:
             sleep.cancel()
+            await asyncio.gather(sleep, return_exceptions=True)
+
+    async def _ended_or_news(self, other: asyncio.Future[Any]) -> None:
+        stirred: asyncio.Future[Any] = asyncio.ensure_future(self._stirred.wait())
+        try:
+            await asyncio.wait([other, stirred], return_when=asyncio.FIRST_COMPLETED)
+        finally:
             stirred.cancel()
-            await asyncio.gather(sleep, stirred, return_exceptions=True)
+            await asyncio.gather(stirred, return_exceptions=True)

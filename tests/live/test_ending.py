@@ -1,0 +1,50 @@
+"""A scheduler that is told to end does so, whatever it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from tests.live.memory import MemoryServer
+from tests.live.stories import policy
+from tests.live.virtual import VirtualClock, run
+
+
+class SlowToWake(VirtualClock):
+    """A clock whose sleepers need some turns of the event loop to go when they are called off."""
+
+    async def sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("waiting", [True, False], ids=["with pods that wait", "idle"])
+def test_it_ends_whenever_it_is_told_to_and_leaves_nothing_running(waiting: bool) -> None:
+    async def story() -> None:
+        for turns in range(120):
+            api = MemoryServer()
+            api.queue("root")
+            api.queue()
+            api.node("a", cpu=1)
+            if waiting:
+                api.gang("train", pods=2)
+            scheduler = Scheduler(api, policy(), Options(), SlowToWake())
+            task = asyncio.create_task(scheduler.run())
+            for turn in range(turns):
+                await asyncio.sleep(0)
+                if turn % 7 == 6:
+                    api.node("a", cpu=1, labels={"turn": str(turn)})  # news come while it goes to sleep
+            task.cancel()
+            await asyncio.wait([task], timeout=30)
+            assert task.cancelled(), f"not ended when told after {turns} turns"
+            await asyncio.sleep(1)
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not left, f"after {turns} turns: {left}"
+
+    run(story())
