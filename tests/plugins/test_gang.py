@@ -8,6 +8,8 @@ import pytest
 from queued import bound, cluster, job, node, opened, outcome, pod, pods
 from scene import Thing
 
+from pumice.model import status
+
 TIERS = ("gang", "predicates")
 ROLE = "volcano.sh/task-spec"
 
@@ -53,6 +55,48 @@ def test_who_may_start_at_all(what: str, group: Thing, tasks: list[Thing], refus
     with opened(made, *TIERS) as session:
         found = session.job_valid(made.jobs["default/a"])
         assert (f"{found.reason}: {found.message}" if found else "") == refusal
+
+
+ROLES: Thing = {"least": 2, "minTaskMember": {"m": 1, "w": 1}}
+LOOSE: Thing = {"least": 1, "minTaskMember": {"m": 1, "w": 1}}
+PARTS: Thing = {"least": 1, "subGroupPolicy": [{"name": "s", "subGroupSize": 1, "minSubGroups": 2, "matchLabelKeys": ["part"]}]}
+STATES = {"pending": status.PENDING, "placed": status.ALLOCATED, "waits": status.PIPELINED, "done": status.SUCCEEDED, "lost": status.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("spec", "states", "ready", "pipelined"),
+    [
+        ({"least": 2}, "m:placed w:placed", True, True),
+        ({"least": 2}, "m:placed w:done", True, True),
+        ({"least": 2}, "m:placed w:lost", False, False),
+        ({"least": 2}, "m:placed w:waits", False, True),
+        ({"least": 2}, "m:placed w:pending", False, False),
+        ({"least": 2}, "m:placed w:free", True, True),
+        ({"least": 3}, "m:placed w:waits w:free", False, True),
+        (ROLES, "m:placed w:placed", True, True),
+        (ROLES, "m:done w:placed", True, True),
+        (ROLES, "m:placed w:free", True, True),
+        (ROLES, "m:placed w:waits", False, True),
+        (ROLES, "m:placed m:placed w:pending", False, False),
+        (ROLES, "m:placed m:waits w:pending", False, False),
+        (ROLES, "m:waits m:placed w:free", True, True),
+        (LOOSE, "m:placed w:pending", True, True),
+        (PARTS, "m:placed w:placed", True, True),
+        (PARTS, "m:placed w:free", True, True),
+        (PARTS, "m:placed w:waits", False, True),
+        (PARTS, "m:placed w:pending", False, False),
+    ],
+)
+def test_when_a_gang_is_ready_and_when_it_may_wait_for_room(spec: Thing, states: str, ready: bool, pipelined: bool) -> None:
+    """Pods by role (and part of the job), each with its state; `free` are pending ones that ask for nothing."""
+    wanted = [state.split(":") for state in states.split()]
+    tasks = [role("a", name, n, labels={"part": name}, cpu=0 if state == "free" else 1) for n, (name, state) in enumerate(wanted)]
+    made = cluster(node("n", cpu=9), job("a", **spec), tasks)
+    with opened(made, *TIERS) as session:
+        for task, (_, state) in zip(list(made.tasks.values()), wanted, strict=True):
+            if STATES.get(state, status.PENDING) != status.PENDING:
+                made.move(task, STATES[state], 0 if state in ("placed", "waits") else -1)
+        assert (session.job_ready(made.jobs["default/a"]), session.job_pipelined(made.jobs["default/a"])) == (ready, pipelined)
 
 
 def test_all_or_none_start() -> None:
@@ -110,6 +154,12 @@ def test_a_gang_that_cannot_start_is_told_how_many_are_missing_and_why() -> None
     assert message.startswith("1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: ")
 
 
+def test_pods_that_no_node_takes_are_those_that_are_missing() -> None:
+    tasks = [*pods("a", 2, cpu=1), pod("a-big-0", "a", cpu=9), pod("a-big-1", "a", cpu=9)]
+    _, _, message = condition(outcome(cluster(node("n", cpu=2), job("a", least=3), tasks), *TIERS), "a")
+    assert message.startswith("1/4 tasks in gang unschedulable: pod group is not ready, 3 minAvailable, 4 Pending; Pending: ")
+
+
 def test_a_gang_that_stands_is_told_so() -> None:
     kind, reason, _ = condition(outcome(cluster(node("n", cpu=2), job("a", least=2), pods("a", 2, cpu=1)), *TIERS), "a")
     assert (kind, reason) == ("Scheduled", "tasks in gang are ready to be scheduled")
@@ -124,6 +174,10 @@ def leaving(name: str, of: str, on: str) -> Thing:
 def test_a_gang_that_merely_shrinks_is_not_called_unschedulable() -> None:
     shrinking = [job("a", least=2, phase="Running"), pod("a-0", "a", "n", cpu=1), leaving("a-1", "a", "n")]
     assert condition(outcome(cluster(node("n", cpu=2), shrinking), *TIERS), "a") == ("", "", "")
+    shrunk = [job("a", least=3, phase="Running"), pod("a-0", "a", "n", cpu=1), leaving("a-1", "a", "n")]
+    assert condition(outcome(cluster(node("n", cpu=2), shrunk), *TIERS), "a")[0] == "Unschedulable"
+    ended = pod("a-2", "a", status={"phase": "Failed"})
+    assert condition(outcome(cluster(node("n", cpu=2), shrunk, ended), *TIERS), "a") == ("", "", "")
     short = [job("a", least=3, phase="Running"), pod("a-0", "a", "n", cpu=1), leaving("a-1", "a", "n"), pod("a-2", "a", cpu=9)]
     assert condition(outcome(cluster(node("n", cpu=2), short), *TIERS), "a")[0] == "Unschedulable"
 

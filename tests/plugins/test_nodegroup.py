@@ -95,6 +95,24 @@ def test_limits_that_cannot_be_read_let_nobody_in(text: str) -> None:
     assert "annotation volcano.sh/nodegroup-resource-limits cannot be read" in result["pending"]["default/p"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("notes", "wanted"), [({}, affinity("g1")), ({LIMITS: '{"g1": {"cpu": 0}}'}, affinity("g1")), ({LIMITS: "{"}, affinity("g1"))]
+)
+def test_no_eviction_opens_a_group_to_a_queue(notes: Thing, wanted: Thing) -> None:
+    made = cluster(NODES, queue("q", affinity=wanted, annotations=notes), job("a", "q"), pod("p", "a", cpu=1))
+    with opened(made, STRICT) as session:
+        evaluation = session.evaluation(made.tasks["default/p"])
+        rejected = evaluation.rejected is not None and evaluation.rejected.final
+        opened_to = [made.nodes.names[row] for row in made.nodes if evaluation.resolvable[row] and not rejected]
+        assert opened_to == (["n1"] if not notes else [])
+
+
+def test_what_runs_counts_and_what_has_ended_does_not() -> None:
+    ended = pod("old", "r", "n1", cpu=3, status={"phase": "Failed"})
+    made = cluster(NODES, limited(g1={"cpu": 3}), job("r", "q"), pod("s", "r", "n1", cpu=1), ended, job("a", "q"), pods("a", 2, cpu=1))
+    assert bound_to(outcome(made, "gang", STRICT)) == {"a-w-0": "n1", "a-w-1": "n1"}
+
+
 def test_what_a_gang_gives_back_does_not_count() -> None:
     made = cluster(
         NODES,
