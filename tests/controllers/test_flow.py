@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.objects import Object, labels_of
-from tests.controllers.stage import Stage, vcjob
+from tests.controllers.stage import Stage, plain_pod, vcjob
 
 FLOW = "flow.volcano.sh/v1alpha1"
 
@@ -99,9 +100,22 @@ def test_probes_of_the_network_are_asked_again_until_something_answers() -> None
     probe = {"httpGetList": [{"taskName": "w", "path": "/ok", "port": 80}], "tcpSocketList": [{"taskName": "w", "port": 22}]}
     objects = (template("a"), template("b"), flow(step("a"), step("b", "a", probe=probe)))
     stage = play(*objects, reachable=lambda url: url in up)
+    up.add("http://:80/ok")
+    stage.wait(5)
+    assert stage.names(kinds.JOB) == ["f-a"], "there is no pod yet"
+    up.clear()
+    for number, address in enumerate(("10.0.0.1", "fd00::1")):
+        pod = plain_pod(f"f-a-w-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "w"})
+        stage.add({**pod, "status": {"podIP": address}}, plain_pod(f"f-a-x-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "x"}))
     stage.wait(5)
     assert stage.names(kinds.JOB) == ["f-a"]
-    up |= {"http://f-a-w-0.f-a.default:80/ok", "tcp://f-a-w-0.f-a.default:22"}
+    asked = {"http://10.0.0.1:80/ok", "http://[fd00::1]:80/ok", "tcp://10.0.0.1:22", "tcp://[fd00::1]:22"}
+    for silent in asked:
+        up.clear()
+        up |= asked - {silent}
+        stage.wait(5)
+        assert stage.names(kinds.JOB) == ["f-a"], "all must answer"
+    up |= asked
     stage.wait(5)
     assert stage.names(kinds.JOB) == ["f-a", "f-b"]
 

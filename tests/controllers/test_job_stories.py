@@ -33,6 +33,14 @@ def test_a_job_runs_and_completes() -> None:
     stage.assert_settled()
 
 
+def test_an_order_for_an_earlier_job_of_this_name_is_not_followed() -> None:
+    stage = running(vcjob())
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-of-another"}
+    meta = {"name": "late", "namespace": "default"}
+    stage.add({"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": "AbortJob", "target": target})
+    assert (phase(stage), stage.names(kinds.COMMAND)) == ("Running", ["late"])
+
+
 def test_what_is_done_to_a_job_is_told_in_volcanos_words() -> None:
     stage = running(vcjob())
     stage.command("AbortJob", stage.get(kinds.JOB, "train"))

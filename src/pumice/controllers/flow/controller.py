@@ -66,7 +66,7 @@ class JobFlows:
             template = world.get(kinds.JOB_TEMPLATE, key.namespace, step["name"])
             if name in jobs or name in completed or template is None:
                 continue
-            if may_start(flow, step, jobs, completed, self.reachable):
+            if may_start(flow, step, jobs, completed, lambda job: world.dependents(uid_of(job), kinds.POD), self.reachable):
                 writes.append(Create(_job(flow, step, template), flow))
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pumice.api.times import instant
+from pumice.controllers.annotations import TASK_SPEC
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job import state
-from pumice.controllers.job.plugins.plugin import hosts_of
-from pumice.controllers.objects import Object, created_at, field, name_of, namespace_of, spec_of, status_of
+from pumice.controllers.objects import Object, annotations_of, created_at, field, name_of, spec_of, status_of
 
 Reachable = Callable[[str], bool]  #: whether something answers at a URL: http://host:port/path or tcp://host:port
+
+PodsOf = Callable[[Object], Iterable[Object]]  #: the pods of a job
 
 LISTS = {
     "pendingJobs": (state.PENDING,),
@@ -27,7 +29,7 @@ def job_name(flow: Object, step: str) -> str:
     return f"{name_of(flow)}-{step}"
 
 
-def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed: set[str], reachable: Reachable) -> bool:
+def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed: set[str], pods_of: PodsOf, reachable: Reachable) -> bool:
     """Whether what a step depends on is there: its targets complete, or as far as its probe asks."""
     depends = step.get("dependsOn") or {}
     probe = depends.get("probe") or {}
@@ -36,24 +38,30 @@ def may_start(flow: Object, step: Object, jobs: Mapping[str, Object], completed:
         if not any(probe.values()):
             if name not in completed:
                 return False
-        elif name not in jobs or not all(_answers(jobs[name], probe, reachable)):
+        elif name not in jobs or not all(_answers(jobs[name], probe, list(pods_of(jobs[name])), reachable)):
             return False
     return True
 
 
-def _answers(job: Object, probe: Object, reachable: Reachable) -> Iterator[bool]:
+def _answers(job: Object, probe: Object, pods: Sequence[Object], reachable: Reachable) -> Iterator[bool]:
     for wanted in probe.get("taskStatusList") or ():
         counts = (status_of(job).get("taskStatusCount") or {}).get(wanted.get("taskName")) or {}
         yield bool((counts.get("phase") or {}).get(wanted.get("phase")))
     for wanted in probe.get("httpGetList") or ():
         path = str(wanted.get("path") or "/")
-        yield from (reachable(f"http://{host}:{wanted.get('port')}/{path.lstrip('/')}") for host in _hosts(job, wanted))
+        yield from _all_reached(pods, wanted, lambda place, path=path: reachable(f"http://{place}/{path.lstrip('/')}"))
     for wanted in probe.get("tcpSocketList") or ():
-        yield from (reachable(f"tcp://{host}:{wanted.get('port')}") for host in _hosts(job, wanted))
+        yield from _all_reached(pods, wanted, lambda place: reachable(f"tcp://{place}"))
 
 
-def _hosts(job: Object, wanted: Object) -> list[str]:
-    return [f"{host}.{namespace_of(job)}" for host in hosts_of(job, wanted.get("taskName") or "")] or [""]
+def _all_reached(pods: Sequence[Object], wanted: Object, reached: Reachable) -> Iterator[bool]:
+    """Whether each pod of a task answers at a port; a task without pods does not. Their addresses need no names, hence no plugin."""
+    meant = [pod for pod in pods if annotations_of(pod).get(TASK_SPEC) == wanted.get("taskName")]
+    for pod in meant:
+        address = str(status_of(pod).get("podIP") or "")
+        yield bool(address) and reached(f"[{address}]:{wanted.get('port')}" if ":" in address else f"{address}:{wanted.get('port')}")
+    if not meant:
+        yield False
 
 
 def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
