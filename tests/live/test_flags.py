@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.api.errors import InputError
+from pumice.cli.replica_flags import options, tell_of
 from pumice.cli.scheduler import Configuration, settings_of
-from pumice.cli.scheduler_flags import NOT_NEEDED, scheduler_options
+from pumice.cli.scheduler_flags import NOT_NEEDED, OWN
+from pumice.kube.certificates import Authority
 from pumice.live.options import Sharding
 from pumice.live.process import Settings
 
@@ -31,7 +36,7 @@ def settings(*arguments: str) -> Settings:
     made: list[Settings] = []
 
     @click.command()
-    @scheduler_options
+    @options(OWN, NOT_NEEDED)
     def command(**flags: Any) -> None:
         made.append(settings_of(flags, flags["names"] or ("volcano",), Configuration("", None, strict=False)))
 
@@ -44,7 +49,7 @@ def settings(*arguments: str) -> Settings:
 @pytest.mark.parametrize("flag", DOCUMENTED.split())
 def test_every_documented_flag_is_known(flag: str) -> None:
     @click.command()
-    @scheduler_options
+    @options(OWN, NOT_NEEDED)
     def command(**flags: Any) -> None:
         """Only its options are looked at."""
 
@@ -88,5 +93,40 @@ def test_wrong_flags_say_what_to_write(flag: str, word: str) -> None:
         settings(flag)
 
 
-def test_a_flag_that_is_not_needed_says_why() -> None:
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--enable-pprof"], "--enable-pprof is not needed: there is no Go"),
+        (["--enable-pprof=false"], "--enable-pprof is not needed"),
+        (["--node-worker-threads", "20"], "--node-worker-threads is not needed: nodes are taken over by one thread"),
+        (["--ignored-provisioners=a", "--ignored-provisioners=b"], "--ignored-provisioners is not needed"),
+        ([], ""),
+    ],
+)
+def test_a_flag_that_is_not_needed_says_why(given: list[str], told: str, caplog: pytest.LogCaptureFixture) -> None:
     assert all(reason and reason[-1] != "." for reason in NOT_NEEDED.values())
+
+    @click.command()
+    @options(OWN, NOT_NEEDED)
+    def command(**flags: Any) -> None:
+        with caplog.at_level(logging.INFO):
+            tell_of(flags, NOT_NEEDED)
+
+    CliRunner().invoke(command, given, standalone_mode=False)
+    assert told in caplog.text and bool(told) == bool(caplog.text)
+
+
+def test_storage_capacity_is_asked_for_unless_it_is_told_not_to_be() -> None:
+    assert settings().options.storage_capacity and not settings("--csi-storage=false").options.storage_capacity
+
+
+def test_probes_are_served_over_https_if_all_three_files_are_given(tmp_path: Path) -> None:
+    authority = Authority(time.time(), days=1)
+    pair = authority.issue("server", "localhost")
+    files = {"tls-cert-file": pair.certificate, "tls-private-key-file": pair.key, "ca-cert-file": authority.pem}
+    flags = [f"--{name}={tmp_path / name}" for name in files]
+    with pytest.raises(InputError, match="cannot be used"):
+        settings(*flags)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    assert settings(*flags).tls is not None and settings(*flags[:2]).tls is None

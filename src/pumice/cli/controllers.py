@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,17 +10,14 @@ import click
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.go_flags import switch
-from pumice.cli.replica_flags import ELECTION, options, server_tls, tell_of
+from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.job.controller import MAX_FAILURES
 from pumice.controllers.objects import Key
 from pumice.controllers.topology import Topology, by_labels
-from pumice.kube.lease import Term
-from pumice.kube.login import find
 from pumice.kube.resource import ObjectRef
 from pumice.live.controller_process import ControllerReplica, Settings
 from pumice.live.logs import set_up
-from pumice.live.loop import LostLead
 
 CONTROLLERS = {
     "gc-controller": ("job-ttl",),
@@ -55,9 +50,7 @@ OWN = (
     click.option("--topology", "topologies", multiple=True, help="name=label,label: find HyperNodes by node labels, the widest first."),
     switch("--enable-metrics", False, "Serve /metrics at --listen-address."),
     click.option("--listen-address", default=":8081", show_default=True),
-    click.option("--tls-cert-file", default="", help="With the two files below, probes are served over HTTPS."),
-    click.option("--tls-private-key-file", default=""),
-    click.option("--ca-cert-file", default=""),
+    *PROBES_TLS,
 )
 
 
@@ -68,15 +61,11 @@ def controllers(**flags: Any) -> None:
     set_up(flags["logging_format"], flags["verbosity"])
     tell_of(flags, NOT_NEEDED)
     settings = settings_of(flags)
-    replica = ControllerReplica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings)
-    try:
-        asyncio.run(replica.serve())
-    except LostLead:
-        sys.exit("the lead was lost; another replica has it")
+    until_told(ControllerReplica(access_of(flags), settings).serve())
 
 
 def settings_of(flags: dict[str, Any]) -> Settings:
-    namespace = flags["leader_elect_resource_namespace"] or flags["lock_object_namespace"] or "volcano-system"
+    namespace = lock_namespace(flags)
     return Settings(
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         chosen=chosen(flags["chosen"].split(",")),
@@ -85,11 +74,11 @@ def settings_of(flags: dict[str, Any]) -> Settings:
         discovery=HyperNodeDiscovery([_topology(text) for text in flags["topologies"]], _config_map(namespace)),
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
-        term=_term(flags) if flags["leader_elect"] else None,
+        term=term_of(flags),
         lock=ObjectRef(flags["leader_elect_resource_name"], namespace),
         metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
-        tls=server_tls(flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]),
+        tls=probes_tls(flags),
     )
 
 
@@ -119,10 +108,3 @@ def _topology(text: str) -> Topology:
     if not equals or not name or not all(labels.split(",")):
         raise InputError(f'"{text}" is not a topology; write one such as "network=example.org/spine,example.org/leaf"', where="--topology")
     return by_labels(name, tuple(labels.split(",")))
-
-
-def _term(flags: dict[str, Any]) -> Term:
-    try:
-        return Term(int(flags["leader_elect_lease_duration"]), flags["leader_elect_renew_deadline"], flags["leader_elect_retry_period"])
-    except ValueError as error:
-        raise InputError(str(error), where="--leader-elect-lease-duration") from None

@@ -1,10 +1,12 @@
-"""Flags that Volcano's controller manager and webhook manager share, as `pumice controllers` and `pumice webhooks` take them."""
+"""Flags that Volcano's three programs share, as `pumice scheduler`, `pumice controllers` and `pumice webhooks` take them."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+import sys
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,10 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
+from pumice.kube.access import Access
+from pumice.kube.lease import Term
+from pumice.kube.login import find
+from pumice.live.loop import LostLead
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +43,12 @@ ELECTION: tuple[Decorator, ...] = (
     click.option("--lock-object-namespace", default="", help="The old name of the flag above."),
 )
 
+PROBES_TLS: tuple[Decorator, ...] = (
+    click.option("--tls-cert-file", default="", help="With the two files below, probes are served over HTTPS."),
+    click.option("--tls-private-key-file", default=""),
+    click.option("--ca-cert-file", default=""),
+)
+
 
 def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decorator:
     """The shared flags, those of one program, and those that are accepted and not needed."""
@@ -44,7 +56,7 @@ def options(own: tuple[Decorator, ...], not_needed: Mapping[str, str]) -> Decora
     def decorate(command: Command) -> Command:
         command = go_program(command)
         for name in not_needed:
-            command = click.option(f"--{name}", default=None, hidden=True)(command)
+            command = click.option(f"--{name}", default=None, is_flag=False, flag_value="true", hidden=True)(command)
         for option in reversed((*SHARED, *own)):
             command = option(command)
         return command
@@ -59,8 +71,23 @@ def tell_of(flags: Mapping[str, Any], not_needed: Mapping[str, str]) -> None:
             log.info("--%s is not needed: %s", name, reason)
 
 
-def server_tls(certificate: str, key: str, authority: str) -> ssl.SSLContext | None:
-    """HTTPS for the probes, if all three files are given, as Volcano has it."""
+def term_of(flags: Mapping[str, Any]) -> Term | None:
+    """The times of the election; None if there is none."""
+    if not flags["leader_elect"]:
+        return None
+    try:
+        return Term(int(flags["leader_elect_lease_duration"]), flags["leader_elect_renew_deadline"], flags["leader_elect_retry_period"])
+    except ValueError as error:
+        raise InputError(str(error), where="--leader-elect-lease-duration") from None
+
+
+def lock_namespace(flags: Mapping[str, Any]) -> str:
+    return str(flags["leader_elect_resource_namespace"] or flags["lock_object_namespace"] or "volcano-system")
+
+
+def probes_tls(flags: Mapping[str, Any]) -> ssl.SSLContext | None:
+    """HTTPS for the probes, if all of PROBES_TLS are given, as Volcano has it. Raises InputError."""
+    certificate, key, authority = flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]
     if not (certificate and key and authority):
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -71,3 +98,16 @@ def server_tls(certificate: str, key: str, authority: str) -> ssl.SSLContext | N
         raise InputError(f"cannot be used: {error}", where="--tls-cert-file") from None
     context.verify_mode = ssl.CERT_OPTIONAL
     return context
+
+
+def access_of(flags: Mapping[str, Any]) -> Access:
+    """The API server that the flags mean. Raises InputError."""
+    return find(flags["kubeconfig"], context=flags["context"], master=flags["master"])
+
+
+def until_told(serve: Coroutine[Any, Any, None]) -> None:
+    """Run a replica until it is told to end, or has lost the lead."""
+    try:
+        asyncio.run(serve)
+    except LostLead:
+        sys.exit("the lead was lost; another replica has it")

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import ssl
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from pumice.api.errors import InputError
 from pumice.cli.loading import read_file
-from pumice.cli.scheduler_flags import NOT_NEEDED, scheduler_options
+from pumice.cli.replica_flags import access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
+from pumice.cli.scheduler_flags import NOT_NEEDED, OWN
 from pumice.config.reading import config_text, read_configurations, schedulers_of
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
-from pumice.kube.lease import Term
-from pumice.kube.login import find
 from pumice.kube.resource import ObjectRef
 from pumice.live.logs import set_up
-from pumice.live.loop import LostLead
 from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings
 from pumice.plugins.registry import plugins
@@ -31,20 +25,14 @@ log = logging.getLogger(__name__)
 
 
 @click.command()
-@scheduler_options
+@options(OWN, NOT_NEEDED)
 def scheduler(**flags: Any) -> None:
     """Schedule the pods of a live cluster, in the place of vc-scheduler: its flags, its configuration, its objects."""
     set_up(flags["logging_format"], flags["verbosity"])
-    for name in NOT_NEEDED:
-        if flags[name.replace("-", "_")]:
-            log.info("--%s is not needed: %s", name, NOT_NEEDED[name])
+    tell_of(flags, NOT_NEEDED)
     configuration = Configuration(flags["scheduler_conf"], flags["plugins_dir"], flags["strict"])
     names = flags["names"] or schedulers_of(configuration.load())
-    replica = Replica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings_of(flags, names, configuration))
-    try:
-        asyncio.run(replica.serve())
-    except LostLead:
-        sys.exit("the lead was lost; another replica has it")
+    until_told(Replica(access_of(flags), settings_of(flags, names, configuration)).serve())
 
 
 class Configuration:
@@ -71,7 +59,6 @@ class Configuration:
 
 
 def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Configuration) -> Settings:
-    namespace = flags["leader_elect_resource_namespace"] or flags["lock_object_namespace"] or "volcano-system"
     return Settings(
         options=Options(
             schedulers=tuple(names),
@@ -88,11 +75,11 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         conf_path=flags["scheduler_conf"],
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
-        term=_term(flags) if flags["leader_elect"] else None,
-        lock=ObjectRef(flags["leader_elect_resource_name"], namespace),
+        term=term_of(flags),
+        lock=ObjectRef(flags["leader_elect_resource_name"], lock_namespace(flags)),
         metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
-        tls=_tls(flags),
+        tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
         world=HttpWorld(),
     )
@@ -103,25 +90,3 @@ def _label(text: str) -> tuple[str, str]:
     if not colon or not key:
         raise InputError(f'"{text}" is not a label; write it as "label:value"', where="--node-selector")
     return key.strip(), value.strip()
-
-
-def _term(flags: dict[str, Any]) -> Term:
-    try:
-        return Term(int(flags["leader_elect_lease_duration"]), flags["leader_elect_renew_deadline"], flags["leader_elect_retry_period"])
-    except ValueError as error:
-        raise InputError(str(error), where="--leader-elect-lease-duration") from None
-
-
-def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
-    """HTTPS for the probes, if all three files are given, as Volcano has it."""
-    certificate, key, authority = flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]
-    if not (certificate and key and authority):
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(Path(certificate), Path(key))
-        context.load_verify_locations(Path(authority))
-    except (OSError, ssl.SSLError) as error:
-        raise InputError(f"cannot be used: {error}", where="--tls-cert-file") from None
-    context.verify_mode = ssl.CERT_OPTIONAL
-    return context

@@ -13,10 +13,9 @@ import click
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.go_flags import SPELLINGS, switch
-from pumice.cli.replica_flags import options, tell_of
+from pumice.cli.replica_flags import access_of, options, tell_of
 from pumice.controllers import admission
 from pumice.kube.errors import KubeError
-from pumice.kube.login import find
 from pumice.live.logs import set_up
 from pumice.live.webhooks.hooks import HOOKS, Caller, Hook
 from pumice.live.webhooks.server import Settings, WebhookReplica
@@ -53,7 +52,7 @@ def webhooks(**flags: Any) -> None:
     set_up(flags["logging_format"], flags["verbosity"])
     tell_of(flags, NOT_NEEDED)
     settings = settings_of(flags)
-    replica = WebhookReplica(find(flags["kubeconfig"], context=flags["context"], master=flags["master"]), settings)
+    replica = WebhookReplica(access_of(flags), settings)
     try:
         asyncio.run(replica.serve())
     except KubeError as error:
