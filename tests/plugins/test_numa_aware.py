@@ -207,6 +207,8 @@ def test_pods_without_cpus_of_their_own_are_not_looked_at() -> None:
     assert refusals(session, "p") == {}
     assert refusals(session, "half") == {}
     assert session.plugin("numa-aware").scorers()
+    assert refusals(opened(numa("n", free=""), own("half", "2500m", policy="")), "half") == {}
+    assert refusals(opened(numa("n", free=""), own("whole", "1", policy="")), "whole") == {"n": NO_CPUS}
 
 
 def test_few_numa_nodes_are_preferred_by_pods_that_ask_for_a_policy() -> None:
@@ -256,6 +258,14 @@ def test_a_pod_that_the_plugin_cannot_serve_is_placed_without_a_decision() -> No
         with session.statement() as statement:
             statement.allocate(session.cluster.tasks[f"default/{name}"], row)
             assert session.annotations == {}
+
+
+@pytest.mark.parametrize("topology", [numa("n", policy="none"), numa("n", manager="none")])
+def test_where_the_kubelet_does_not_look_at_numa_nodes_nothing_is_decided(topology: Thing) -> None:
+    session = opened(topology, own("p", policy=""))
+    with session.statement() as statement:
+        statement.allocate(session.cluster.tasks["default/p"], 0)
+        assert session.annotations == {}
 
 
 def remembered(*later: Thing, running: bool = False) -> set[str]:
