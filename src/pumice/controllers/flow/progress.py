@@ -48,20 +48,17 @@ def _answers(job: Object, probe: Object, pods: Sequence[Object], reachable: Reac
         counts = (status_of(job).get("taskStatusCount") or {}).get(wanted.get("taskName")) or {}
         yield bool((counts.get("phase") or {}).get(wanted.get("phase")))
     for wanted in probe.get("httpGetList") or ():
-        path = str(wanted.get("path") or "/")
-        yield from _all_reached(pods, wanted, lambda place, path=path: reachable(f"http://{place}/{path.lstrip('/')}"))
+        path = str(wanted.get("path") or "/").lstrip("/")
+        yield from (reachable(f"http://{place}/{path}") for place in _places(pods, wanted))
     for wanted in probe.get("tcpSocketList") or ():
-        yield from _all_reached(pods, wanted, lambda place: reachable(f"tcp://{place}"))
+        yield from (reachable(f"tcp://{place}") for place in _places(pods, wanted))
 
 
-def _all_reached(pods: Sequence[Object], wanted: Object, reached: Reachable) -> Iterator[bool]:
-    """Whether each pod of a task answers at a port; a task without pods does not. Their addresses need no names, hence no plugin."""
+def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
+    """Host and port of each pod of a task; of one that does not exist if there is none. Addresses need no names, hence no plugin."""
     meant = [pod for pod in pods if annotations_of(pod).get(TASK_SPEC) == wanted.get("taskName")]
-    for pod in meant:
-        address = str(status_of(pod).get("podIP") or "")
-        yield bool(address) and reached(f"[{address}]:{wanted.get('port')}" if ":" in address else f"{address}:{wanted.get('port')}")
-    if not meant:
-        yield False
+    addresses = [str(status_of(pod).get("podIP") or "") for pod in meant] or [""]
+    return [f"[{address}]:{wanted.get('port')}" if ":" in address else f"{address}:{wanted.get('port')}" for address in addresses]
 
 
 def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
