@@ -100,8 +100,7 @@ def test_probes_of_the_network_are_asked_again_until_something_answers() -> None
     probe = {"httpGetList": [{"taskName": "w", "path": "/ok", "port": 80}], "tcpSocketList": [{"taskName": "w", "port": 22}]}
     objects = (template("a"), template("b"), flow(step("a"), step("b", "a", probe=probe)))
     stage = play(*objects, reachable=lambda url: url in up)
-    stage.wait(5)
-    assert stage.names(kinds.JOB) == ["f-a"], "there is no pod yet"
+    assert play(*objects).names(kinds.JOB) == ["f-a"], "there is no pod yet"
     for number, address in enumerate(("10.0.0.1", "fd00::1")):
         pod = plain_pod(f"f-a-w-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "w"})
         stage.add({**pod, "status": {"podIP": address}}, plain_pod(f"f-a-x-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "x"}))

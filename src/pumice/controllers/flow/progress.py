@@ -49,16 +49,23 @@ def _answers(job: Object, probe: Object, pods: Sequence[Object], reachable: Reac
         yield bool((counts.get("phase") or {}).get(wanted.get("phase")))
     for wanted in probe.get("httpGetList") or ():
         path = str(wanted.get("path") or "/").lstrip("/")
-        yield from (reachable(f"http://{place}/{path}") for place in _places(pods, wanted))
+        yield _all_reached([f"http://{place}/{path}" for place in _places(pods, wanted)], reachable)
     for wanted in probe.get("tcpSocketList") or ():
-        yield from (reachable(f"tcp://{place}") for place in _places(pods, wanted))
+        yield _all_reached([f"tcp://{place}" for place in _places(pods, wanted)], reachable)
+
+
+def _all_reached(urls: Sequence[str], reachable: Reachable) -> bool:
+    """Whether all answer, of some: all are asked at once, for answers come later."""
+    answers = [reachable(url) for url in urls]
+    return bool(answers) and all(answers)
 
 
 def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
-    """Host and port of each pod of a task; of one that does not exist if there is none. Addresses need no names, hence no plugin."""
+    """Host and port of each pod of a task; none unless all have addresses. These need no names, hence no plugin."""
     meant = [pod for pod in pods if annotations_of(pod).get(TASK_SPEC) == wanted.get("taskName")]
-    addresses = [str(status_of(pod).get("podIP") or "") for pod in meant] or [""]
-    return [f"[{address}]:{wanted.get('port')}" if ":" in address else f"{address}:{wanted.get('port')}" for address in addresses]
+    addresses = [str(status_of(pod).get("podIP") or "") for pod in meant]
+    port = wanted.get("port")
+    return [f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address in addresses] if all(addresses) else []
 
 
 def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
