@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from realcluster import RealCluster
 from replicas import leader, replica, stage_for, until_leader
+from stage import until_true
 
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
@@ -77,18 +78,24 @@ def test_a_bad_configuration_leaves_the_old_one_in_force_and_is_told(cluster: Re
         async with stage_for(client, namespace) as stage:
             await stage.node("a", cpu=4)
             flags = (f"--scheduler-conf={conf}", "--enable-metrics", f"--listen-address=127.0.0.1:{port}")
-            async with replica(cluster, stage, tmp_path, *flags):
+            async with replica(cluster, stage, tmp_path, *flags) as process:
                 await stage.gang("train", pods=2, cpu=1, queue="default")
                 await stage.until_phase("train", "Inqueue")
                 conf.write_text("actions: []\n")
                 while "pumice_config_last_reload_successful 0" not in await page("/metrics"):
                     await asyncio.sleep(0.1)
-                await asyncio.sleep(0.5)
-                told = [as_dict(raw) async for events in client.pages(Scope(EVENTS, namespace)) for raw in events.items]
-                assert any(event["reason"] == "ConfigurationRefused" and "scheduler.conf" in event["message"] for event in told)
-                assert not await stage.placed()
+
+                async def told() -> bool:
+                    found = [as_dict(raw) async for events in client.pages(Scope(EVENTS, namespace)) for raw in events.items]
+                    return any(event["reason"] == "ConfigurationRefused" and "scheduler.conf" in event["message"] for event in found)
+
+                await until_true(told)
+                assert "the new configuration is refused, the old one stays in force" in process.log.read_text()
+                await stage.gang("later", pods=1, cpu=1)
+                await stage.until_phase("later", "Inqueue")
+                assert not await stage.placed(), "the old one, which lets in and places nothing, is in force"
                 conf.write_text(DEFAULT)
-                await stage.until_placed("train", 2)
+                await stage.until_placed("", 3)
                 assert "pumice_config_last_reload_successful 1" in await page("/metrics")
                 state = json.loads(await page("/debug/state"))
                 assert {"Pod", "PodGroup", "Node", "ConfigMap"} <= {item["kind"] for item in state["items"]}
