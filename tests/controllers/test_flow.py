@@ -62,6 +62,14 @@ def test_a_step_waits_for_the_steps_before_it() -> None:
     assert status(stage)["state"]["phase"] == "Succeed"
     assert status(stage)["completedJobs"] == ["f-a", "f-b", "f-c"]
     assert [each["state"] for each in status(stage)["jobStatusList"]] == ["Completed"] * 3
+    created = stage.get(kinds.JOB, "f-a")["metadata"]["creationTimestamp"]
+    assert status(stage)["jobStatusList"][0] == {
+        "name": "f-a",
+        "state": "Completed",
+        "startTimestamp": created,
+        "endTimestamp": "2027-01-15T09:00:00Z",
+        "restartCount": 0,
+    }
     stage.assert_settled()
 
 

@@ -153,6 +153,15 @@ def test_an_evicted_pod_is_restarted_and_its_successor_left_alone() -> None:
     assert phase(stage) == "Running"
 
 
+def test_a_group_of_something_else_is_none_of_the_jobs_business() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train", "uid": "x", "controller": True}
+    meta = {"name": "podgroup-x", "namespace": "default", "ownerReferences": [owner]}
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": {}}
+    stage = running(vcjob(policies=[{"event": "Unknown", "action": "AbortJob"}]), group)
+    stage.change(kinds.POD_GROUP, "podgroup-x", {"status": {"phase": "Unknown"}})
+    assert phase(stage) == "Running"
+
+
 def test_an_event_of_the_whole_job_restarts_no_task_of_it() -> None:
     stage = running(vcjob(tasks=[task(replicas=2)], policies=[{"event": "Unknown", "action": "RestartTask"}]))
     stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Unknown"}})

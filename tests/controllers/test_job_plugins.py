@@ -142,7 +142,10 @@ def test_mpi_tells_the_master_its_workers() -> None:
     stage = play({"mpi": ["--worker=w"]}, task("master"), task("w", 2))
     assert env(stage, "train-master-0")["MPI_HOST"] == "train-w-0.train,train-w-1.train"
     assert stage.names(kinds.SECRET) == ["train-ssh"]
-    assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["ports"][0]["containerPort"] == 22
+    named = {f"plugin-{name}": name for name in ("mpi", "ssh", "svc")}
+    assert stage.get(kinds.JOB, "train")["status"]["controlledResources"] == named
+    port = {"name": "mpijob-port", "containerPort": 22, "protocol": "TCP"}
+    assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["ports"] == [port]
 
 
 def test_ray_starts_a_head_and_its_workers() -> None:
@@ -150,11 +153,20 @@ def test_ray_starts_a_head_and_its_workers() -> None:
     for each in (head, worker):
         each["template"]["spec"]["containers"][0]["name"] = each["name"]
     stage = play({"ray": []}, head, worker)
-    command = stage.get(kinds.POD, "train-head-0")["spec"]["containers"][0]["command"][-1]
-    assert command.startswith("ray start --head --block") and "--port=6379" in command
-    join = stage.get(kinds.POD, "train-worker-0")["spec"]["containers"][0]["command"][-1]
-    assert join == "ray start --block --address=train-head-0.train:6379"
+    start = "ray start --head --block --dashboard-host=0.0.0.0 --port=6379 --dashboard-port=8265 --ray-client-server-port=10001"
+    join = "ray start --block --address=train-head-0.train:6379"
+    for role, command in (("head", start), ("worker", join)):
+        assert stage.get(kinds.POD, f"train-{role}-0")["spec"]["containers"][0]["command"] == ["sh", "-c", command]
     assert stage.names(kinds.SERVICE) == ["train", "train-head-svc"]
+    ports = {"gcs": 6379, "dashboard": 8265, "client-server": 10001}
+    assert stage.get(kinds.SERVICE, "train-head-svc")["spec"] == {
+        "selector": {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default", "volcano.sh/task-spec": "head"},
+        "ports": [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"} for name, port in ports.items()],
+    }
+    opened = stage.get(kinds.POD, "train-head-0")["spec"]["containers"][0]["ports"]
+    assert {each["name"]: each["containerPort"] for each in opened} == ports
+    named = {"plugin-ray": "ray", "plugin-svc": "svc"}
+    assert stage.get(kinds.JOB, "train")["status"]["controlledResources"] == named
     stage.pods("Running")
     stage.pods("Succeeded")
     assert stage.names(kinds.SERVICE) == []

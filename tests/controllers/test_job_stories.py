@@ -145,7 +145,11 @@ def test_a_job_that_is_not_placed_says_why_until_it_is() -> None:
     stage = play(vcjob())
     why = "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable"
     condition = {"type": "Unschedulable", "status": "True", "message": why}
-    stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": "Inqueue", "conditions": [condition]}})
+    for at in ("Pending", "Inqueue"):
+        stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"phase": at, "conditions": [{**condition, "message": f"{why} {at}"}]}})
+        assert status(stage)["state"]["message"].endswith(at)
+    stage.world.emitted.clear()
+    stage.change(kinds.POD_GROUP, "train-uid-train", {"status": {"conditions": [condition]}})
     told = f"PodGroup default:train unschedule,reason: {why}"
     assert (status(stage)["state"]["reason"], status(stage)["state"]["message"]) == ("PodGroupPending", told)
     assert [event.message for event in stage.world.emitted if event.reason == "PodGroupPending"] == [told]
