@@ -104,6 +104,9 @@ def test_a_job_is_started_at_each_time() -> None:
     end(stage, name_of(job))
     status = stage.get(kinds.CRON_JOB, "nightly")["status"]
     assert status["lastSuccessfulTime"] == "2027-06-01T12:06:00Z" and "active" not in status
+    told = [(event.reason, event.message) for event in stage.world.emitted]
+    name = name_of(job)
+    assert told == [("SuccessfulCreate", f"Created job {name}"), ("SawCompletedJob", f"Saw completed job: {name}, status: Completed")]
 
 
 def test_a_second_job_is_allowed_forbidden_or_takes_the_place_of_the_first() -> None:
@@ -160,6 +163,7 @@ def test_kubernetes_own_cron_jobs_start_kubernetes_jobs() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": "2027-06-01T12:06:00Z"}
     stage.change(kinds.BATCH_JOB, name, {"status": ended})
     assert stage.get(kinds.BATCH_CRON_JOB, "nightly")["status"]["lastSuccessfulTime"] == "2027-06-01T12:06:00Z"
+    assert stage.world.emitted[-1].message == f"Saw completed job: {name}, status: Complete"
     stage.assert_settled()
 
 

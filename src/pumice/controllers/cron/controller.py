@@ -56,7 +56,7 @@ class CronJobs:
         owned = world.dependents(uid_of(cron), self.job_kind)
         jobs = [job for job in owned if (controller_of(job) or {}).get("uid") == uid_of(cron)]
         running = [job for job in jobs if ended_well(job) is None and not terminating(job)]
-        writes = _tidy(cron, jobs)
+        writes = [*_seen(cron, jobs), *_tidy(cron, jobs)]
         status = _status(cron, jobs)
         later: list[tuple[float, Hashable]] = []
         try:
@@ -129,6 +129,21 @@ def ended_well(job: Object) -> bool | None:
         if (condition(job, type_) or {}).get("status") == "True":
             return good
     return None
+
+
+def _seen(cron: Object, jobs: Sequence[Object]) -> list[Write]:
+    """Tell of jobs that have ended since they were last listed as active."""
+    active = {reference.get("uid") for reference in status_of(cron).get("active") or ()}
+    ends = ((job, _end(job)) for job in jobs if uid_of(job) in active)
+    return [Emit(cron, "Normal", "SawCompletedJob", f"Saw completed job: {name_of(job)}, status: {end}") for job, end in ends if end]
+
+
+def _end(job: Object) -> str:
+    """How a job ended, in its own words; empty while it has not."""
+    well = ended_well(job)
+    if well is None:
+        return ""
+    return job_spec.phase_of(job) if kind_of(job) == kinds.JOB else "Complete" if well else "Failed"
 
 
 def _ended_at(job: Object) -> str:
