@@ -271,3 +271,28 @@ def test_a_refusal_that_passes_is_not_taken_for_the_role() -> None:
             assert late.patched
 
     play(story)
+
+
+class AtOnce(NoPatch):
+    """A client whose deletions of pods wait until so many are under way."""
+
+    def __init__(self, client: Any, count: int) -> None:
+        super().__init__(client)
+        self._all_there = asyncio.Barrier(count)
+
+    async def delete(self, resource: Any, *arguments: Any, **options: Any) -> bytes:
+        if resource.plural == "pods":
+            await self._all_there.wait()
+        answer: bytes = await self._client.delete(resource, *arguments, **options)
+        return answer
+
+
+def test_the_pods_of_a_job_are_ended_side_by_side() -> None:
+    async def story(stage: Scene) -> None:
+        async with working(AtOnce(stage.client, 5)):  # type: ignore[arg-type]
+            stage.job("many", replicas=5)
+            await until(lambda: stage.enqueue("many") and len(stage.pods("many")) == 5)
+            stage.order("Job", "batch.volcano.sh/v1alpha1", "many", "AbortJob")
+            await until(lambda: stage.let_go() or stage.phase("many") == "Aborted")
+
+    play(story)

@@ -1,9 +1,9 @@
 """What controllers want written, as requests to an API server, each answer going straight into the cache.
 
 As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
-is gone is deleted well enough unless it had to exist. Creations that stand side by side leave together, for a job's pods are many.
-A role that allows updates and no patches (Volcano's own has such) is found out by a 403 where an update is let through: from then on the
-merged object is sent whole. A 403 alone proves nothing: an API server that has just started knows no roles for a moment.
+is gone is deleted well enough unless it had to exist. Creations that stand side by side leave together, and so do deletions, for a job's
+pods are many. A role that allows updates and no patches (Volcano's own has such) is found out by a 403 where an update is let through: from
+then on the merged object is sent whole. A 403 alone proves nothing: an API server that has just started knows no roles for a moment.
 """
 
 from __future__ import annotations
@@ -135,9 +135,15 @@ class ObjectWrites:
 
 
 def _steps(writes: Sequence[Write]) -> Iterator[list[Write]]:
-    """Creations side by side are one step, everything else is one by itself."""
-    for creating, run in groupby(writes, lambda write: isinstance(write, Create)):
-        if creating:
+    """Creations side by side are one step, and deletions; everything else is one by itself."""
+    for together, run in groupby(writes, _side_by_side):
+        if together:
             yield list(run)
         else:
             yield from ([write] for write in run)
+
+
+def _side_by_side(write: Write) -> type[Write] | None:
+    """What kind of step a write may share with its neighbours."""
+    alone = isinstance(write, Delete) and write.must_exist
+    return type(write) if isinstance(write, Create | Delete) and not alone else None
