@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from pumice.apiserver import Server, User
+from pumice.apiserver.bootstrap import bootstrap
 from pumice.apiserver.rbac import Act, allowed
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_thread, kubeconfig_of
@@ -97,6 +98,31 @@ def test_what_a_rule_allows(rule: dict[str, Any], act: Act, expected: bool) -> N
     )
     assert allowed(made, User("ann"), act) is expected
     assert not allowed(made, User("bob"), act)
+
+
+@pytest.mark.parametrize(
+    ("role", "may", "may_not"),
+    [
+        ("view", ["get pods", "list jobs.batch.volcano.sh", "watch events"], ["get secrets", "create pods", "get roles." + RBAC]),
+        ("edit", ["create pods", "delete jobs.batch.volcano.sh", "get secrets"], ["create roles." + RBAC]),
+        ("admin", ["create roles." + RBAC, "get secrets"], []),
+    ],
+)
+def test_the_usual_roles_are_there(role: str, may: list[str], may_not: list[str]) -> None:
+    made = store()
+    bootstrap(made)
+    subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
+    reference = {"kind": "ClusterRole", "name": role, "apiGroup": RBAC}
+    made.create(f"rolebindings.{RBAC}", {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}, "default")
+
+    def allows(what: str, namespace: str = "default") -> bool:
+        verb, _, resource = what.partition(" ")
+        plural, _, group = resource.partition(".")
+        return allowed(made, User("ann"), Act(verb, group, plural, namespace=namespace))
+
+    assert [what for what in may if not allows(what)] == []
+    assert [what for what in may_not if allows(what)] == []
+    assert [what for what in may if allows(what, "kube-system")] == [], "only in the namespace of the binding"
 
 
 def test_on_other_addresses_than_loopback_it_speaks_tls_with_its_own_authority(tmp_path: Path) -> None:

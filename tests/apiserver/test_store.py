@@ -9,6 +9,7 @@ import pytest
 
 from pumice.api.selectors import parse_selector
 from pumice.apiserver import ApiError, Options, Patch, Refusal, Review, Rule, Wish, World, export_cluster, import_cluster
+from pumice.apiserver.event_expiry import EventExpiry
 from pumice.apiserver.fields import parse_field_selector
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 
@@ -359,6 +360,29 @@ def test_events_are_one_store_in_two_forms() -> None:
     core = made.get("events", "e", "default")
     assert (core["apiVersion"], core["message"], core["involvedObject"]["name"]) == ("v1", "text", "p")
     assert made.get("events.events.k8s.io", "e", "default")["note"] == "text"
+
+
+def test_events_are_kept_for_an_hour_after_they_were_last_written() -> None:
+    clock = Clock()
+    made = store(clock)
+
+    def tell(name: str) -> None:
+        made.create(
+            "events", {"metadata": {"name": name}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}, "default"
+        )
+
+    tell("before")
+    expiry = EventExpiry(made)
+    tell("once")
+    tell("again")
+    clock.now += 1800
+    made.patch("events", "again", Patch("merge", {"count": 2}), "default")
+    clock.now += 1800
+    expiry.sweep()
+    assert [event["metadata"]["name"] for event in made.all("events")] == ["again"]
+    clock.now += 1800
+    expiry.sweep()
+    assert list(made.all("events")) == []
 
 
 def test_time_is_the_clocks() -> None:

@@ -1,4 +1,4 @@
-"""What a cluster holds before anybody writes to it: namespaces, system priorities, the usual roles, Volcano's custom kinds."""
+"""What a cluster holds before anybody writes to it: namespaces, its own service, priorities, the usual roles, Volcano's custom kinds."""
 
 from __future__ import annotations
 
@@ -25,11 +25,17 @@ def _rule(verbs: list[str], groups: list[str] | None = None, resources: list[str
 
 _VOLCANO = ["batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"]
 _WORKLOADS = ["", "apps", "batch", "policy", "autoscaling", *_VOLCANO]
+_ABOUT_PODS = ["pods", "pods/log", "pods/status", "replicationcontrollers", "persistentvolumeclaims", "services", "endpoints"]
+_VIEWED = [*_ABOUT_PODS, "configmaps", "events", "limitranges", "namespaces", "nodes", "resourcequotas", "serviceaccounts"]  # no secrets
 _CLUSTER_ROLES = {
     "cluster-admin": [_rule(_ALL), {"verbs": _ALL, "nonResourceURLs": _ALL}],
     "admin": [_rule(_ALL)],
     "edit": [_rule(_ALL, _WORKLOADS)],
-    "view": [_rule(_READ, [*_WORKLOADS, "metrics.k8s.io"])],
+    "view": [_rule(_READ, [""], _VIEWED), _rule(_READ, [*_WORKLOADS[1:], "metrics.k8s.io"])],
+}
+_OWN_SERVICE = {
+    "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+    "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
 }
 
 
@@ -37,6 +43,7 @@ def bootstrap(store: Store) -> None:
     """Only what is not there yet."""
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
         _ensure(store, "namespaces", {"metadata": {"name": name}})
+    _ensure(store, "services", _OWN_SERVICE, "default")
     for name, value, text in _PRIORITIES:
         _ensure(store, "priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value, "description": text})
     for name, rules in _CLUSTER_ROLES.items():
@@ -55,6 +62,6 @@ def volcano_definitions() -> list[Object]:
     return [yaml.load((folder / name).read_text(), yaml.CSafeLoader) for name in names]
 
 
-def _ensure(store: Store, resource: str, obj: Object) -> None:
-    if store.find(resource, "", obj["metadata"]["name"]) is None:
-        store.create(resource, obj)
+def _ensure(store: Store, resource: str, obj: Object, namespace: str = "") -> None:
+    if store.find(resource, namespace, obj["metadata"]["name"]) is None:
+        store.create(resource, obj, namespace)

@@ -28,6 +28,7 @@ from pumice.apiserver import tls
 from pumice.apiserver.access import Access
 from pumice.apiserver.admission import Rule, User
 from pumice.apiserver.bootstrap import bootstrap
+from pumice.apiserver.event_expiry import EventExpiry
 from pumice.apiserver.group_commit import GroupCommit
 from pumice.apiserver.http import Connection, Door
 from pumice.apiserver.journal import GAP, SqliteJournal
@@ -107,7 +108,7 @@ class Server:
         self.store.collector.wake = self._collect_soon
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
-        self._sweep()
+        self._sweep(EventExpiry(self.store))
 
     async def stop(self) -> None:
         if self._sweeper is not None:
@@ -132,9 +133,10 @@ class Server:
         if self.store.collector.step():
             self._collect_soon()
 
-    def _sweep(self) -> None:
+    def _sweep(self, events: EventExpiry) -> None:
         self._door.sweep()
-        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep)
+        events.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep, events)
 
     def _secret(self, name: str, size: int) -> bytes:
         """Kept in the data directory, so that a kubeconfig survives a restart."""
