@@ -60,6 +60,39 @@ def test_a_pod_runs_as_long_as_it_says_and_ends_with_its_exit_code(code: str, ph
     assert (end["exitCode"], end["reason"]) == (int(code), reason)
 
 
+@pytest.mark.parametrize(
+    ("containers", "seconds"),
+    [
+        ([{"command": ["sleep", "30"]}], 30),
+        ([{"command": ["/bin/sleep"], "args": ["1m", "5s"]}], 65),
+        ([{"args": ["sleep", "1.5h"]}], 5400),
+        ([{"command": ["/bin/sh", "-c", "sleep 10;"]}], 10),
+        ([{"command": ["bash", "-c"], "args": ["sleep 10"]}], 10),
+        ([{"command": ["sleep", "10"]}, {"command": ["sleep", "20"]}], 20),
+        ([{"command": ["sleep", "infinity"]}], None),
+        ([{"command": ["sleep", "10"]}, {"command": ["serve"]}], None),
+        ([{"command": ["sh", "-c", "sleep 10; serve"]}], None),
+        ([{"command": ["sh", "-c", "sleep '10"]}], None),
+        ([{"command": ["sh", "-x", "-c", "sleep 10"]}], None),
+        ([{"command": ["sleep"]}], None),
+        ([{}], None),
+    ],
+)
+def test_a_pod_that_only_sleeps_ends_when_it_wakes_up(containers: list[dict[str, Any]], seconds: float | None) -> None:
+    still = Still()
+    named = [{"name": f"c{number}", "image": "busybox", **each} for number, each in enumerate(containers)]
+    still.store.create("pods", {"metadata": {"name": "job"}, "spec": {"containers": named, "restartPolicy": "Never"}}, "default")
+    still.store.bind("default", "job", "cpu4-0")
+    if seconds is not None:
+        still.after(seconds)
+        assert still.phase("job") == "Running"
+        still.after(1)
+        assert still.phase("job") == "Succeeded"
+    else:
+        still.after(86_400)
+        assert still.phase("job") == "Running"
+
+
 def test_how_long_a_pod_runs_may_be_a_distribution_and_the_same_pod_always_fares_the_same() -> None:
     ends = []
     for _ in range(2):

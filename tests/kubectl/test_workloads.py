@@ -169,7 +169,7 @@ def test_a_cron_job_makes_a_job_a_minute_and_one_on_demand(cluster: Kubectl, unt
     until(lambda: cluster("get", "jobs", "-o", "name").count("job.batch/tick-") >= 2)
     assert cluster("get", "cronjob", "tick").splitlines()[1].startswith("tick   * * * * *   <none>     False")
     say(cluster, "create", "job", "by-hand", "--from=cronjob/tick")
-    say(cluster, "wait", "job/by-hand", "--for=jsonpath={.status.active}=1", PATIENCE)
+    say(cluster, "wait", "job/by-hand", "--for=condition=complete", PATIENCE)
     say(cluster, "delete", "cronjob", "tick")
 
 

@@ -20,10 +20,12 @@ import yaml
 from pumice.api.errors import InputError
 from pumice.api.times import duration
 from pumice.controllers.objects import Object, annotations_of, labels_of, uid_of
+from pumice.sim.sleeping import sleeps_s
 
 Phase = Literal["Pending", "Running", "Terminating"]
 Outcome = Literal["Running", "Succeeded", "Failed", "Ended", "Gone"]
 LAWS = {"uniform": 2, "exponential": 1, "normal": 2, "lognormal": 2, "annotation": 0}  #: and how many numbers each takes
+AS_IT_SLEEPS = {"command": "sleep"}
 
 _NORMAL = NormalDist()
 
@@ -46,10 +48,14 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
             return False
         if self.chance < 1.0 and _drawn(pod, f"{self.name}?") >= self.chance:
             return False
+        if self.after == AS_IT_SLEEPS:
+            return sleeps_s(pod) is not None
         return not _is_noted(self.after) or self.after["annotation"] in annotations_of(pod)
 
     def delay_s(self, pod: Object) -> float:
         """Raises ValueError if the pod's annotation cannot be read."""
+        if self.after == AS_IT_SLEEPS:
+            return sleeps_s(pod) or 0.0
         law = yaml.safe_load(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
         return max(0.0, _delay_s(law, _drawn(pod, self.name)))
 
@@ -90,7 +96,7 @@ def _check(stage: Stage) -> None:
         raise ValueError(f'stage "{stage.name}": chance {stage.chance} is not between 0 and 1')
     if isinstance(stage.exit_code, dict) and "annotation" not in stage.exit_code:
         raise ValueError(f'stage "{stage.name}": exitCode has no annotation; write a number or {{annotation: KEY, default: 0}}')
-    if not _is_noted(stage.after):
+    if not _is_noted(stage.after) and stage.after != AS_IT_SLEEPS:
         try:
             _delay_s(stage.after, 0.5)
         except ValueError as error:
