@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import yaml
-from installed import PROGRAM
+from installed import MANIFESTS, PROGRAM
 from realcluster import RealCluster
 from stage import Stage, absent
 
@@ -25,11 +25,13 @@ SHORT = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
 
 
 async def grant(client: Client) -> None:
-    role = yaml.safe_load((Path(__file__).parent / "scheduler_role.yaml").read_text())
+    """The rights that our manifests give, to the service account and to the replica that stands by."""
+    items = yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text())
+    (role,) = (item for item in items if item["kind"] == "ClusterRole")
     await absent(client.create(ROLES, role))
     account = {"kind": "ServiceAccount", "name": "volcano-scheduler", "namespace": "volcano-system"}
     standby = {"kind": "User", "apiGroup": ROLES.group, "name": "standby"}
-    reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": "volcano-scheduler"}
+    reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": role["metadata"]["name"]}
     for name, subject in (("volcano-scheduler", account), ("standby", standby)):
         await absent(client.create(BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}))
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]
 NODE_NAMES = ("volcano-a", "volcano-b")
 VOLUMES, CLAIMS = ("", "persistentvolumes", "update"), ("", "persistentvolumeclaims", "update")
-DEVICES = [("resource.k8s.io", "resourceclaims", "update"), ("resource.k8s.io", "resourceclaims/status", "update")]
+DEVICES = [("resource.k8s.io", each, "update") for each in ("resourceclaims", "resourceclaims/status", "resourceclaims/binding")]
 STORAGE = [("storage.k8s.io", each, "watch") for each in ("volumeattachments",)]
 SHARDS, EVICTIONS, FIRST_QUEUES = (
     ("shard.volcano.sh", "nodeshards", "watch"),
@@ -36,7 +36,7 @@ HOOKS = [("admissionregistration.k8s.io", f"{each}webhookconfigurations", "updat
 GATES = ("", "pods", "patch")
 RARE: dict[str, list[Right]] = {
     "webhooks": [("", "secrets", "update"), *HOOKS],  # certificates are renewed, configurations that others made are given the authority
-    "controllers": [("batch.volcano.sh", "jobs", "patch")],  # a mark on jobs that are for other clusters
+    "controllers": [],
     "scheduler": [FIRST_QUEUES, EVICTIONS, GATES, VOLUMES, CLAIMS, *DEVICES, *STORAGE, SHARDS],  # what other clusters and pods ask for
 }  #: rights that no story here needs
 

@@ -196,6 +196,33 @@ def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
     run(story())
 
 
+def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_told() -> None:
+    async def story() -> None:
+        api = server()
+        devices(api, "gpu-0")
+        lone(api, **USING)
+        refused: list[float] = []
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if resource == RESOURCE_CLAIMS and verb == "update":
+                refused.append(asyncio.get_running_loop().time())
+                raise ApiError(422, "Invalid", "not yours")
+
+        api.before_write = refuse
+
+        def told() -> set[str]:
+            return {c["message"] for c in api.found(PODS, "train-0")["status"].get("conditions", ()) if c.get("reason") == "SchedulerError"}
+
+        async with scheduling(api, DRA):
+            await until(lambda: told() == {"binding to a failed: 422 Invalid: not yours"})
+            await asyncio.sleep(60)
+            assert 10 < len(refused) < 100
+            api.before_write = lambda verb, resource, name: None
+            await until(lambda: list(api.placed()) == ["train-0"])
+
+    run(story())
+
+
 def test_the_gate_of_a_pod_is_taken_away_once_its_queue_has_room() -> None:
     async def story() -> None:
         api = server()

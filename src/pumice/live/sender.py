@@ -28,7 +28,7 @@ from pumice.live.clock import Clock
 from pumice.live.lane import Lane
 from pumice.live.options import Options
 from pumice.live.originals import Originals
-from pumice.live.preparing import Preparing
+from pumice.live.preparing import NotPrepared, Preparing
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
 from pumice.model import status
 from pumice.model.task import QUEUE_GATE
@@ -139,24 +139,31 @@ class Sender:
 
     async def _prepare(self, request: BindPod) -> None:
         started = self._clock.now()
-        try:
-            await self._preparing.fulfil(request.pod, request.needs)
-            self._outcomes.took("PreBind", self._clock.now() - started)
-        except Fenced:
-            return self._outcomes.fenced()
-        except KubeError as error:
-            self._outcomes.bind_failed(request, error)
-            return await self._give_up(request, await self._pod_now(request.pod))
-        return self._binds.put(request.pod.uid, request)
+        for attempt in range(BIND_TRIES + 1):
+            try:
+                await self._preparing.fulfil(request.pod, request.needs)
+                self._outcomes.took("PreBind", self._clock.now() - started)
+                return self._binds.put(request.pod.uid, request)
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                self._outcomes.bind_failed(request, error)
+                failure = error
+            if isinstance(failure, NotPrepared):
+                break  # elsewhere it may be otherwise
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+        return await self._give_up(request, await self._pod_now(request.pod), failure)
 
-    async def _give_up(self, request: BindPod, pod: Pod | None) -> None:
-        """The bind came to nothing: take back what was prepared for it, then its room."""
+    async def _give_up(self, request: BindPod, pod: Pod | None, why: KubeError) -> None:
+        """The bind came to nothing: take back what was prepared for it, say so in its status, then take back its room."""
         if any(request.needs) and not (pod is not None and pod.spec.node_name):
             try:
                 await self._preparing.take_back(request.pod, request.needs)
             except Fenced:
                 return self._outcomes.fenced()
-        return await self._settle(ReadPod(request.pod, status.BINDING), pod)
+        if _is_bindable(pod):
+            await self._mark(MarkPod(request.pod, "SchedulerError", f"binding to {request.node} failed: {why}", None))
+        return await self._settle(ReadPod(request.pod, status.BINDING), await self._pod_now(request.pod))
 
     async def _open_gate(self, request: OpenGate) -> None:
         without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
@@ -179,7 +186,7 @@ class Sender:
                     self._outcomes.bind_failed(request, error)
                     pod = await self._pod_now(request.pod)
                     if attempt >= BIND_TRIES or not _is_bindable(pod):
-                        return await self._give_up(request, pod)
+                        return await self._give_up(request, pod, error)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         self._outcomes.took("Bind", self._clock.now() - started)
