@@ -16,6 +16,8 @@ def factor(value: object) -> str:
 ROWS: list[tuple[str, str, Thing | None, str]] = [
     ("fits", factor(1.2), {"cpu": 2}, "Inqueue"),
     ("a factor below one is 1.2", factor(0.8), {"cpu": "7200m"}, "Inqueue"),
+    ("a factor of one is one", factor(1), {"cpu": 6}, "Inqueue"),
+    ("and no more", factor(1), {"cpu": "6001m"}, "Pending"),
     ("exactly the factor", "overcommit", {"cpu": "7200m"}, "Inqueue"),
     ("a bit more", "overcommit", {"cpu": "7201m"}, "Pending"),
     ("far too much", factor(1.2), {"cpu": 20}, "Pending"),

@@ -70,6 +70,15 @@ def test_in_a_tier_before_gang_a_job_starves_while_any_task_is_missing(tiers: tu
         assert session.job_starving(made.jobs["default/a"]) == starving
 
 
+def test_a_task_that_waits_for_room_is_not_missing() -> None:
+    made = cluster(node("n", cpu=9), job("a"), pod("a-0", "a", "n", cpu=1), pod("a-1", "a", cpu=1), pod("a-2", "a", cpu=1))
+    with opened(made, "priority") as session, session.statement() as statement:
+        statement.pipeline(made.tasks["default/a-1"], 0)
+        assert session.job_starving(made.jobs["default/a"])
+        statement.pipeline(made.tasks["default/a-2"], 0)
+        assert not session.job_starving(made.jobs["default/a"])
+
+
 VITAL_ROWS: list[tuple[str, Thing, bool]] = [
     ("of a system class", {"spec": {"priorityClassName": "system-cluster-critical"}}, False),
     ("of the nodes' class", {"spec": {"priorityClassName": "system-node-critical"}}, False),

@@ -46,6 +46,17 @@ def test_each_queue_gets_what_it_deserves_and_no_more() -> None:
     assert per_job(outcome(cluster(node("n", cpu=8), things), *TIERS)) == {"a": 2, "b": 6}
 
 
+def test_the_queue_that_has_less_of_what_it_deserves_is_served_first() -> None:
+    queues = [queue("a", 1, weight=3), queue("b", 2, weight=1)]
+    running = [job("ra", "a"), *pods("ra", 2, "n", cpu=1), job("rb", "b"), *pods("rb", 1, "n", cpu=1)]
+    made = cluster(node("n", cpu=8), queues, running, job("a", "a"), pods("a", 9, cpu=1), job("b", "b"), pods("b", 9, cpu=1))
+    with opened(made, *TIERS) as session:  # 2 of 6 and 1 of 2
+        assert session.queue_key(made.queues["a"]) < session.queue_key(made.queues["b"])
+        made.queues["a"].held[0] += 2000
+        assert session.queue_key(made.queues["a"]) > session.queue_key(made.queues["b"])
+        made.queues["a"].held[0] -= 2000
+
+
 def test_a_more_important_queue_is_served_first() -> None:
     queues = [queue("a", 1), queue("b", 2, priority=1)]
     jobs = [job("a", "a"), *pods("a", 1, cpu=3), job("b", "b"), *pods("b", 1, cpu=3)]
@@ -95,6 +106,35 @@ def test_queues_that_are_not_open_let_nobody_in_and_closing_ones_finish(state: s
     assert (bound(result), phases(result)["a"]) == (placed, "Pending")
 
 
+def test_a_pod_that_its_queue_may_not_take_is_told_why() -> None:
+    inside = job("b", "q1"), pod("b", "b", cpu=1, memory="2G")
+    closed = outcome(full(*inside, state="Closed"), *TIERS)["pending"]["default/b"]["message"]
+    assert closed.endswith("queue q1 is Closed")
+    too_much = outcome(full(*inside), *TIERS)["pending"]["default/b"]["message"]
+    assert too_much.endswith("queue q1 holds 1953125Ki of the 1953125Ki memory it deserves, 1953125Ki more is asked for")
+
+
+@pytest.mark.parametrize(("state", "cpu", "takes"), [("Open", 1, True), ("Open", 2, False), ("Closing", 1, False), ("Closed", 1, False)])
+def test_an_open_queue_may_take_back_what_it_deserves(state: str, cpu: int, takes: bool) -> None:
+    made = full(job("b", "q1"), pod("b", "b", cpu=cpu), state=state)
+    with opened(made, *TIERS) as session:
+        assert session.preemptive(made.queues["q1"], [made.tasks["default/b"]]) is takes
+
+
+@pytest.mark.parametrize(("cpu", "phase"), [(7, "Inqueue"), (8, "Pending")])
+def test_a_queue_is_bounded_by_what_is_not_guaranteed_and_its_own_guarantee(cpu: int, phase: str) -> None:
+    queues = [queue("q", guarantee={"cpu": 4}), queue("other", guarantee={"cpu": 3})]
+    made = cluster(node("n", cpu=10), queues, job("a", "q", phase="Pending", needs={"cpu": cpu}))
+    assert phases(outcome(made, *TIERS)) == {"a": phase}
+
+
+@pytest.mark.parametrize(("cpu", "phase"), [(3, "Inqueue"), (4, "Pending")])
+def test_what_a_job_holds_above_its_minimum_does_not_keep_others_out(cpu: int, phase: str) -> None:
+    running = [job("r", "q", needs={"cpu": 1}), *pods("r", 3, "n", cpu=1)]
+    made = cluster(node("n", cpu=10), queue("q", capability={"cpu": 4}), running, job("a", "q", phase="Pending", needs={"cpu": cpu}))
+    assert phases(outcome(made, *TIERS))["a"] == phase
+
+
 def test_promises_count_until_they_are_kept() -> None:
     jobs = [job(name, "q", born, phase="Pending", needs={"cpu": cpu}) for name, born, cpu in (("big", 1, 99), ("a", 2, 3), ("b", 3, 3))]
     made = cluster(node("n", cpu=100), queue("q", capability={"cpu": 5}), jobs)
@@ -122,6 +162,14 @@ def test_room_is_reclaimed_up_to_what_both_deserve() -> None:
         return len(evicted(outcome(made, "{name: gang, enableReclaimable: false}", "proportion, predicates", actions="reclaim")))
 
     assert [gone(wanted) for wanted in (1, 4, 5)] == [1, 4, 0]
+
+
+def test_a_queue_names_victims_until_it_holds_what_it_deserves() -> None:
+    made = cluster(node("n", cpu=8), queue("a"), job("a", "a"), pods("a", 8, "n", cpu=1), queue("b"), job("b", "b"), pods("b", 8, cpu=1))
+    with opened(made, *TIERS) as session:
+        candidates = list(made.jobs["default/a"].tasks.values())
+        named = session.plugin("proportion").reclaimable(made.tasks["default/b-w-0"], candidates)
+    assert [task.name for task in named] == [f"a-w-{number}" for number in range(4)]
 
 
 def test_who_holds_all_it_deserves_is_overused() -> None:

@@ -56,6 +56,20 @@ def test_nothing_moves_unless_some_are_busy_and_some_idle(usage: dict[str, tuple
     assert moved(busy_and_idle(), rules(), measured(**usage)) == []
 
 
+@pytest.mark.parametrize(
+    ("busy", "idle", "gone"),
+    [
+        ((75, 40), (10, 10), ["p0", "p1"]),  # one pod less, and it is at its target, not below
+        ((75, 40), (20, 10), []),  # at the threshold is not idle
+        ((50, 60), (10, 10), []),  # at the target is not busy
+        ((100, 40), (0, 10), ["p0", "p1"]),  # then there is no room left, though it is still busy
+    ],
+)
+def test_limits_are_met_to_the_point(busy: tuple[float, float], idle: tuple[float, float], gone: list[str]) -> None:
+    pods = [pod(f"p{i}", "g", "busy", cpu="2500m") for i in range(4)]
+    assert moved(busy_and_idle(*pods), rules(), measured(busy=busy, idle=idle)) == gone
+
+
 def test_by_default_no_node_is_busy() -> None:
     assert moved(busy_and_idle(), only("rescheduling", {}, "shuffle"), measured(busy=(100, 100), idle=(0, 0))) == []
 

@@ -96,6 +96,11 @@ RESERVE_ROWS: list[tuple[str, str, Thing, bool]] = [
     ("too little memory is left", proportional(cpu=0, memory=8), {"cpu": 1, "memory": "20Gi"}, False),
     ("who asks for the resource is free", proportional(cpu=4, memory=8), {"cpu": 30, "gpu": 1}, True),
     ("one core and one GB if not said", proportional(), {"cpu": 26}, True),
+    ("just enough memory is left", proportional(cpu=0, memory=8), {"cpu": 1, "memory": 64 * 2**30 - 48 * 10**9}, True),
+    ("a byte too little", proportional(cpu=0, memory=8), {"cpu": 1, "memory": 64 * 2**30 - 48 * 10**9 + 1}, False),
+    ("nothing is nothing", proportional(cpu=0, memory=0), {"cpu": 32, "memory": "64Gi"}, True),
+    ("half a core", proportional(cpu=0.5, memory=0), {"cpu": 29}, True),
+    ("not more than one", proportional(cpu=-3), {"cpu": 26}, True),
     ("negative is one", proportional(cpu=-3), {"cpu": "26001m"}, False),
 ]
 
