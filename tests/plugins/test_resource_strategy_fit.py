@@ -43,6 +43,7 @@ ROWS: list[tuple[str, str, Thing, Thing, dict[str, float]]] = [
         {"c": 12.5, "g": 76.25},
     ),
     ("a weight below one is one", strategy(resources={"cpu": least(0), "memory": least(-4)}), CPU, {}, {"c": 650, "g": 775}),
+    ("beside a greater one", strategy(resources={"cpu": least(0), "memory": least(3)}), CPU, {}, {"c": 725, "g": 762.5}),
     ("only what is asked for counts", strategy(resources={"nvidia.com/gpu": most(3)}), CPU, {}, {"c": 0, "g": 0}),
     ("overflow", strategy(resources={"cpu": least()}), {"cpu": 7}, {}, {"c": 0, "g": 500}),
     ("a prefix", strategy(resources={"nvidia.com/*": most()}, resourceStrategyFitWeight=1), GPU, {}, {"c": 0, "g": 75}),
@@ -72,6 +73,7 @@ SRA_ROWS: list[tuple[str, Thing, Thing, dict[str, float]]] = [
     ("scarce nodes are spared", {"resourceWeight": BOTH}, CPU, {"c": 200, "g": 50, "gx": 0}),
     ("who needs them goes there", {"resourceWeight": BOTH}, GPU, {"c": 0, "g": 50, "gx": 0}),
     ("weights are 1 if not given", {}, CPU, {"c": 200, "g": 100, "gx": 0}),
+    ("or not for one", {"resourceWeight": {"nvidia.com/gpu": 3}}, CPU, {"c": 200, "g": 50, "gx": 0}),
     ("weights of nothing say nothing", {"resourceWeight": NOTHING}, CPU, {"c": 0, "g": 0, "gx": 0}),
     ("names that nobody has are on no node", {"resources": "example.com/y"}, CPU, {"c": 200, "g": 200, "gx": 200}),
 ]
@@ -112,6 +114,7 @@ def test_cpu_and_memory_stay_for_idle_units(what: str, plugin: str, asked: Thing
     made = cluster(nodes, job("r"), pod("s", "r", "g", cpu=2, gpu=2), job("a"), pod("p", "a", **asked))
     with opened(made, plugin) as session:
         said = refusals(session, "p")
+        assert session.evaluation(made.tasks["default/p"]).resolvable.tolist() == [admitted, True]  # no eviction would help
     assert said == ({} if admitted else {"g": "proportional of resource nvidia.com/gpu check failed"})
 
 
