@@ -60,7 +60,7 @@ def test_a_group_of_an_older_version_is_kept() -> None:
 
 def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -> None:
     described = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
-    stage = play(vcjob(volumes=[described, {"mountPath": "/in", "volumeClaimName": "input"}]))
+    stage = play(vcjob(volumes=[described, {"mountPath": "/in", "volumeClaimName": "input"}], plugins={"env": []}))
     assert "default/input" in status(stage)["state"]["message"]
     assert stage.names(kinds.POD_GROUP) == []
     stage.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "input", "namespace": "default"}})
@@ -71,7 +71,7 @@ def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -
     named = [{**described, "volumeClaimName": claim}, {"mountPath": "/in", "volumeClaimName": "input"}]
     assert stage.get(kinds.JOB, "train")["spec"]["volumes"] == named
     assert mounted(stage, "train-w-0") == {"/data": claim, "/in": "input"}
-    assert status(stage)["controlledResources"] == {f"volume-pvc-{claim}": claim, "volume-pvc-input": "input"}
+    assert status(stage)["controlledResources"] == {f"volume-pvc-{claim}": claim, "volume-pvc-input": "input", "plugin-env": "env"}
     stage.assert_settled()
 
 

@@ -100,13 +100,14 @@ def test_a_task_waits_for_the_tasks_it_depends_on() -> None:
 
 
 def test_with_any_one_ready_dependency_is_enough() -> None:
-    members = [task("a"), task("b"), task("w", dependsOn={"name": ["a", "b"], "iteration": "any"})]
-    stage = play(vcjob(tasks=members, minAvailable=1))
+    waits = {"w": ("any", ["a", "b"]), "x": ("all", ["a", "b"]), "y": ("any", ["a"])}
+    members = [task(name, dependsOn={"name": names, "iteration": iteration}) for name, (iteration, names) in waits.items()]
+    stage = play(vcjob(tasks=[task("a"), task("b"), *members], minAvailable=1))
     stage.let_in()
-    assert "train-w-0" not in stage.names(kinds.POD)
+    assert stage.names(kinds.POD) == ["train-a-0", "train-b-0"]
     stage.bind("train-b-0")
     stage.pods("Succeeded", "train-b-0")
-    assert "train-w-0" in stage.names(kinds.POD)
+    assert stage.names(kinds.POD) == ["train-a-0", "train-b-0", "train-w-0"]
 
 
 def test_a_dependency_is_ready_once_its_minimum_has_ready_containers_and_at_once_without_one() -> None:
