@@ -33,12 +33,16 @@ def test_a_job_runs_and_completes() -> None:
     stage.assert_settled()
 
 
-def test_an_order_for_an_earlier_job_of_this_name_is_not_followed() -> None:
+def test_an_order_for_an_earlier_job_of_this_name_or_one_that_was_withdrawn_is_not_followed() -> None:
     stage = running(vcjob())
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-of-another"}
     meta = {"name": "late", "namespace": "default"}
     stage.add({"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": "AbortJob", "target": target})
     assert (phase(stage), stage.names(kinds.COMMAND)) == ("Running", ["late"])
+    meta = {"name": "withdrawn", "namespace": "default", "deletionTimestamp": "2027-01-15T08:00:00Z", "finalizers": ["x"]}
+    own = {**target, "uid": "uid-train"}
+    stage.add({"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": "AbortJob", "target": own})
+    assert phase(stage) == "Running"
 
 
 def test_what_is_done_to_a_job_is_told_in_volcanos_words() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.kinds import joined, kind_of
-from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
+from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Delete, Emit, delete
 
@@ -32,7 +32,8 @@ def commands_for(subject: Object, world: World) -> Iterator[Object]:
     for command in world.all(kinds.COMMAND, None if kind in kinds.CLUSTER_SCOPED else namespace_of(subject)):
         target = command.get("target") or {}
         same_uid = target.get("uid") in (None, "", uid_of(subject))
-        if _kind(target) == kind and target.get("name") == name_of(subject) and same_uid and command.get("action"):
+        named = _kind(target) == kind and target.get("name") == name_of(subject) and same_uid
+        if named and command.get("action") and not terminating(command):
             yield command
 
 
