@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from pumice.cli.main import main
+from pumice.cli.remote import explained
+from pumice.kube.errors import ApiError, KubeError, NoAnswer
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
@@ -60,3 +62,15 @@ def test_a_group_without_a_command_shows_its_help(
 def test_help_and_version_end_well(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(monkeypatch, "job", "list", "-h") == ended(monkeypatch, "--version") == 0
     assert "Usage: pumice job list" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ApiError(404, "NotFound", 'pods "a" not found'), 'from server (NotFound): pods "a" not found'),
+        (ApiError(400, "", "admission webhook denied the request: no"), "from server: admission webhook denied the request: no"),
+        (NoAnswer("timed out", sent=False), "https://here did not answer: timed out"),
+    ],
+)
+def test_failures_are_told_as_kubectl_tells_them(error: KubeError, told: str) -> None:
+    assert explained(error, "https://here") == told

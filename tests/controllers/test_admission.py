@@ -208,7 +208,8 @@ def test_a_pod_joins_the_first_resource_group_that_matches() -> None:
         {"resourceGroup": "tin", "labels": {"pool": "tin"}},
     ]
     world, settings = Memory(), Settings(resource_groups=groups)
-    assert mutate(CREATE, plain_pod(), world, settings)["spec"]["nodeSelector"] == {"pool": "gold"}
+    gold = mutate(CREATE, plain_pod(), world, settings)["spec"]
+    assert (gold["nodeSelector"], gold["schedulerName"]) == ({"pool": "gold"}, "s")
     other = plain_pod(annotations={"volcano.sh/resource-group": "tin"})
     other["metadata"]["namespace"] = "elsewhere"
     assert mutate(CREATE, other, world, settings)["spec"]["nodeSelector"] == {"pool": "tin"}

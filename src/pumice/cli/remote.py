@@ -71,7 +71,7 @@ def _of_our_own(master: str) -> str:
 def explained(error: KubeError, server: str) -> str:
     """A failure in kubectl's words."""
     if isinstance(error, ApiError):
-        return f"from server ({error.reason or error.code}): {error.message}"
+        return f"from server ({error.reason}): {error.message}" if error.reason else f"from server: {error.message}"
     return f"{server} did not answer: {error}"
 
 
