@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pumice.framework.eviction import could_fit, make_room
+from pumice.framework.eviction import could_fit, make_room, takes
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model.resources import Mask
@@ -61,8 +61,6 @@ class DryRun:
 
     def _try(self, task: Task, row: int, statement: Statement, victims: list[Task]) -> list[Task]:
         """Who would have to go on this node, the most important first; the statement is left as it was."""
-        from pumice.actions.preempt import takes
-
         session = self.session
         if not could_fit(session, task, row, victims):
             return []
@@ -74,8 +72,6 @@ class DryRun:
 
     def _spare(self, task: Task, row: int, statement: Statement, victims: list[Task]) -> list[Task]:
         """Those of the victims that must go: the most important are tried first whether they can stay."""
-        from pumice.actions.preempt import takes
-
         session, evaluation = self.session, self.session.evaluation(task)
         must_go: list[Task] = []
         undecided = list(reversed(victims))

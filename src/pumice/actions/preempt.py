@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import NOTHING, Evaluation
-from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, victim_order
+from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, takes, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -156,14 +156,3 @@ class Search:
 def _leaves_for_another(task: Task) -> bool:
     """Whether it was evicted by an earlier session; what this one evicts may yet be undone, and was not for who asks now."""
     return task.status == status.RELEASING and task.disrupted and not task.evicted
-
-
-def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
-    """Whether the task may wait on the node as it now is: by its queue, by room, by every filter."""
-    assert task.job is not None and task.job.queue is not None
-    if not session.allocatable(task.job.queue, task):
-        return False
-    if not could_fit(session, task, row, ()):
-        return False
-    evaluation.refresh()
-    return bool(evaluation.admitted[row])

@@ -12,7 +12,7 @@ import numpy as np
 from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, victim_order
+from pumice.framework.eviction import Prospects, could_fit, has_room, likeness, make_room, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -73,14 +73,8 @@ class Reclaim(Action):
         victims = session.reclaimable(task, prospects.victims(row))
         if not could_fit(session, task, row, victims):
             return False
-
-        def enough() -> bool:
-            if not could_fit(session, task, row, ()):
-                return False
-            evaluation.refresh()
-            return bool(evaluation.admitted[row])
-
-        evicted = make_room(statement, task, victim_order(session, task, victims), "reclaim", enough)
+        in_order = victim_order(session, task, victims)
+        evicted = make_room(statement, task, in_order, "reclaim", lambda: has_room(session, task, row, evaluation))
         if evicted < 0:
             return False
         statement.pipeline(task, row, evicted=evicted > 0)

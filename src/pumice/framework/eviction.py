@@ -11,6 +11,7 @@ from functools import cmp_to_key
 
 import numpy as np
 
+from pumice.engine.evaluation import Evaluation
 from pumice.framework.session import Key, Session
 from pumice.framework.statement import Statement
 from pumice.model.job import Job
@@ -131,3 +132,17 @@ def could_fit(session: Session, task: Task, row: int, victims: Iterable[Task]) -
 def fits_on(task: Task, room: Vector) -> bool:
     template = task.template
     return bool((template.amounts < room[template.columns] + EPSILON).all())
+
+
+def has_room(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
+    """Whether the node as it now is suits the task: by room, by every filter."""
+    if not could_fit(session, task, row, ()):
+        return False
+    evaluation.refresh()
+    return bool(evaluation.admitted[row])
+
+
+def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
+    """Whether the task may wait on the node as it now is: its queue allows it, and there is room."""
+    assert task.job is not None and task.job.queue is not None
+    return session.allocatable(task.job.queue, task) and has_room(session, task, row, evaluation)
