@@ -13,7 +13,7 @@ from pumice.apiserver.kinds import Kind
 from pumice.apiserver.leaves import Path, from_fields, leaves, to_fields
 from pumice.apiserver.shapes import Object
 
-UNMANAGED = "unmanaged"
+UNMANAGED = "before-first-apply"
 CLIENT_SIDE = "kubectl-client-side-apply"
 
 

@@ -42,6 +42,10 @@ def default_service(service: Object) -> None:
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _address(service["metadata"].get("uid", ""))
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+        for number, port in enumerate(spec.get("ports", ())):
+            port["nodePort"] = port.get("nodePort") or _node_port(service["metadata"].get("uid", ""), number)
     service.setdefault("status", {"loadBalancer": {}})
 
 
@@ -49,6 +53,11 @@ def _address(uid: str) -> str:
     """An address in 10.96.0.0/12 drawn from the uid: nothing routes to it, it has only to look like one."""
     number = zlib.crc32(uid.encode()) % (2**20 - 512) + 256
     return f"10.{96 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+
+
+def _node_port(uid: str, number: int) -> int:
+    """A port of 30000 to 32767 drawn from the uid; two services may have the same, since nobody listens."""
+    return 30000 + (zlib.crc32(uid.encode()) + number) % 2768
 
 
 def default_secret(secret: Object) -> None:
