@@ -76,6 +76,7 @@ class Stage:
 
     async def set_up(self) -> None:
         await install_definitions(self.client)
+        await self._sweep()
         await absent(self.client.create(ACCOUNTS, {"metadata": {"name": "default"}}, self.namespace))
 
     # ---- objects
@@ -168,12 +169,15 @@ class Stage:
 
     async def clear(self) -> None:
         """Take everything away that the next story's scheduler would count."""
-        scope = Scope(POD_GROUPS, self.namespace)
-        groups = [as_dict(raw)["metadata"]["name"] async for page in self.client.pages(scope) for raw in page.items]
-        gone = [self.client.delete(PODS, ObjectRef(name, self.namespace), grace_s=0) for name in await self.pods()]
-        gone += [self.client.delete(POD_GROUPS, ObjectRef(name, self.namespace)) for name in groups]
-        gone += [self.client.delete(resource, ObjectRef(name)) for resource, name in self._wide]
-        await asyncio.gather(*(_if_there(call) for call in gone))
+        await self._sweep()
+        await asyncio.gather(*(_if_there(self.client.delete(resource, ObjectRef(name))) for resource, name in self._wide))
+
+    async def _sweep(self) -> None:
+        """Groups and pods of all namespaces: what stories leave counts for queues and for the room that is promised."""
+        for resource, grace_s in ((POD_GROUPS, None), (PODS, 0)):
+            found = [as_dict(raw)["metadata"] async for page in self.client.pages(Scope(resource)) for raw in page.items]
+            refs = [ObjectRef(meta["name"], meta["namespace"]) for meta in found]
+            await asyncio.gather(*(_if_there(self.client.delete(resource, ref, grace_s=grace_s)) for ref in refs))
 
     # ---- what happened
 
