@@ -9,7 +9,8 @@ from typing import Any
 
 from stage import Stage
 
-from pumice.config.volcano import DEFAULT, read_policy
+from pumice.config.reading import config_text, read_configurations
+from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
 from pumice.kube.resource import EVENTS
 from pumice.kube.transport import Scope, as_dict
@@ -27,14 +28,16 @@ TESTED = DEFAULT.replace("allocate, backfill", "allocate, backfill, reclaim, pre
 
 
 @asynccontextmanager
-async def scheduling(client: Client, namespace: str, conf: str = DEFAULT, stop_s: float = 0.0) -> AsyncIterator[tuple[Stage, Scheduler]]:
-    """A stage with the default queue open, kubelets, and a scheduler that uses the story's nodes."""
+async def scheduling(
+    client: Client, namespace: str, conf: str = DEFAULT, *more: str, stop_s: float = 0.0, schedulers: tuple[str, ...] = ("volcano",)
+) -> AsyncIterator[tuple[Stage, Scheduler]]:
+    """A stage with the default queue open, kubelets, and a scheduler of one or more configurations that uses the story's nodes."""
     stage = Stage(client, namespace, stop_s)
     await stage.set_up()
     await make_queues(client, "default", WallClock())
     await stage.open_queue("default")
-    policy, _ = read_policy(conf, plugins(None))
-    scheduler = Scheduler(client, policy, Options(period_s=0.3, node_labels=(("story", namespace),)))
+    policy, _ = read_configurations([config_text(text, "story") for text in (conf, *more)], plugins(None))
+    scheduler = Scheduler(client, policy, Options(schedulers, period_s=0.3, node_labels=(("story", namespace),)))
     work = [asyncio.create_task(scheduler.run()), asyncio.create_task(stage.kubelets())]
     try:
         yield stage, scheduler

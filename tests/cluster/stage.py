@@ -152,9 +152,11 @@ class Stage:
         labels: dict[str, str] | None = None,
         **spec: Any,
     ) -> ObjectRef:
+        """A pod of a PodGroup, or of none. Further fields are its spec's."""
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}
+        named = {"scheduling.k8s.io/group-name": group} if group else {}
         body = {
-            "metadata": {"name": name, "labels": labels, "annotations": {"scheduling.k8s.io/group-name": group, **(annotations or {})}},
+            "metadata": {"name": name, "labels": labels, "annotations": {**named, **(annotations or {})}},
             "spec": {
                 "containers": [container],
                 "schedulerName": scheduler,
