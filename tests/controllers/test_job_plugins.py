@@ -38,6 +38,8 @@ def test_svc_names_the_pods_and_lists_them() -> None:
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
     assert (pod["hostname"], pod["subdomain"]) == ("train-w-0", "train")
     assert pod["containers"][0]["volumeMounts"] == [{"name": "train-svc", "mountPath": "/etc/volcano"}]
+    files = [{"key": name, "path": name} for name in ("w.host", "ps-main.host")]
+    assert pod["volumes"] == [{"name": "train-svc", "configMap": {"name": "train-svc", "items": files}}]
     assert env(stage, "train-w-0")["VC_W_NUM"] == {"configMapKeyRef": {"name": "train-svc", "key": "VC_W_NUM"}}
     service = stage.get(kinds.SERVICE, "train")["spec"]
     assert service["clusterIP"] == "None" and service["publishNotReadyAddresses"] is False
@@ -99,8 +101,8 @@ def test_ssh_hands_out_one_key_pair() -> None:
     assert (data["id_rsa"], data["id_rsa.pub"], data["authorized_keys"]) == ("private", "public", "public")
     assert "Host train-w-1\n  HostName train-w-1.train\n" in data["config"]
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
-    assert pod["volumes"][0]["secret"]["defaultMode"] == 0o600
-    assert [item["path"] for item in pod["volumes"][0]["secret"]["items"]] == [f".ssh/{name}" for name in data]
+    items = [{"key": name, "path": f".ssh/{name}"} for name in data]
+    assert pod["volumes"] == [{"name": "train-ssh", "secret": {"secretName": "train-ssh", "items": items, "defaultMode": 0o600}}]
     own_folder = {"name": "train-ssh", "mountPath": "/root/.ssh", "subPath": ".ssh"}
     assert pod["containers"][0]["volumeMounts"] == [own_folder], "the volume itself is writable by all, and sshd would not trust it"
     stage.assert_settled()

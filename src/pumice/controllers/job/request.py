@@ -175,12 +175,17 @@ def _complete(event: str, job: Object, task_name: str, world: World) -> bool:
     task = spec.task_named(job, task_name)
     if event not in (TASK_COMPLETED, TASK_FAILED) or task is None:
         return event not in (TASK_COMPLETED, TASK_FAILED)
-    pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
     if event == TASK_COMPLETED:
-        return len([pod for pod in pods if status_of(pod).get("phase") == "Succeeded"]) >= spec.replicas(task)
+        names = (spec.pod_name(job, task_name, index) for index in reversed(range(spec.replicas(task))))
+        return all(_succeeded(world.get(kinds.POD, namespace_of(job), name)) for name in names)  # the first that has not ends it
+    pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
     limit = int(task.get("maxRetry") or spec.MAX_RETRY)
     restarts = sum(_restarts(pod) for pod in pods if status_of(pod).get("phase") in ("Running", "Pending"))
     return 0 <= limit <= restarts
+
+
+def _succeeded(pod: Object | None) -> bool:
+    return pod is not None and status_of(pod).get("phase") == "Succeeded"
 
 
 def _interests(job: Object, task_name: str, event: str) -> bool:

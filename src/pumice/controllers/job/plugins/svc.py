@@ -6,7 +6,7 @@ and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
@@ -47,8 +47,8 @@ class Svc(Plugin):
         pod["spec"].setdefault("hostname", name_of(pod))
         pod["spec"].setdefault("subdomain", name_of(job))
         name = f"{name_of(job)}-svc"
-        variables = (variable for each in spec.tasks(job) for variable in _variables(job, each))
-        set_env(pod, **{variable: {"configMapKeyRef": {"name": name, "key": variable}} for variable, _ in variables})
+        variables = (variable for each in spec.tasks(job) for variable in _names(job, each))
+        set_env(pod, **{variable: {"configMapKeyRef": {"name": name, "key": variable}} for variable in variables})
         files = [{"key": file, "path": file} for file in (f"{spec.task_name(job, each)}.host" for each in spec.tasks(job))]
         mount(pod, {"name": name, "configMap": {"name": name, "items": files}}, PATH)
 
@@ -73,6 +73,11 @@ class Svc(Plugin):
             yield owned(job, kinds.NETWORK_POLICY, name_of(job), spec=isolation)
 
 
-def _variables(job: Object, task: Object) -> list[tuple[str, str]]:
+def _names(job: Object, task: Object) -> tuple[str, str]:
+    """Of the variables that tell of a task."""
     stem = "VC_" + spec.task_name(job, task).upper().replace("-", "_")
-    return [(f"{stem}_HOSTS", ",".join(hosts(job, task))), (f"{stem}_NUM", str(spec.replicas(task)))]
+    return f"{stem}_HOSTS", f"{stem}_NUM"
+
+
+def _variables(job: Object, task: Object) -> Iterable[tuple[str, str]]:
+    return zip(_names(job, task), (",".join(hosts(job, task)), str(spec.replicas(task))), strict=True)
