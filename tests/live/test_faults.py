@@ -15,17 +15,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pumice.config.reading import config_text, read_configurations
 from pumice.kube.resource import LEASES, POD_GROUPS, PODS, Resource
 from pumice.live.loop import LostLead, Scheduler
 from pumice.live.options import Options
 from pumice.model import status
+from pumice.plugins.registry import plugins
 from tests.live.faults import CALLS, STREAMS, Faulty
 from tests.live.memory import MemoryServer
 from tests.live.seat import LOCK, Seat
-from tests.live.stories import PREEMPTING, policy, scheduling, until
+from tests.live.stories import PREEMPTING, policy, running, scheduling, until
 from tests.live.virtual import VirtualClock, run
 
 QUICK, NIGHTLY = 40, 5000
+KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 Story = Callable[..., Coroutine[Any, Any, None]]
 
 
@@ -122,6 +125,27 @@ async def a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind(
     assert not api.breaches
 
 
+async def plain_pods_run_in_the_end_however_often_they_are_refused(calls: list[str], streams: list[str]) -> None:
+    """kube-scheduler's pods, which only hints and back-offs wake: two are evicted for a third, a fourth waits for a node that grows."""
+    api = server("a")
+    plain: Any = {"scheduler": "default-scheduler"}
+    for number in range(2):
+        api.pod(f"low-{number}", node="a", priority=1, **plain)
+    api.pod("high", 2, priority=10, **plain)
+    api.pod("late", 2, priority=1, nodeSelector={"disk": "ssd"}, **plain)
+    read, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
+    chosen = Scheduler(Faulty(api, calls, streams), read, Options(schedulers=("default-scheduler",)), VirtualClock())
+    async with running(chosen):
+        await until(lambda: api.placed("high") == {"high": "a"}, within_s=2000)
+        api.node("b", cpu=1, labels={"disk": "ssd"})
+        await asyncio.sleep(5)
+        api.node("b", cpu=2, labels={"disk": "ssd"})
+        await until(lambda: api.placed("late") == {"late": "b"}, within_s=2000)
+        await asyncio.sleep(60)
+        chosen.cluster.check()
+    assert not api.breaches
+
+
 class Watched(Seat):
     """A seat whose every write must find its name in the lease on the server."""
 
@@ -156,7 +180,7 @@ async def two_schedulers_fight_for_the_lease(cuts: list[tuple[bool, bool, float]
                 electing.cancel()
                 await asyncio.gather(electing, return_exceptions=True)
 
-    running = [asyncio.create_task(replica(which)) for which in (False, True)]
+    replicas = [asyncio.create_task(replica(which)) for which in (False, True)]
     for number, (which, lease, pause_s) in enumerate(cuts):
         api.gang(f"g{number}", pods=1)
         await asyncio.sleep(pause_s)
@@ -165,10 +189,10 @@ async def two_schedulers_fight_for_the_lease(cuts: list[tuple[bool, bool, float]
     for seat in seats.values():
         seat.cut = seat.wire.cut = False
     await until(lambda: len(api.placed()) == len(cuts), within_s=2000)
-    for task in running:
+    for task in replicas:
         task.cancel()
     with suppress(asyncio.CancelledError):
-        await asyncio.gather(*running)
+        await asyncio.gather(*replicas)
     assert not api.breaches and not intruders
 
 
@@ -177,6 +201,7 @@ STORIES: dict[Story, tuple[st.SearchStrategy[Any], ...]] = {
     gangs_take_turns_and_nothing_is_lost: (calls, streams),
     nobody_is_evicted_for_nothing: (calls, streams),
     a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind: (calls, streams, instants),
+    plain_pods_run_in_the_end_however_often_they_are_refused: (calls, streams),
     two_schedulers_fight_for_the_lease: (cuts,),
 }
 each_promise = pytest.mark.parametrize("promise", STORIES, ids=lambda promise: promise.__name__)
