@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.apiserver import Server, User
+from pumice.apiserver import ApiError, Options, Patch, Server, User
+from pumice.apiserver.admission import SYSTEM
 from pumice.apiserver.bootstrap import bootstrap
 from pumice.apiserver.rbac import Act, allowed
-from tests.apiserver.made import store
+from tests.apiserver.made import pod, store
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.apiserver.wire import Wire
 
@@ -123,6 +124,92 @@ def test_the_usual_roles_are_there(role: str, may: list[str], may_not: list[str]
     assert [what for what in may if not allows(what)] == []
     assert [what for what in may_not if allows(what)] == []
     assert [what for what in may if allows(what, "kube-system")] == [], "only in the namespace of the binding"
+
+
+GETS_PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+RULES_ROLES = {"verbs": ["create", "update", "patch"], "apiGroups": [RBAC], "resources": ["*"]}
+
+
+@pytest.mark.parametrize(
+    ("has", "gives", "accepted"),
+    [
+        ([GETS_PODS], [GETS_PODS], True),
+        ([GETS_PODS], [GETS_PODS | {"resourceNames": ["p"]}], True),
+        ([GETS_PODS | {"resourceNames": ["p"]}], [GETS_PODS], False),
+        ([GETS_PODS], [GETS_PODS | {"verbs": ["get", "list"]}], False),
+        ([GETS_PODS], [GETS_PODS | {"verbs": ["*"]}], False),
+        ([GETS_PODS], [GETS_PODS | {"resources": ["pods/exec"]}], False),
+        ([GETS_PODS], [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], False),
+        ([{"verbs": ["get"], "nonResourceURLs": ["/m*"]}], [{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}], True),
+        ([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}], [GETS_PODS, RULES_ROLES], True),
+        ([{"verbs": ["escalate", "bind"], "apiGroups": [RBAC], "resources": ["*"]}], [GETS_PODS], True),
+        ([{"verbs": ["escalate"], "apiGroups": [RBAC], "resources": ["clusterroles"]}], [GETS_PODS], False),
+    ],
+)
+def test_nobody_gives_away_rights_that_they_have_not(has: list[Any], gives: list[Any], accepted: bool) -> None:
+    made = store()
+    reference = {"kind": "ClusterRole", "name": "own", "apiGroup": RBAC}
+    made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "own"}, "rules": [*has, RULES_ROLES]})
+    subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
+    made.create(f"clusterrolebindings.{RBAC}", {"metadata": {"name": "own"}, "roleRef": reference, "subjects": [subject]})
+    made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "big"}, "rules": gives})
+    options = Options(user=User("ann"))
+
+    def gives_it(resource: str, obj: dict[str, Any]) -> bool:
+        try:
+            made.create(resource, obj, options=options)
+        except ApiError as error:
+            assert error.code == 403
+            assert 'user "ann" is attempting to grant RBAC permissions not currently held' in error.message
+            return False
+        return True
+
+    binding = {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "big", "apiGroup": RBAC}, "subjects": [subject]}
+    assert gives_it(f"clusterrolebindings.{RBAC}", binding) is accepted
+    may_escalate = has[0].get("resources") == ["clusterroles"]
+    assert gives_it(f"clusterroles.{RBAC}", {"metadata": {"name": "new"}, "rules": gives}) is (accepted or may_escalate)
+    made.patch(f"clusterroles.{RBAC}", "big", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), options=options)
+
+
+def test_a_role_that_is_not_there_is_bound_by_administrators_only() -> None:
+    made = store()
+    made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "own"}, "rules": [RULES_ROLES]})
+    subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
+    for name, role, user in (("a", "own", SYSTEM), ("b", "none", SYSTEM)):
+        reference = {"kind": "ClusterRole", "name": role, "apiGroup": RBAC}
+        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        made.create(f"clusterrolebindings.{RBAC}", body, options=Options(user=user))
+    with pytest.raises(ApiError, match=r'clusterroles.* "none" not found'):
+        made.create(f"clusterrolebindings.{RBAC}", body | {"metadata": {"name": "c"}}, options=Options(user=User("ann")))
+
+
+def test_who_acts_as_another_must_be_allowed_each_of_his_groups() -> None:
+    rules = [
+        {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]},
+        {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["groups"], "resourceNames": ["readers"]},
+    ]
+
+    def grant(made: Any) -> None:
+        for name, subject, its_rules in (
+            ("actors", {"kind": "User", "name": "ann"}, rules),
+            ("readers", {"kind": "Group", "name": "readers"}, [GETS_PODS]),
+        ):
+            made.create(f"clusterroles.{RBAC}", {"metadata": {"name": name}, "rules": its_rules})
+            reference = {"kind": "ClusterRole", "name": name, "apiGroup": RBAC}
+            body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject | {"apiGroup": RBAC}]}
+            made.create(f"clusterrolebindings.{RBAC}", body)
+        made.create("pods", pod("p"), "default")
+
+    path = "/api/v1/namespaces/default/pods/p"
+    with in_thread(plain=True, users={"secret": User("ann")}) as running, Wire(running) as wire:
+        running.call(grant)
+        wire._token = "secret"
+        assert wire.ask("GET", path)[0] == 403
+        assert wire.ask("GET", path, Impersonate_User="bob")[0] == 403
+        assert wire.ask("GET", path, Impersonate_User="bob", Impersonate_Group="readers")[0] == 200
+        refused = wire.ask("GET", path, Impersonate_User="bob", Impersonate_Group="readers,writers")
+        assert refused[0] == 403
+        assert 'User "ann" cannot impersonate resource "groups"' in refused[1]["message"]
 
 
 def test_on_other_addresses_than_loopback_it_speaks_tls_with_its_own_authority(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.apiserver.server_process import Running
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class Wire:

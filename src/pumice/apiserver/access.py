@@ -36,18 +36,11 @@ class Access:
         return self._impersonated(user, wanted, request) if wanted else user
 
     def _impersonated(self, user: User, name: str, request: Request) -> User:
-        if not allowed(self._store, user, Act("impersonate", "", "users", name=name)):
-            raise status.forbidden(
-                "users", "", name, f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
-            )
         groups = tuple(group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip())
-        if ADMINISTRATORS in groups and ADMINISTRATORS not in user.groups:
-            raise status.forbidden(
-                "groups",
-                "",
-                ADMINISTRATORS,
-                f'User "{user.name}" cannot impersonate resource "groups" in API group "" at the cluster scope',
-            )
+        for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
+            if not allowed(self._store, user, Act("impersonate", "", resource, name=wanted)):
+                why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
+                raise status.forbidden(resource, "", wanted, why)
         if name.startswith("system:serviceaccount:"):
             groups += ("system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}")
         return User(name, (*groups, "system:authenticated"))

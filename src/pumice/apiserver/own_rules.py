@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pumice.apiserver import quota
 from pumice.apiserver.admission import Refusal, Review, Rule, World
+from pumice.apiserver.escalation import escalation_rules
 from pumice.apiserver.pod_defaults import qos_class
 from pumice.apiserver.shapes import Object
 
@@ -23,6 +24,7 @@ def own_rules() -> list[Rule]:
         Rule(("pods",), ("CREATE",), mutate=_with_limit_ranges),
         Rule(("pods",), ("CREATE",), mutate=_with_priority, validate=_priority_class_exists),
         Rule(("pods",), ("CREATE",), mutate=_with_tolerations),
+        *escalation_rules(),
         Rule(("*",), ("CREATE",), validate=quota.within_quota),
     ]
 
