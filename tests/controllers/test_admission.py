@@ -34,6 +34,7 @@ def cluster() -> Memory:
     queues += [queue(f"d{depth}", parent=f"d{depth - 1}" if depth > 1 else "root") for depth in range(1, 6)]
     busy, shut, fresh, hier = queue("busy"), queue("shut", parent="none"), queue("fresh", parent="none"), queue("hier")
     busy["status"]["allocated"] = {"cpu": "3", "pods": "3"}
+    queues[2]["status"]["allocated"] = {"pods": "2"}
     shut["status"]["state"] = "Closed"
     del fresh["status"]
     hier["metadata"]["annotations"] = {key.HIERARCHY: "root/sci/dev", key.HIERARCHY_WEIGHTS: "1/2/3"}

@@ -138,6 +138,14 @@ def test_a_statefulset_is_described_by_a_pod_of_its_newest_revision() -> None:
     assert stage.get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]["priorityClassName"] == "high"
 
 
+def test_a_workload_without_a_pod_that_speaks_for_it_has_no_group() -> None:
+    web = workload()
+    leaving = plain_pod("p", web)
+    leaving["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    others = plain_pod("q", web, schedulerName="default-scheduler"), plain_pod("r", web, annotations={key.GROUP_NAME: "mine"})
+    assert play(web, leaving, *others).names(kinds.POD_GROUP) == []
+
+
 def test_network_topology_is_read_from_the_pod() -> None:
     stage = play(plain_pod("p", annotations={key.TOPOLOGY_MODE: "Soft", key.TOPOLOGY_HIGHEST_TIER: "2"}))
     assert stage.get(kinds.POD_GROUP, "podgroup-uid-p")["spec"]["networkTopology"] == {"mode": "soft", "highestTierAllowed": 2}

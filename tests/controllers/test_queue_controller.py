@@ -99,7 +99,8 @@ def test_root_cannot_be_closed_and_a_child_not_be_opened_before_its_parent() -> 
     stage = play(queue("root"), queue("a"), queue("b", parent="a"))
     stage.command("CloseQueue", queue("root"))
     assert state(stage, "root") == "Open"
-    assert stage.world.emitted[-1].message == "the root queue cannot be closed"
+    told = stage.world.emitted[-1]
+    assert (told.type, told.reason, told.message) == ("Warning", "CommandRefused", "the root queue cannot be closed")
     stage.command("CloseQueue", queue("a"))
     stage.command("OpenQueue", queue("b"))
     assert state(stage, "b") == "Closed"
