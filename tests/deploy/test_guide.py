@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pumice.cli.main import cli
-from pumice.live.webhooks.hooks import HOOKS
+from pumice.live.webhooks.hooks import HOOKS, SERVICE, Caller
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/from-volcano.md").read_text()
@@ -39,7 +39,8 @@ def test_the_objects_that_are_changed_are_those_that_are_installed() -> None:
     named = set(re.findall(r"deployment[/ ](volcano-\w+)", GUIDE))
     assert named == installed("Deployment")
     assert set(re.findall(r"get configmap (\S+)", GUIDE)) | {"volcano-controller-configmap"} <= installed("ConfigMap")
-    assert all(hook.configuration.startswith("volcano-admission-service-") for hook in HOOKS.values())
+    assert {f"{SERVICE}-queues-validate", f"{SERVICE}-jobs-mutate"} <= {Caller().configuration(hook) for hook in HOOKS.values()}
+    assert f"grep {SERVICE}-" in GUIDE and SERVICE in installed("Service")
 
 
 def test_files_are_there() -> None:

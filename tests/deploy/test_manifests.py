@@ -61,6 +61,22 @@ def test_the_plain_manifests_are_those_of_the_chart() -> None:
     assert "{{" not in "".join(made.values())
 
 
+def test_a_release_may_have_another_name_and_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the programs look for by name is told to them."""
+    module = render()
+    monkeypatch.setattr(module, "RELEASE", {"Name": "mine", "Namespace": "batch"})
+    items = [item for text in module.manifests().values() for item in yaml.safe_load_all(text) if item["kind"] != "Namespace"]
+    assert {item["metadata"].get("namespace", "batch") for item in items} == {"batch"}
+    assert all(item["metadata"]["name"].startswith("mine-") for item in items)
+    by_name = {(item["kind"], item["metadata"]["name"]): item for item in items}
+    (webhooks,) = by_name["Deployment", "mine-admission"]["spec"]["template"]["spec"]["containers"]
+    assert {"--webhook-namespace=batch", "--webhook-service-name=mine-admission-service"} <= set(webhooks["args"])
+    assert ("Service", "mine-admission-service") in by_name
+    (controllers,) = by_name["Deployment", "mine-controllers"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "HELM_RELEASE_NAME", "value": "mine"} in controllers["env"]
+    assert "--leader-elect-resource-namespace=batch" in controllers["args"] and ("ConfigMap", "mine-controller-configmap") in by_name
+
+
 def test_the_chart_brings_the_definitions() -> None:
     brought = [yaml.safe_load(path.read_text()) for path in (DEPLOY / "chart/crds").glob("*.yaml")]
     assert {"jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"} <= {each["metadata"]["name"] for each in brought}

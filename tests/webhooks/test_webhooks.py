@@ -19,7 +19,7 @@ from pumice.live.clock import WallClock
 from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
 from tests.live_controllers.scene import QUEUES, Scene, play
-from tests.webhooks.calling import HOSTS, LISTER, allow_listing, prepare, review, served
+from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
 
 QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}
@@ -143,7 +143,7 @@ def test_of_configurations_that_a_chart_made_only_the_authority_is_changed() -> 
         stage.create(VALIDATING, mine, "")
         async with served(stage, hooks=(hook,)) as call:
             assert (await call("/queues/validate", review("CREATE", queue("q"))))["allowed"]
-        ours, another = (stage.find(VALIDATING, hook.configuration, "") or {})["webhooks"]
+        ours, another = (stage.find(VALIDATING, CALLER.configuration(hook), "") or {})["webhooks"]
         assert (ours["failurePolicy"], ours["timeoutSeconds"]) == ("Ignore", 3) and ours["clientConfig"]["caBundle"]
         assert another["clientConfig"]["caBundle"] == "b3RoZXI="
 
@@ -157,7 +157,7 @@ def test_a_url_that_was_given_takes_the_place_of_a_service() -> None:
         stage.create(VALIDATING, configuration(hook, Caller("volcano-system", "volcano-admission-service"), b""), "")
         async with served(stage, hooks=(hook,), caller=Caller("volcano-system", url="https://127.0.0.1:8443")) as call:
             authority = base64.b64encode(call.authority()).decode()
-        (ours,) = (stage.find(VALIDATING, hook.configuration, "") or {})["webhooks"]
+        (ours,) = (stage.find(VALIDATING, CALLER.configuration(hook), "") or {})["webhooks"]
         assert ours["clientConfig"] == {"url": "https://127.0.0.1:8443/queues/validate", "caBundle": authority}
 
     play(story)
@@ -175,6 +175,8 @@ def test_configurations_are_volcanos() -> None:
         "port": 443,
     }
     assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["volcano-system", "kube-system"]
+    assert Caller("elsewhere", "my-admission-service").configuration(HOOKS["/jobs/validate"]) == "my-admission-service-jobs-validate"
+    assert Caller(url="https://here").configuration(HOOKS["/jobs/validate"]) == "volcano-admission-service-jobs-validate"
     names = {hook.name for hook in HOOKS.values()}
     assert {"mutatequeue.volcano.sh", "validatehypernodes.volcano.sh", "validatecronjob.volcano.sh", "mutatepodgroup.volcano.sh"} <= names
 

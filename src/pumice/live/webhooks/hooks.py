@@ -12,6 +12,7 @@ from pumice.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resourc
 from pumice.live.object_kinds import RESOURCES
 
 TIMEOUT_S = 10
+SERVICE = "volcano-admission-service"  #: as Volcano's charts call it
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -22,11 +23,6 @@ class Hook(msgspec.Struct, frozen=True):
     kind: str
     mutating: bool
     operations: tuple[str, ...]
-
-    @property
-    def configuration(self) -> str:
-        """The name of its configuration object."""
-        return f"volcano-admission-service{self.path.replace('/', '-')}"
 
     @property
     def resource(self) -> Resource:
@@ -63,6 +59,10 @@ class Caller(msgspec.Struct, frozen=True):
     def known(self) -> bool:
         return bool(self.url or (self.namespace and self.service))
 
+    def configuration(self, hook: Hook) -> str:
+        """The name of the object that makes API servers call us: after our service, as charts call it whatever the release is called."""
+        return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
+
     def client(self, hook: Hook, authority: bytes) -> dict[str, Any]:
         bundle = {"caBundle": base64.b64encode(authority).decode()}
         if self.url:
@@ -95,5 +95,5 @@ def configuration(hook: Hook, caller: Caller, authority: bytes) -> dict[str, Any
     }
     if hook.mutating:
         webhook["reinvocationPolicy"] = "Never"
-    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": hook.configuration}}
+    head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": caller.configuration(hook)}}
     return {**head, "webhooks": [webhook]}

@@ -33,7 +33,7 @@ async def register(transport: Transport, hooks: Sequence[Hook], caller: Caller, 
 
 
 async def _register(transport: Transport, hook: Hook, caller: Caller, authority: bytes) -> None:
-    ref = ObjectRef(hook.configuration)
+    ref = ObjectRef(caller.configuration(hook))
     try:
         found = as_dict(await transport.get(hook.resource, ref))
     except ApiError as error:
