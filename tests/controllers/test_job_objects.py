@@ -61,7 +61,8 @@ def test_a_group_of_an_older_version_is_kept() -> None:
 def test_described_volumes_are_claimed_and_mounted_and_named_ones_must_exist() -> None:
     described = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
     stage = play(vcjob(volumes=[described, {"mountPath": "/in", "volumeClaimName": "input"}], plugins={"env": []}))
-    assert "default/input" in status(stage)["state"]["message"]
+    assert status(stage)["state"]["reason"] == "PVCError" and "default/input" in status(stage)["state"]["message"]
+    assert [event.reason for event in stage.world.emitted] == ["PVCError"]
     assert stage.names(kinds.POD_GROUP) == []
     stage.add({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "input", "namespace": "default"}})
     assert "message" not in status(stage)["state"]

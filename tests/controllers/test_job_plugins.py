@@ -99,7 +99,8 @@ def test_ssh_hands_out_one_key_pair() -> None:
     stage = play({"ssh": []})
     data = {name: base64.b64decode(text).decode() for name, text in stage.get(kinds.SECRET, "train-ssh")["data"].items()}
     assert (data["id_rsa"], data["id_rsa.pub"], data["authorized_keys"]) == ("private", "public", "public")
-    assert "Host train-w-1\n  HostName train-w-1.train\n" in data["config"]
+    hosts = "Host train-w-0\n  HostName train-w-0.train\nHost train-w-1\n  HostName train-w-1.train\n"
+    assert data["config"] == f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n{hosts}"
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
     items = [{"key": name, "path": f".ssh/{name}"} for name in data]
     assert pod["volumes"] == [{"name": "train-ssh", "secret": {"secretName": "train-ssh", "items": items, "defaultMode": 0o600}}]

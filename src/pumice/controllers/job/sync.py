@@ -54,7 +54,7 @@ def _obstacle(at: Setting) -> tuple[str, str]:
     claim = missing_claim(at.job, at.world)
     if claim:
         subject = f'PersistentVolumeClaim "{namespace_of(at.job)}/{claim}"'
-        return "VolumeClaimNotFound", f"{subject} does not exist; create it, or describe it in volumeClaim"
+        return "PVCError", f"{subject} does not exist; create it, or describe it in volumeClaim"
     return "", ""
 
 
