@@ -152,6 +152,23 @@ def test_branches_are_compared_where_they_part_by_live_shares() -> None:
     assert per_job(outcome(cluster(NODE, tree, jobs), *TREE)) == {"a1": 5, "b1": 1, "b2": 4}
 
 
+@pytest.mark.parametrize(("cpu", "phase"), [(3, "Inqueue"), (4, "Pending")])
+def test_what_branches_hold_and_promise_counts_above_them(cpu: int, phase: str) -> None:
+    """Below top, of 8 cpus: x holds 3 and may still ask for 2; y holds 2 more than its minimum, which keeps nobody out."""
+    tree = [dept("top", capability={"cpu": 8}), *(dept(name, "top") for name in "xyz")]
+    running = [job("x", "x", needs={"cpu": 5}), *pods("x", 3, "n", cpu=1), job("y", "y", needs={"cpu": 0}), *pods("y", 2, "n", cpu=1)]
+    made = cluster(NODE, tree, running, job("z", "z", phase="Pending", needs={"cpu": cpu}))
+    assert phases(outcome(made, *TREE))["z"] == phase
+
+
+@pytest.mark.parametrize(("tiers", "top"), [(TIERS, ()), (TREE, (queue("root", capability={"cpu": 10}),))])
+@pytest.mark.parametrize(("cpu", "phase"), [(7, "Inqueue"), (8, "Pending")])
+def test_a_queue_may_hold_its_own_guarantee_and_what_is_guaranteed_to_nobody(tiers: Any, top: Any, cpu: int, phase: str) -> None:
+    queues = [*top, dept("x", guarantee={"cpu": 4}), dept("y", guarantee={"cpu": 3})]
+    made = cluster(NODE, queues, job("a", "x", phase="Pending", needs={"cpu": cpu}))
+    assert phases(outcome(made, *tiers)) == {"a": phase}
+
+
 def test_how_full_a_leaf_is_matters_only_among_its_siblings() -> None:
     tree = [dept("a", deserved={"cpu": 10}), dept("b", born=1, deserved={"cpu": 10})]
     tree += [dept("a1", "a", 2, deserved={"cpu": 1}), dept("b1", "b", 3, deserved={"cpu": 10})]

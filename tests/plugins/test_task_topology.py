@@ -138,6 +138,14 @@ def test_a_node_is_worth_the_bucket_mates_it_has_or_can_take() -> None:
     assert set(scores(session, "j-chief-0").values()) == {0}
 
 
+def test_room_that_pods_are_leaving_counts_as_room() -> None:
+    going = pod("old", "o", "a", cpu="2")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    staying = pod("new", "o", "b", cpu="2")
+    things = [node("a", cpu="2"), node("b", cpu="2"), group("o"), going, staying, member("ps", 0), member("worker", 0)]
+    assert scores(opened(wishes("ps,worker"), *things), "j-ps-0") == {"a": 100, "b": 0}
+
+
 def test_rating_takes_all_resources_and_unequal_tasks_into_account() -> None:
     big = member("worker", 1, cpu="3")
     session = opened(wishes("ps,worker"), node("a", cpu="4"), node("b", cpu="3"), member("ps", 0), member("worker", 0), big)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on, tasks
+from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on, tasks
 
 from pumice.api.times import instant
 from pumice.framework.verdict import Vote
@@ -86,6 +86,7 @@ def test_in_its_time_a_zone_takes_revocable_pods_and_is_preferred_by_them() -> N
     session = session_on(cluster, rules())
     assert scores(session, "a") == {"r": 100.0, "n": 0.0, "empty": 0.0}
     assert refusals(session, "b") == {"r": "task is not allow to dispatch to revocable node"}
+    assert not session.evaluation(cluster.tasks["default/b"]).resolvable[0]
     assert scores(session, "b") == {"n": 0.0, "empty": 0.0}
 
 
@@ -94,6 +95,7 @@ def test_out_of_its_time_or_without_a_window_a_zone_takes_nobody() -> None:
     for daily in (OVER, "never"):
         session = session_on(cluster, rules(daily))
         assert refusals(session, "a") == dict.fromkeys(["r", "other"], "node(s) are in a revocable zone that is not active now")
+        assert not session.evaluation(cluster.tasks["default/a"]).resolvable.any()
 
 
 def test_jobs_that_keep_their_pods_come_first_and_only_they_starve() -> None:
@@ -137,6 +139,14 @@ def test_when_the_time_is_over_each_job_loses_what_its_budget_allows(annotations
     decisions = cycle_on(cluster, rules(OVER, "shuffle"))
     assert [eviction.task.name for eviction in decisions.evictions] == [f"p{i}" for i in range(gone)]
     assert {eviction.action for eviction in decisions.evictions} <= {"shuffle"}
+
+
+@pytest.mark.parametrize(("most", "gone"), [("1", 1), ("2", 2), ("67%", 2), ("66%", 2), ("33%", 1)])
+def test_pods_that_have_ended_are_not_missed(most: str, gone: int) -> None:
+    """Of the three, one has succeeded and two run: none is unavailable. Percentages are of all three, rounded up."""
+    pods = [revocable("p0", "r"), revocable("p1", "r"), pod("done", "off", phase="Succeeded")]
+    cluster = cluster_of(lent(), group("off", phase="Running", annotations=budget("max-unavailable", most)), *pods)
+    assert len(cycle_on(cluster, rules(OVER, "shuffle")).evictions) == gone
 
 
 def test_only_revocable_pods_of_zones_whose_time_is_over_go() -> None:
@@ -186,6 +196,8 @@ def test_revocable_pods_outside_the_zones_make_way_for_others_only() -> None:
     tdm = session_on(cluster, rules()).plugin("tdm")
     needy, greedy, *running = tasks(cluster, "needy", "greedy", "d", "fixed", "a", "b", "c")
     assert tdm.preemptable(greedy, running) is Vote.REJECT
-    assert tdm.preemptable(needy, running) == []  # two of the job are not running: its budget is used up
-    cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "4"))
+    put(cluster, pod("roaming", "off", annotations=ordinary | {ZONE: "*"}))
+    assert tdm.preemptable(cluster.tasks["default/roaming"], running) is Vote.REJECT
+    assert tdm.preemptable(needy, running) == []  # three of the job are not running: its budget is used up
+    cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "5"))
     assert [task.name for task in tdm.preemptable(needy, running)] == ["a", "b"]

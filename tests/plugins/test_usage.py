@@ -26,6 +26,9 @@ def three(*things: Thing) -> tuple[Thing, ...]:
         ({}, ["a"]),
         ({"cpu": 81}, []),
         ({"cpu": 300}, ["a"]),  # no percentage: the default applies
+        ({"cpu": 101, "mem": -1}, ["a"]),
+        ({"cpu": 0}, ["a", "b"]),
+        ({"cpu": 100}, []),
         ({"cpu": 90, "mem": 30}, ["b"]),
         ({"CPUUsageAvg.5m": 95, "MEMUsageAvg.5m": 95}, []),
     ],
@@ -34,6 +37,8 @@ def test_nodes_above_a_threshold_are_refused(thresholds: Thing, refused: list[st
     world = Measured(a=(80.5, 10), b=(80, 31))
     session = session_on(cluster_of(*three()), rules(thresholds=thresholds), world=world)
     assert sorted(refusals(session, "p")) == refused
+    evaluation = session.evaluation(session.cluster.tasks["default/p"])
+    assert [name for name in "abc" if not evaluation.resolvable[session.nodes.rows[name]]] == refused  # no eviction would help
 
 
 def test_without_measurements_nobody_is_refused_and_all_score_alike() -> None:
@@ -59,6 +64,8 @@ def test_a_measurement_older_than_five_minutes_tells_nothing() -> None:
         ({}, 70.0),  # (1 - 0.2 + 1 - 0.4) / 2
         ({"weight": 5}, 350.0),
         ({"weight": -1}, 350.0),
+        ({"weight": 0}, 0.0),
+        ({"cpu__weight": -3, "memory__weight": 3}, 65.0),
         ({"cpu__weight": 3}, 75.0),
         ({"memory__weight": 0}, 80.0),
         ({"cpu__weight": -3, "memory__weight": -3}, 70.0),
@@ -93,6 +100,7 @@ def limited(name: str, cpu_limit: str) -> Thing:
         (limited("x", "1"), {"request_ratio": 1, "risk_threshold": 0, "risk_factor": 2}, 1000, 2.0),  # never above its limit
         (pod("x", "g", "a", phase="Pending"), {"risk_threshold": 0.2, "risk_factor": 2}, 1400, 0.7),
         (pod("x", "g", "a", phase="Pending"), {"risk_threshold": 0.2, "risk_factor": 0.5}, 840, 0.7),
+        (pod("x", "g", "a", phase="Pending"), {"risk_threshold": 0.2, "risk_factor": 1}, 700, 0.7),
         (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {}, 250, 200 / 1024),
         (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {"be_cpu": 100, "be_mem": 512}, 100, 0.5),
         (pod("x", "g", "a", cpu="0", memory="0", phase="Pending"), {"be_cpu": "1", "be_mem": "1Gi"}, 1000, 1.0),
@@ -118,6 +126,14 @@ def test_a_pod_that_cannot_be_measured_yet_is_estimated(placed: Thing, estimator
 def test_only_young_pods_cast_a_shadow(placed: Thing, counts: bool) -> None:
     session = session_on(cluster_of(*three(placed)), rules(), world=Measured(a=(20, 10)))
     assert (shadow(session)[0] > 0) is counts
+
+
+def test_what_is_not_measured_yet_adds_to_the_load_that_makes_more_of_the_next() -> None:
+    """Measured are 20 % of the cpu; the first pod is thought to take 7 % more, which makes the node a risk for the second."""
+    unseen = [pod(name, "g", "a", phase="Pending") for name in "xy"]
+    conf = rules(estimator={"risk_threshold": 0.25, "risk_factor": 2})
+    session = session_on(cluster_of(*three(*unseen)), conf, world=Measured(a=(20, 10)))
+    assert shadow(session) == pytest.approx((700 + 1400, 1.4 * GI))
 
 
 def test_the_measuring_interval_is_the_configured_one() -> None:
