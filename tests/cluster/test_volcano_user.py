@@ -27,8 +27,8 @@ NODE_NAMES = ("volcano-a", "volcano-b")
 VOLUMES, CLAIMS = ("", "persistentvolumes", "update"), ("", "persistentvolumeclaims", "update")
 DEVICES = [("resource.k8s.io", each, "update") for each in ("resourceclaims", "resourceclaims/status", "resourceclaims/binding")]
 STORAGE = [("storage.k8s.io", each, "watch") for each in ("volumeattachments",)]
-SHARDS, EVICTIONS, FIRST_QUEUES = (
-    ("shard.volcano.sh", "nodeshards", "watch"),
+SHARDS = [("shard.volcano.sh", "nodeshards", "watch"), ("shard.volcano.sh", "nodeshards/status", "update")]
+EVICTIONS, FIRST_QUEUES = (
     ("", "pods", "delete"),
     ("scheduling.volcano.sh", "queues", "create"),
 )
@@ -37,7 +37,7 @@ GATES = ("", "pods", "patch")
 RARE: dict[str, list[Right]] = {
     "webhooks": [("", "secrets", "update"), *HOOKS],  # certificates are renewed, configurations that others made are given the authority
     "controllers": [],
-    "scheduler": [FIRST_QUEUES, EVICTIONS, GATES, VOLUMES, CLAIMS, *DEVICES, *STORAGE, SHARDS],  # what other clusters and pods ask for
+    "scheduler": [FIRST_QUEUES, EVICTIONS, GATES, VOLUMES, CLAIMS, *DEVICES, *STORAGE, *SHARDS],  # what other clusters and pods ask for
 }  #: rights that no story here needs
 
 STORIES: tuple[Story, ...] = (*user_jobs.STORIES, *user_rest.STORIES)
