@@ -192,6 +192,23 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(pumice: Pumice, name:
     assert not pumice.place.exists()
 
 
+def test_where_kubectl_and_pumice_are_not_on_the_path_the_welcome_says_what_works(pumice: Pumice, tmp_path: Path) -> None:
+    script = tmp_path / "bin" / "pumice"
+    script.parent.mkdir()
+    script.write_text(f"#!{sys.executable}\nfrom pumice.cli.main import main\nmain()\n")
+    script.chmod(0o700)
+    pumice.command, pumice.environment["PATH"] = [str(script)], "/nowhere"
+    up = pumice.run("up", "-d", "--port", "0", "--nodes", "2x4cpu")
+    assert f"    {script} get nodes\n" in up.stdout
+    assert "kubectl get" not in up.stdout
+    assert f"`{script} down` ends it" in up.stdout
+    for line in up.stdout.splitlines():
+        if line.startswith(f"    {script}"):
+            assert pumice.run(*line.split()[1:]).returncode == 0
+    assert "train" in pumice.run("get", "vcjob").stdout
+    assert pumice.run("down").returncode == 0
+
+
 def test_a_start_in_the_background_that_is_interrupted_leaves_nothing_behind(pumice: Pumice) -> None:
     process = pumice.popen("up", "-d", "--port", "0", "--nodes", "2000x8gpu")
     assert process.stdout is not None

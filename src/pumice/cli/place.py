@@ -9,6 +9,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +22,17 @@ def default_directory() -> Path:
     return Path(runtime) / "pumice" if runtime else Path.home() / ".pumice"
 
 
+def own_name() -> str:
+    """How to call this program: by its name, or as it was called where that is not on the PATH."""
+    called = Path(sys.argv[0])
+    return "pumice" if called.name != "pumice" or shutil.which("pumice") else shlex.quote(str(called))
+
+
 class Place:
     """One directory for one cluster."""
 
     def __init__(self, data: Path | None) -> None:
-        self.down = f"pumice down --data {shlex.quote(str(data))}" if data else "pumice down"  #: what ends the cluster
+        self.down = f"{own_name()} down --data {shlex.quote(str(data))}" if data else f"{own_name()} down"  #: what ends the cluster
         self.directory = (data or default_directory()).absolute()
         self.kubeconfig = self.directory / "kubeconfig"
         self.log = self.directory / "log"

@@ -18,13 +18,13 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.cli.detaching import Detached, detach
-from pumice.cli.place import Place
+from pumice.cli.place import Place, own_name
 
 PORT = 7443
 NODES = "4x8gpu"
 ENDINGS = (signal.SIGINT, signal.SIGTERM)
 TO_TRY = ("kubectl get nodes", "kubectl create deployment web --image=web --replicas=3", "kubectl get pods -o wide")
-TO_TRY_WITHOUT_KUBECTL = ("pumice get nodes", "pumice job run --name train --replicas 4 --min 4", "pumice get pods")
+TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 4", "get pods")
 
 
 @click.command()
@@ -105,7 +105,8 @@ def _started(url: str, nodes: int, seconds: float) -> str:
 
 def _welcome(place: Place, detached: bool) -> str:
     """What to try first, also where there is no kubectl."""
-    commands = "\n".join(f"    {command}" for command in (TO_TRY if shutil.which("kubectl") else TO_TRY_WITHOUT_KUBECTL))
+    to_try = TO_TRY if shutil.which("kubectl") else [f"{own_name()} {words}" for words in TO_TRY_WITHOUT_KUBECTL]
+    commands = "\n".join(f"    {command}" for command in to_try)
     end = f"`{place.down}` ends it; its log is {place.log}." if detached else f"Ctrl-C or `{place.down}` ends it."
     return f"\n    export KUBECONFIG={shlex.quote(str(place.kubeconfig))}\n{commands}\n\n{end}\n"
 
