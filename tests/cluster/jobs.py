@@ -18,6 +18,7 @@ from pumice.kube.resource import COMMANDS, JOBS, POD_GROUPS, PODS, ObjectRef, Re
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 Body = dict[str, Any]
+STOPS_AFTER_S = "story.pumice.io/stops-after-s"  #: an annotation of pods that take their time to end
 
 
 def task(name: str = "w", replicas: int = 1, cpu: str = "", pod: Body | None = None, **more: Any) -> Body:
@@ -36,6 +37,7 @@ class Jobs:
         self.client = client
         self.namespace = namespace
         self._command = command
+        self._told_to_end: dict[str, float] = {}  #: pods by uid, when the kubelet saw it
 
     async def pumice(self, *arguments: str) -> str:
         return await asyncio.to_thread(self._command, *arguments)
@@ -130,6 +132,10 @@ class Jobs:
         """By uid: another pod may have the name by now."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         if pod["metadata"].get("deletionTimestamp"):
+            now = asyncio.get_running_loop().time()
+            takes_s = float((pod["metadata"].get("annotations") or {}).get(STOPS_AFTER_S, 0))
+            if now < self._told_to_end.setdefault(uid, now) + takes_s:
+                return
             await self.client.delete(PODS, ObjectRef(name, self.namespace, uid), grace_s=0)
         elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
             await self.becomes(name, "Running", uid=uid)

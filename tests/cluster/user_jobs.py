@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from jobs import Body, Jobs, task
+from jobs import STOPS_AFTER_S, Body, Jobs, task
 from stage import until_true
 
 from pumice.kube.resource import EVENTS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
@@ -127,6 +127,25 @@ async def a_job_is_restarted_as_often_as_allowed(jobs: Jobs) -> None:
     status = await jobs.until_phase("often", "Failed")
     assert status["retryCount"] == 2
     assert list(await jobs.pods("often")) == ["often-w-0"], "what failed stays for reading"
+
+
+async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
+    slow = task(replicas=3, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    slow["template"] |= {"metadata": {"annotations": {STOPS_AFTER_S: "1.5"}}}
+    slow["template"]["spec"] |= {"terminationGracePeriodSeconds": 30}
+    await jobs.create("slow", [slow], plugins={"ssh": []})
+    await jobs.until_phase("slow", "Running")
+    before = uids(await jobs.pods("slow"))
+    await jobs.becomes("slow-w-1", "Failed", exit_code=1)
+    status = await jobs.until_phase("slow", "Restarting")
+    assert (status["terminating"], status["retryCount"]) == (3, 1)
+    assert await jobs.pods("slow") == {}, "no new pods beside the old"
+    await jobs.until_phase("slow", "Pending")
+    assert not {pod["metadata"]["uid"] for pod in (await jobs.listed(PODS)).values()} & set(before.values()), "nor before the old are gone"
+    await jobs.until_restarted("slow", 3)
+    pods = await jobs.pods("slow")
+    assert {pod["metadata"]["annotations"]["volcano.sh/job-retry-count"] for pod in pods.values()} == {"1"}
+    assert [entry["status"] for entry in (await jobs.status("slow"))["conditions"]] == ["Restarting", "Pending", "Running"]
 
 
 async def counts_decide_how_a_job_ends(jobs: Jobs) -> None:
@@ -300,6 +319,7 @@ STORIES = (
     policies_act_on_failed_and_evicted_pods,
     policies_act_on_tasks_codes_and_waiting,
     a_job_is_restarted_as_often_as_allowed,
+    slow_pods_are_replaced_when_they_are_gone,
     counts_decide_how_a_job_ends,
     a_job_is_suspended_and_resumed,
     a_job_grows_and_shrinks,
