@@ -105,6 +105,14 @@ def test_a_job_without_minimum_is_welcome() -> None:
         assert session.job_enqueueable(made.jobs["default/a"])
 
 
+@pytest.mark.parametrize("tiers", [TIERS, ("gang", "{name: capacity, enableHierarchy: true}")])
+def test_it_tells_what_each_queue_deserves_and_may_hold(tiers: Any) -> None:
+    queues = [queue("root", capability={"cpu": 10}), queue("q", parent="root", deserved={"cpu": 2}, capability={"cpu": 6})]
+    with opened(cluster(NODE, queues, job("a", "q")), *tiers) as session:
+        deserved, limit = session.plugin("capacity").entitlements()["q"]
+    assert (deserved[0], limit[0]) == (2000, 6000)
+
+
 # -- trees
 
 

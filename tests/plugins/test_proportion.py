@@ -41,6 +41,14 @@ def test_water_filling(what: str, total: int, queues: list[tuple[int, int, Thing
     assert filled(total, *queues) == pytest.approx(deserved)
 
 
+def test_it_tells_what_each_queue_deserves_and_may_hold() -> None:
+    queues = [queue("a", weight=1), queue("b", weight=3, capability={"cpu": 9}), queue("empty")]
+    made = cluster(node("n", cpu=12), queues, [each for q in "ab" for each in (job(q, q), *pods(q, 20, cpu=1))])
+    with opened(made, *TIERS) as session:
+        told = session.plugin("proportion").entitlements()
+    assert {name: (deserved[0], limit[0]) for name, (deserved, limit) in told.items()} == {"a": (3000, 12000), "b": (9000, 9000)}
+
+
 def test_each_queue_gets_what_it_deserves_and_no_more() -> None:
     things = [queue("a", 1, weight=1), queue("b", 2, weight=3), job("a", "a"), *pods("a", 9, cpu=1), job("b", "b"), *pods("b", 9, cpu=1)]
     assert per_job(outcome(cluster(node("n", cpu=8), things), *TIERS)) == {"a": 2, "b": 6}
