@@ -142,6 +142,11 @@ def test_a_job_is_stored_with_its_defaults() -> None:
     assert mutate(UPDATE, bare, cluster()) is bare
 
 
+def test_what_a_job_states_stays() -> None:
+    stated = vcjob(tasks=[task("w", 3, minAvailable=1, maxRetry=7)], minAvailable=1, maxRetry=5, queue="team-a", schedulerName="mine")
+    assert mutate(CREATE, stated, cluster())["spec"] == stated["spec"]
+
+
 def test_a_cron_job_is_stored_with_its_defaults() -> None:
     meta = {"name": "c", "namespace": "default"}
     bare = {"apiVersion": GROUPS["CronJob"], "kind": "CronJob", "metadata": meta, "spec": {"schedule": "@daily", "suspend": None}}
@@ -229,6 +234,9 @@ def test_a_pod_that_asks_for_it_waits_behind_its_queues_gate() -> None:
     pod = plain_pod(annotations={key.QUEUE_GATE: "true"})
     assert mutate(CREATE, pod, Memory(), Settings(queue_gates=True))["spec"]["schedulingGates"] == [{"name": key.QUEUE_GATE}]
     assert "schedulingGates" not in mutate(CREATE, pod, Memory())["spec"]
+    gate = [{"name": key.QUEUE_GATE}]
+    has = plain_pod(annotations={key.QUEUE_GATE: "true"}, schedulingGates=[{"name": "other"}, *gate])
+    assert mutate(CREATE, has, Memory(), Settings(queue_gates=True))["spec"]["schedulingGates"] == [{"name": "other"}, *gate]
     asks, not_ours = {key.QUEUE_GATE: "true"}, {"schedulerName": "x"}
     for left in (plain_pod(), plain_pod(annotations={key.QUEUE_GATE: "false"}), plain_pod(annotations=asks, **not_ours)):
         assert "schedulingGates" not in mutate(CREATE, left, Memory(), Settings(queue_gates=True))["spec"]

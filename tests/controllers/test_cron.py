@@ -137,6 +137,15 @@ def test_a_time_that_was_missed_by_too_much_is_let_go() -> None:
         assert len(stage.names(kinds.JOB)) == started
 
 
+def test_three_good_and_one_bad_job_are_kept_unless_it_is_said_otherwise() -> None:
+    stage = play()
+    for phase in ["Completed"] * 5 + ["Failed"] * 3:
+        stage.wait(300)
+        end(stage, stage.names(kinds.JOB)[-1], phase)
+    kept = [job["status"]["state"]["phase"] for job in stage.world.all(kinds.JOB)]
+    assert kept == ["Completed"] * 3 + ["Failed"]
+
+
 def test_only_so_many_ended_jobs_are_kept() -> None:
     stage = play(successfulJobsHistoryLimit=1, failedJobsHistoryLimit=0)
     for phase in ("Completed", "Completed", "Failed"):

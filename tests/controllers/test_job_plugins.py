@@ -136,7 +136,9 @@ def test_pytorch_ranks_the_master_before_the_workers() -> None:
     }
     assert env(stage, "train-master-0")["RANK"] == "0"
     assert "RANK" not in env(stage, "train-other-0")
-    assert stage.get(kinds.POD, "train-worker-0")["spec"]["containers"][0]["ports"][0]["containerPort"] == 23456
+    port = {"name": "pytorchjob-port", "containerPort": 23456, "protocol": "TCP"}
+    assert stage.get(kinds.POD, "train-worker-0")["spec"]["containers"][0]["ports"] == [port]
+    assert stage.names(kinds.SERVICE) == ["train"], "its pods have to find each other"
     assert stage.get(kinds.POD, "train-worker-0")["spec"]["initContainers"][0]["name"] == "wait-for-master"
     assert "initContainers" not in stage.get(kinds.POD, "train-master-0")["spec"]
 

@@ -127,6 +127,14 @@ def test_a_dependency_is_ready_once_its_minimum_has_ready_containers_and_at_once
     assert "train-w-0" in stage.names(kinds.POD)
 
 
+def test_a_job_that_asks_for_what_its_tasks_ask_for_needs_successes_of_each() -> None:
+    for minimum, end in ((2, "Failed"), (1, "Completed")):
+        stage = running(vcjob(tasks=[task("a", 2, minAvailable=1), task("b", 1)], minAvailable=minimum))
+        stage.pods("Succeeded", "train-a-0", "train-a-1")
+        stage.pods("Failed", "train-b-0")
+        assert phase(stage) == end
+
+
 def test_enough_successes_complete_a_job_and_end_its_other_pods() -> None:
     stage = running(vcjob(tasks=[task(replicas=3)], minSuccess=1))
     stage.pods("Succeeded", "train-w-0")
