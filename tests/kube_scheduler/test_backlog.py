@@ -194,6 +194,12 @@ def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
     assert of_node(made, None, None) == []
 
 
+def test_who_was_refused_for_the_length_of_a_session_only_backs_off() -> None:
+    _, backlog = refused_once(waiting("p"), by=frozenset(["NodeResourcesFit", "PromisedRoom"]))
+    assert backlog.next_due() == 1.0
+    assert names(backlog.take(1.0)) == ["p"]
+
+
 def test_binds_that_fail_again_and_again_back_off_longer_and_longer() -> None:
     made, backlog = started(waiting("p"))
     task, now, waits = made.tasks["default/p"], 0.0, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pumice.config.reading import config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import NODES, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
+from pumice.kube.resource import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.plugins.registry import plugins
@@ -184,6 +185,33 @@ def test_pods_of_volcano_beside_them_wait_as_they_always_did() -> None:
             assert len(scheduler.refusals["big"]) == 1 and len(scheduler.refusals["train-0"]) > 10
             api.node("b", cpu=1)
             await until(lambda: len(api.placed("train")) == 3, within_s=2)
+
+    run(story())
+
+
+@pytest.mark.parametrize("by_group", [True, False], ids=["group", "pods"])
+def test_room_that_was_kept_for_a_gang_is_free_when_the_gang_is_gone(by_group: bool) -> None:
+    async def story() -> None:
+        api = cluster(cpu=3)
+        api.queue("root")
+        api.queue()
+        api.pod("stays", 1, node="a", scheduler="x")
+        leaving = api.pod("leaves", 1, node="a", scheduler="x")
+        api.put(PODS, "leaves", metadata={**leaving["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"})
+        api.gang("train", pods=2)
+        api.pod("plain", **PLAIN)
+        both = policy(DEFAULT, KUBE)
+        gangs_first = replace(both, actions=tuple(sorted(both.actions, key=lambda action: action.name == "schedule")))
+        async with running(Counting(api, gangs_first, "volcano", "default-scheduler")) as scheduler:
+            await until(lambda: "plain" in scheduler.refusals)
+            await asyncio.sleep(5)
+            assert not api.placed("plain") and not api.placed("train")
+            if by_group:
+                api.remove(POD_GROUPS, "train")
+            else:
+                for number in range(2):
+                    api.remove(PODS, f"train-{number}")
+            await until(lambda: "plain" in api.placed(), within_s=12)
 
     run(story())
 

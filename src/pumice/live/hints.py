@@ -23,6 +23,7 @@ OTHERS = {
     **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity"), What.VOLUMES),
     **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
     "Namespace": What.NAMESPACE,
+    "PodGroup": What.ANYTHING,  #: one that is gone waits for no room any more
 }
 NEVER = float("inf")
 
@@ -106,6 +107,8 @@ class Hints:
             self._backlog.forget(task)
             if task.node_name and not task.status & status.FINISHED:
                 self._tell(What.POD_GONE, task)
+            elif task.status == status.PENDING and not self._alone:
+                self._tell(What.ANYTHING, task)  # room may have been kept for its gang
 
     def bind_undone(self, task: Task, now: float) -> None:
         """Its bind came to nothing: it backs off, and its room is free."""

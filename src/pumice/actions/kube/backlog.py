@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pumice.actions.kube.happenings import Happening, helps
+from pumice.actions.kube.happenings import FLEETING, Happening, helps
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
@@ -97,7 +97,7 @@ class Backlog:
         entry, seen = self._tried.pop(task.uid, (_Entry(task), len(self._meanwhile)))
         entry.task, entry.refused_by, entry.since = task, by, now
         entry.refusals, entry.errors = entry.refusals + 1, 0
-        helped = any(helps(self.cluster, task, by, event) for event in self._meanwhile[seen:])
+        helped = not by.isdisjoint(FLEETING) or any(helps(self.cluster, task, by, event) for event in self._meanwhile[seen:])
         (self.backing_off if helped else self.waiting)[task.uid] = entry
         self._end_attempts()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pumice.actions.kube.promised import PromisedRoom
 from pumice.api.core import Node
 from pumice.engine.rules import Filter
 from pumice.engine.view import View
@@ -174,6 +175,9 @@ HINTS: dict[str, dict[What, Hint]] = {
     "DynamicResources": {What.DEVICES: _always, What.POD_GONE: _always, What.NODE_LABELS: _always, **_NODES_COME},
     "SchedulingGates": {},
 }
+
+
+FLEETING = frozenset([PromisedRoom.name])  #: rules that refuse for the length of a session: no event tells when they no longer do
 
 
 def helps(cluster: Cluster, task: Task, refused_by: Iterable[str], event: Happening) -> bool:
