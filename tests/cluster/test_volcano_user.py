@@ -82,7 +82,7 @@ async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
 def test_users_of_volcano_find_what_they_know(cluster: RealCluster, tmp_path: Path) -> None:
     before = cluster.audit_log.stat().st_size
     told = apply_everything(cluster)
-    assert "deployment.apps/volcano-scheduler created" in told, told
+    assert "deployment.apps/volcano-scheduler " in told, told
 
     async def all_stories() -> None:
         async with Client(cluster.access()) as client, nodes(client), running(cluster, client, tmp_path) as volcano:
