@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 from pumice.apiserver import Rule, Store
+from pumice.apiserver.ledger import Journal
 
 EPOCH_S = 1_800_000_000.0
 
@@ -20,10 +21,10 @@ class Clock:
         return self.now
 
 
-def store(clock: Clock | None = None, rules: tuple[Rule, ...] = ()) -> Store:
+def store(clock: Clock | None = None, rules: tuple[Rule, ...] = (), journal: Journal | None = None) -> Store:
     """A store with a namespace, and uids that are the same in every run."""
     numbers = itertools.count()
-    made = Store(clock=clock or Clock(), new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012x}", rules=rules)
+    made = Store(clock=clock or Clock(), new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012x}", rules=rules, journal=journal)
     made.create("namespaces", {"metadata": {"name": "default"}})
     return made
 

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pumice.api.selectors import parse_selector
 from pumice.apiserver import ApiError, Patch, Store
 from pumice.apiserver.fields import parse_field_selector
-from pumice.apiserver.watching import Watch
+from pumice.apiserver.ledger import Journal
+from pumice.apiserver.watching import Event, Watch
 from tests.apiserver.made import pod, store
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -33,7 +34,7 @@ class Reader:
         for obj in page.items:
             self.seen[key(obj)] = obj
         self.watch: Watch = made.watch("pods", namespace, self.labels, self.fields, page.version)
-        self.version = page.version
+        self.version = self.began = page.version
 
     def read(self, limit: int) -> None:
         for seen_as, event in self.watch.take(limit):
@@ -60,9 +61,12 @@ class Watching(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = store()
+        self.store = store(journal=self.journal())
         self.store.create("namespaces", {"metadata": {"name": "other"}})
         self.readers: list[Reader] = []
+
+    def journal(self) -> Journal | None:
+        return None
 
     def _try(self, act: Any) -> None:
         before = self.store.ledger.version
@@ -99,14 +103,44 @@ class Watching(RuleBasedStateMachine):
 
     @invariant()
     def every_reader_ends_where_a_list_would(self) -> None:
+        published = self.store.ledger.published
         for reader in self.readers[-3:]:
             reader.read(1000)
-            listed = self.store.list("pods", reader.namespace, reader.labels, reader.fields).items
-            assert reader.seen == {key(obj): obj for obj in listed}
+            assert reader.version <= max(published, reader.began), "nothing is shown before it is kept"
+            if reader.began <= published:
+                listed = self.store.list("pods", reader.namespace, reader.labels, reader.fields, version=published).items
+                assert reader.seen == {key(obj): obj for obj in listed}
 
 
 Watching.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestWatching = Watching.TestCase
+
+
+class Recorder:
+    """A journal whose disk is as slow as the test wants."""
+
+    def record(self, storage: str, event: Event) -> None:
+        pass
+
+
+class WatchingAJournal(Watching):
+    """The same where writes are shown only once they are kept, some at a time."""
+
+    def journal(self) -> Journal | None:
+        return Recorder()
+
+    @rule(count=st.integers(1, 4))
+    def commit(self, count: int) -> None:
+        ledger = self.store.ledger
+        ledger.publish(min(ledger.published + count, ledger.version))
+
+    def teardown(self) -> None:
+        self.store.ledger.publish(self.store.ledger.version)
+        self.every_reader_ends_where_a_list_would()
+
+
+WatchingAJournal.TestCase.settings = Watching.TestCase.settings
+TestWatchingAJournal = WatchingAJournal.TestCase
 
 
 def test_a_forgotten_past_is_refused(monkeypatch: Any) -> None:
