@@ -151,7 +151,10 @@ def condition(result: Thing, name: str) -> tuple[str, str, str]:
 def test_a_gang_that_cannot_start_is_told_how_many_are_missing_and_why() -> None:
     kind, reason, message = condition(outcome(cluster(node("n", cpu=2), job("a", least=3), pods("a", 3, cpu=1)), *TIERS), "a")
     assert (kind, reason) == ("Unschedulable", "NotEnoughResources")
-    assert message.startswith("1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: ")
+    assert message == (
+        "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Unschedulable, 2 Schedulable. "
+        "Origin reason is a-w-2: 0/1 nodes are unavailable: 1 Insufficient cpu."
+    )
 
 
 def test_pods_that_no_node_takes_are_those_that_are_missing() -> None:

@@ -114,6 +114,18 @@ def test_a_role_of_which_a_pod_found_no_node_is_not_tried_again_unless_that_is_s
     assert sorted(bind.task.name for bind in cycle(made, chosen, NOW).binds) == bound
 
 
+def test_a_nominated_pod_goes_to_its_node_though_equal_pods_are_planned_together() -> None:
+    def world(nominated: str) -> Cluster:
+        pods = pod("p").cpu(1).gang("g").times(6)
+        pods[2] = pods[2].having("status", "nominatedNodeName", value=nominated)
+        return cluster(node("a").cpu(8), node("b").cpu(8), podgroup("g", 6), *pods)
+
+    plain = schedule(world("gone"), "enqueue, allocate", *PLUGINS, "nodeorder").binds
+    assert plain == {f"default/p-{number}": "ab"[number % 2] for number in range(6)}
+    drawn = schedule(world("b"), "enqueue, allocate", *PLUGINS, "nodeorder").binds
+    assert list(drawn.values()) == ["a", "b", "b", "a", "a", "b"]
+
+
 # -- preempt
 
 
@@ -162,6 +174,52 @@ def test_a_node_whose_pods_are_all_needed_by_their_gang_is_passed_over(topology_
 
     assert preempted(world(), topology_aware=topology_aware) == []
     assert preempted(world("b", "c"), topology_aware=topology_aware) == ["loose-b"]
+
+
+PREEMPTED = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+
+
+def disrupted(made: PodBuilder) -> PodBuilder:
+    return made.having("status", "conditions", value=PREEMPTED)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("going", "gone"),
+    [
+        (lambda made: disrupted(made.leaving()), []),
+        (lambda made: made.leaving(), ["old"]),  # of its own accord
+        (disrupted, ["going", "old"]),  # not leaving after all
+        (lambda made: disrupted(made.leaving().priority(99)), ["old"]),  # for somebody else
+    ],
+)
+def test_while_those_evicted_for_a_pod_leave_its_node_it_evicts_nobody_else(going: Change, gone: list[str], topology_aware: bool) -> None:
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(3),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        going(pod("going").cpu(1).gang("low").on("a")),
+        pod("old").cpu(2).gang("low").on("a"),
+        pod("p").cpu(3).priority(50).gang("high").having("status", "nominatedNodeName", value="a"),
+    )
+    assert sorted(preempted(made, topology_aware=topology_aware)) == gone
+
+
+def test_a_pod_whose_place_was_undone_with_its_gang_is_told_where_room_could_be_made() -> None:
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(2),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high", 2).priority_class("high").phase("Inqueue"),
+        pod("old").cpu(2).gang("low").on("a"),
+        *pod("p").cpu(2).gang("high").times(2),
+    )
+    decided = cycle(made, policy("preempt", PLUGINS), NOW)
+    assert decided.evictions == []
+    assert {task.name: where for task, where in decided.nominations.items()} == {"p-0": "a"}
+    told = {waiting.task.name: waiting.message for waiting in decided.waiting}
+    assert told["p-0"] == "Pod default/p-0 can possibly be assigned to a, once resource is released and minAvailable is satisfied"
 
 
 class LikesB(Plugin):

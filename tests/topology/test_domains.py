@@ -221,6 +221,11 @@ def test_parts_that_the_minimum_of_the_policy_needs_come_first() -> None:
     assert sorted(outcome.binds) == ["default/y-0", "default/y-1"]
 
 
+def test_a_part_takes_no_more_than_it_needs_before_the_others_have_their_turn() -> None:
+    outcome = run(node("n").cpu(4), *parts(2, 2, 4, 3, 3, tier=None))
+    assert sorted(outcome.binds) == ["default/a-0-0", "default/a-0-1", "default/a-1-0", "default/a-1-1"]
+
+
 def test_a_part_that_does_not_fit_is_not_placed_by_half() -> None:
     outcome = run(node("n").cpu(5), *parts(3, 1, 3, 3, 3, tier=None))
     assert sorted(outcome.binds) == ["default/a-0-0", "default/a-0-1", "default/a-0-2"]
