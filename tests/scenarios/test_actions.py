@@ -126,6 +126,16 @@ def test_a_nominated_pod_goes_to_its_node_though_equal_pods_are_planned_together
     assert list(drawn.values()) == ["a", "b", "b", "a", "a", "b"]
 
 
+@pytest.mark.parametrize(("roles", "tried"), [({"m": 1, "w": 1}, False), ({"m": 2, "w": 1}, True)])
+def test_a_gang_is_tried_on_after_a_failure_only_while_it_may_still_start(roles: dict[str, int], tried: bool) -> None:
+    """The master fits nowhere. Where its role must have one, nobody else is tried; minima above that of the job mean nothing."""
+    group = podgroup("g", 2).phase("Inqueue").having("spec", "minTaskMember", value=roles)
+    pods = [pod("m").cpu(9).gang("g").role("m").priority(9), *(one.role("w") for one in pod("w").cpu(1).gang("g").times(2))]
+    outcome = schedule(cluster(node("a").cpu(4), group, *pods), "allocate", *PLUGINS)
+    assert sorted(outcome.binds) == (["default/w-0", "default/w-1"] if tried else [])
+    assert tried or "can possibly be assigned" not in outcome.waiting["default/w-0"]
+
+
 # -- preempt
 
 
@@ -222,6 +232,19 @@ def test_a_pod_whose_place_was_undone_with_its_gang_is_told_where_room_could_be_
     assert told["p-0"] == "Pod default/p-0 can possibly be assigned to a, once resource is released and minAvailable is satisfied"
 
 
+@WAYS
+@pytest.mark.parametrize("more", [1, 2])
+def test_within_a_job_each_task_that_matters_more_takes_the_place_of_one_that_matters_less(more: int, topology_aware: bool) -> None:
+    standing = [one.priority(1).on("a") for one in pod("old").cpu(1).gang("g").times(2)]
+    pods = pod("new").cpu(1).priority(9).gang("g").times(more)
+    made = cluster(node("a").cpu(2), podgroup("g").phase("Running"), *standing, *pods)
+    chosen = policy("preempt", ("priority", "predicates"))
+    decided = cycle(made, Policy((Preempt(PreemptArgs(topology_aware=topology_aware)),), chosen.tiers), NOW)
+    made.check()
+    assert sorted(eviction.task.name for eviction in decided.evictions) == ["old-0", "old-1"][-more:]
+    assert sorted(place.task.name for place in decided.pipelined) == ["new-0", "new-1"][:more]
+
+
 class LikesB(Plugin):
     """50 points for node b."""
 
@@ -283,6 +306,12 @@ def test_nothing_is_taken_back_for_a_pod_that_could_not_be_placed_all_the_same()
     assert reclaimed(lent(lost_claim)) == []
     assert reclaimed(lent(port)) == ["old"]
     assert reclaimed(lent(port, port)) == []
+
+
+def test_nodes_on_which_nobody_could_go_are_not_for_reclaim() -> None:
+    made = lent()
+    made.put(*node("b").cpu(9).build())
+    assert reclaimed(made) == ["old"]
 
 
 def test_a_queue_that_has_had_enough_takes_nothing_back() -> None:
