@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -228,6 +229,26 @@ def test_a_cluster_kept_in_a_directory_goes_on_where_it_was(pumice: Pumice, tmp_
     assert first.returncode == 0, first.stderr
     second = pumice.run("up", "--port", "0", "--data", data, "--nodes", "1x4cpu", "--once")
     assert "A cluster of 5 nodes runs" in second.stdout, second.stderr
+
+
+def test_a_cluster_that_was_killed_goes_on_with_all_it_had(pumice: Pumice, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    start = ("up", "-d", "--port", "0", "--data", str(data), "--speed", "20")
+    first = pumice.run(*start, "--submit", str(JOB))
+    assert first.returncode == 0, first.stderr
+    kubeconfig = (data / "kubeconfig").read_text()
+    os.kill(int((data / "pid").read_text()), signal.SIGKILL)
+    until = time.monotonic() + TIMEOUT_S
+    while pumice.run("down", "--data", str(data)).returncode != 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    second = pumice.run(*start)
+    assert "A cluster of 4 nodes runs" in second.stdout, second.stdout + second.stderr
+    again = (data / "kubeconfig").read_text()
+    server = re.compile("server: .*")
+    assert server.sub("", again) == server.sub("", kubeconfig), "tokens and authority outlive the process"
+    pods = pumice.run("get", "pods", "-k", str(data / "kubeconfig")).stdout
+    assert pods.count("train-") == 4
+    assert pumice.run("down", "--data", str(data)).returncode == 0
 
 
 def test_objects_of_a_file_are_there_from_the_start(pumice: Pumice, tmp_path: Path) -> None:
