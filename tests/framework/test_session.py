@@ -80,6 +80,20 @@ def test_what_is_kept_but_not_decided_is_undone_when_the_session_closes() -> Non
     assert made.waiting
 
 
+def test_a_committed_wait_for_room_lasts_until_the_session_closes_and_an_eviction_stays() -> None:
+    made = cluster(node("a").cpu(2), podgroup("run"), podgroup("new"), pod("old").cpu(2).gang("run").on("a"), pod("new").cpu(2).gang("new"))
+    old, new = (made.tasks[f"default/{name}"] for name in ("old", "new"))
+    with session(made, "gang") as opened:
+        with opened.statement() as statement:
+            statement.evict(old, "test", "default/new")
+            statement.pipeline(new, 0, evicted=True)
+            statement.commit()
+        assert (old.status, new.status, new.node) == (status.RELEASING, status.PIPELINED, 0)
+        assert [eviction.task for eviction in opened.decisions.evictions] == [old]
+    assert (old.status, new.status, new.node) == (status.RELEASING, status.PENDING, -1)
+    made.check()
+
+
 def test_a_committed_bind_stays_and_is_not_placed_again() -> None:
     made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
     assert schedule(made, "enqueue, allocate", "gang").binds == {"default/p": "a"}

@@ -114,6 +114,10 @@ def test_a_role_of_which_a_pod_found_no_node_is_not_tried_again_unless_that_is_s
     assert sorted(bind.task.name for bind in cycle(made, chosen, NOW).binds) == bound
 
 
+def nominated_for_a() -> PodBuilder:
+    return pod("p").cpu(1).gang("g").having("status", "nominatedNodeName", value="a")
+
+
 def test_a_nominated_pod_goes_to_its_node_though_equal_pods_are_planned_together() -> None:
     def world(nominated: str) -> Cluster:
         pods = pod("p").cpu(1).gang("g").times(6)
@@ -124,6 +128,10 @@ def test_a_nominated_pod_goes_to_its_node_though_equal_pods_are_planned_together
     assert plain == {f"default/p-{number}": "ab"[number % 2] for number in range(6)}
     drawn = schedule(world("b"), "enqueue, allocate", *PLUGINS, "nodeorder").binds
     assert list(drawn.values()) == ["a", "b", "b", "a", "a", "b"]
+    kept = schedule(
+        cluster(node("a").cpu(8), node("b").cpu(99), podgroup("g"), nominated_for_a()), "enqueue, allocate", *PLUGINS, "nodeorder"
+    )
+    assert kept.binds == {"default/p": "a"}
 
 
 @pytest.mark.parametrize(("roles", "tried"), [({"m": 1, "w": 1}, False), ({"m": 2, "w": 1}, True)])

@@ -8,6 +8,7 @@ import pytest
 from pumice.actions.bundles import Bundle, approved, in_order, split
 from pumice.model.cluster import Cluster
 from pumice.model.job import Job
+from pumice.model.resources import MEMORY
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.builders import PodGroupBuilder
 from tests.topology.racks import part
@@ -113,6 +114,20 @@ def need(made: Cluster, cpu_milli: float) -> np.ndarray:
 def test_what_costs_little_elsewhere_goes_first() -> None:
     made, spread, local = two_jobs()
     assert in_order([spread, local], need(made, 2000), made.dimensions, list) == [local, spread]
+
+
+@pytest.mark.parametrize(("elsewhere", "first"), [(1, "memory"), (5, "cpu")])
+def test_gain_and_cost_are_measured_in_parts_of_what_is_needed(elsewhere: int, first: str) -> None:
+    """One gang gives both cpus that are needed and has as many elsewhere; the other gives all the memory, and has so much elsewhere."""
+    gangs = {"cpu": [pod(f"cpu-{n}").cpu(1).gang("cpu") for n in range(4)]}
+    gangs["memory"] = [pod(f"memory-{n}").memory("2Gi").gang("memory") for n in range(2 + elsewhere)]
+    standing = [one.on("n" if number < 2 else "m") for pods in gangs.values() for number, one in enumerate(pods)]
+    made = cluster(node("n").cpu(9), node("m").cpu(9), podgroup("cpu", 4), podgroup("memory", 2 + elsewhere), *standing)
+    jobs = [made.jobs[f"default/{name}"] for name in gangs]
+    both = [Bundle(job, False, [task for task in job.tasks.values() if task.node_name == "n"]) for job in jobs]
+    wanted = need(made, 2000)
+    wanted[MEMORY] = 4 * 2**30
+    assert in_order(both, wanted, made.dimensions, list)[0].job.name == first
 
 
 def test_bundles_alike_go_by_name_and_safe_ones_before_all() -> None:
