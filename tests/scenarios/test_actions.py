@@ -134,10 +134,20 @@ def test_a_nominated_pod_goes_to_its_node_though_equal_pods_are_planned_together
     assert kept.binds == {"default/p": "a"}
 
 
-@pytest.mark.parametrize(("roles", "tried"), [({"m": 1, "w": 1}, False), ({"m": 2, "w": 1}, True)])
-def test_a_gang_is_tried_on_after_a_failure_only_while_it_may_still_start(roles: dict[str, int], tried: bool) -> None:
-    """The master fits nowhere. Where its role must have one, nobody else is tried; minima above that of the job mean nothing."""
-    group = podgroup("g", 2).phase("Inqueue").having("spec", "minTaskMember", value=roles)
+@pytest.mark.parametrize(
+    ("least", "roles", "tried"),
+    [
+        (2, {"m": 1, "w": 1}, False),
+        (2, {"w": 2}, True),
+        (2, {"m": 2, "w": 1}, True),
+        (1, {"m": 2, "w": 1}, True),
+        (3, {"m": 2, "w": 2}, False),
+    ],
+)
+def test_a_gang_is_tried_on_after_a_failure_only_while_it_may_still_start(least: int, roles: dict[str, int], tried: bool) -> None:
+    """The master fits nowhere. Where its role must have one, nobody else is tried; minima above that of the job mean nothing but
+    that enough pods of other roles must be left."""
+    group = podgroup("g", least).phase("Inqueue").having("spec", "minTaskMember", value=roles)
     pods = [pod("m").cpu(9).gang("g").role("m").priority(9), *(one.role("w") for one in pod("w").cpu(1).gang("g").times(2))]
     outcome = schedule(cluster(node("a").cpu(4), group, *pods), "allocate", *PLUGINS)
     assert sorted(outcome.binds) == (["default/w-0", "default/w-1"] if tried else [])
@@ -222,6 +232,62 @@ def test_while_those_evicted_for_a_pod_leave_its_node_it_evicts_nobody_else(goin
         pod("p").cpu(3).priority(50).gang("high").having("status", "nominatedNodeName", value="a"),
     )
     assert sorted(preempted(made, topology_aware=topology_aware)) == gone
+
+
+def test_a_pod_that_is_promised_a_node_that_no_eviction_would_open_may_preempt_elsewhere() -> None:
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(3).cordoned(),
+        node("b").cpu(3),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        disrupted(pod("going").cpu(1).gang("low").on("a").leaving()),
+        pod("old").cpu(2).gang("low").on("b"),
+        pod("p").cpu(3).priority(50).gang("high").having("status", "nominatedNodeName", value="a"),
+    )
+    assert preempted(made) == ["old"]
+
+
+CHOICES = {
+    "the lowest highest priority": ([("a", [(2, 9)]), ("b", [(1, 5), (1, 8)])], ["b0", "b1"]),
+    "the lowest sum": ([("a", [(1, 5), (1, 5)]), ("b", [(1, 5), (1, 4)])], ["b0", "b1"]),
+    "the fewest, though they weigh more": ([("a", [(1, -9), (1, -9)]), ("b", [(2, -9)])], ["b0"]),
+    "the first of equals": ([("a", [(2, 5)]), ("b", [(2, 5)])], ["a0"]),
+}
+
+
+@pytest.mark.parametrize("rule", CHOICES)
+def test_of_the_nodes_compared_that_one_is_taken_whose_victims_are(rule: str) -> None:
+    nodes, gone = CHOICES[rule]
+    standing = [pod(f"{n}{i}").cpu(cpu).priority(p).gang("low").on(n) for n, pods in nodes for i, (cpu, p) in enumerate(pods)]
+    made = cluster(
+        *CLASSES,
+        *(node(name).cpu(2) for name, _ in nodes),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        *standing,
+        pod("p").cpu(2).gang("high"),
+    )
+    chosen = Policy((Preempt(PreemptArgs(topology_aware=True, candidates_percent=100)),), policy("preempt", PLUGINS).tiers)
+    assert sorted(eviction.task.name for eviction in cycle(made, chosen, NOW).evictions) == gone
+
+
+@pytest.mark.parametrize(("a", "b", "gone"), [("08", "09", "on-b"), ("09", "08", "on-a"), ("09", "", "on-b")])
+def test_of_equal_victims_those_go_that_started_last_and_who_has_no_start_started_now(a: str, b: str, gone: str) -> None:
+    standing = [pod(f"on-{name}").cpu(2).gang("low").on(name) for name in "ab"]
+    starts = zip(standing, (a, b), strict=True)
+    started = [one.having("status", "startTime", value=f"2025-12-31T{hour}:00:00Z") if hour else one for one, hour in starts]
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(2),
+        node("b").cpu(2),
+        podgroup("low", 0).priority_class("low").phase("Running"),
+        podgroup("high").priority_class("high").phase("Inqueue"),
+        *started,
+        pod("p").cpu(2).gang("high"),
+    )
+    chosen = Policy((Preempt(PreemptArgs(topology_aware=True, candidates_percent=100)),), policy("preempt", PLUGINS).tiers)
+    assert [eviction.task.name for eviction in cycle(made, chosen, NOW).evictions] == [gone]
 
 
 def test_a_pod_whose_place_was_undone_with_its_gang_is_told_where_room_could_be_made() -> None:

@@ -96,6 +96,13 @@ def test_the_pods_of_a_gang_need_not_be_alike() -> None:
     assert (gone, waiting) == (["a-0", "a-1"], {"high-0": "n2", "high-1": "n1"})
 
 
+def test_pods_that_leave_anyway_make_room_and_are_not_evicted_again() -> None:
+    leaving = [podgroup("o", 0).priority_class("low").phase("Running"), *(one.leaving() for one in running("o", "n", "n"))]
+    gone, waiting = preempt(node("n").cpu(4), *leaving, *low("a", "n", "n", least=0), *high(4))
+    assert gone == ["a-0", "a-1"]
+    assert len(waiting) == 4
+
+
 def test_pods_that_cannot_be_helped_are_left_out() -> None:
     group = podgroup("high", 1).priority_class("high").phase("Inqueue")
     never = pod("high-0").cpu(1).gang("high").having("spec", "preemptionPolicy", value="Never")
