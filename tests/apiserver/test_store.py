@@ -385,6 +385,17 @@ def test_events_are_kept_for_an_hour_after_they_were_last_written() -> None:
     assert list(made.all("events")) == []
 
 
+def test_the_volumes_of_a_statefulset_may_be_claims_of_its_own() -> None:
+    container = {"name": "c", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    body = {"metadata": {"name": "s"}, "spec": {"serviceName": "s", "selector": {"matchLabels": {"app": "a"}}, "template": template}}
+    with pytest.raises(ApiError, match=r'volumeMounts\[0\].name: Not found: "data"'):
+        store().create("statefulsets.apps", body, "default")
+    made = store().create("statefulsets.apps", body | {"spec": body["spec"] | {"volumeClaimTemplates": [claim]}}, "default")
+    assert made["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
+
+
 def test_time_is_the_clocks() -> None:
     clock = Clock()
     made = store(clock)

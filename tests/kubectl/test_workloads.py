@@ -39,6 +39,39 @@ spec:
     metadata: {labels: {app: agent}}
     spec: {containers: [{name: c, image: "agent:1", env: [{name: A, value: "1"}]}]}
 """
+STORES = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: store}
+spec:
+  replicas: 2
+  serviceName: store
+  selector: {matchLabels: {app: store}}
+  template:
+    metadata: {labels: {app: store}}
+    spec: {containers: [{name: c, image: "store:1", volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: waits}
+provisioner: example.com/any
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: late}
+spec: {storageClassName: waits, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: late}
+spec:
+  containers: [{name: c, image: busybox, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: late}}]
+"""
 JOB = """
 apiVersion: batch/v1
 kind: Job
@@ -184,6 +217,22 @@ def test_a_node_is_drained_and_its_pods_come_back_elsewhere(cluster: Kubectl) ->
     assert "cpu8-0" not in nodes
     assert "Ready,SchedulingDisabled" in cluster("get", "node", "cpu8-0")
     say(cluster, "uncordon", "cpu8-0")
+
+
+def test_pods_with_claims_of_their_own_run_wherever_volumes_come_from(cluster: Kubectl) -> None:
+    say(cluster, "apply", "-f", "-", stdin=STORES)
+    say(cluster, "rollout", "status", "sts/store", PATIENCE)
+    claims = {line.split()[0]: line.split()[1:4:2] for line in cluster("get", "pvc", "--no-headers").splitlines()}
+    assert claims["data-store-0"] == claims["data-store-1"] == ["Bound", "1Gi"]
+    say(cluster, "wait", "pod/late", "--for=condition=Ready", PATIENCE)
+    assert "Successfully provisioned volume" in cluster("describe", "pvc", "late")
+    assert "standard (default)" in cluster("get", "storageclass")
+    say(cluster, "scale", "sts/store", "--replicas=1")
+    say(cluster, "wait", "pod/store-1", "--for=delete", PATIENCE)
+    assert "data-store-1" in cluster("get", "pvc"), "claims outlive their pods"
+    volume = cluster("get", "pvc", "data-store-1", "-o", "jsonpath={.spec.volumeName}")
+    say(cluster, "delete", "pvc", "data-store-1")
+    say(cluster, "wait", f"pv/{volume}", "--for=delete", PATIENCE)
 
 
 def test_a_quota_that_is_spent_is_told_where_the_user_looks(cluster: Kubectl, until: Until) -> None:

@@ -65,7 +65,9 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     plain = workload["kind"] == "ReplicationController"
     if not matches_selector({"matchLabels": selector} if plain else selector, labels):
         found.append(("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`"))
-    return found + spec_causes(spec["template"]["spec"], "spec.template.spec")
+    pod = spec["template"]["spec"]
+    of_claims = [{"name": (claim.get("metadata") or {}).get("name")} for claim in spec.get("volumeClaimTemplates") or ()]
+    return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
 
 
 def job_causes(job: Object, old: Object | None) -> Causes:

@@ -9,10 +9,20 @@ from pumice.apiserver.kinds import Column, Kind
 from pumice.apiserver.shapes import Object
 
 _NAME = Column("Name", lambda obj, now: obj["metadata"]["name"], format="name", description="Name must be unique within a namespace.")
+_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "ingressclass.kubernetes.io/is-default-class")
+_NAME_OF_CLASS = Column("Name", lambda obj, now: _marked(obj["metadata"]), format="name", description=_NAME.description)
+
+
+def _marked(metadata: Object) -> str:
+    """The default among classes says so."""
+    notes = metadata.get("annotations") or {}
+    return f"{metadata['name']} (default)" if any(notes.get(key) == "true" for key in _IS_DEFAULT) else str(metadata["name"])
 
 
 def _columns(kind: Kind) -> tuple[Column, ...]:
-    return kind.columns if kind.plural == "events" and not kind.custom else (_NAME, *kind.columns)
+    if kind.plural == "events" and not kind.custom:
+        return kind.columns
+    return (_NAME_OF_CLASS if kind.kind in ("StorageClass", "IngressClass") else _NAME, *kind.columns)
 
 
 def table(kind: Kind, objects: Iterable[Object], now: float, metadata: Object, include: str = "Metadata", headed: bool = True) -> Object:

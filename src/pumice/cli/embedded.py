@@ -75,7 +75,7 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     plane.add(wanted.objects)
     create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
-    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed), volumes=False)
+    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed))
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
     try:
         async with asyncio.TaskGroup() as tasks:

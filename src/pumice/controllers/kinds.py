@@ -15,6 +15,8 @@ SECRET = "Secret"
 SERVICE_ACCOUNT = "ServiceAccount"
 CONFIG_MAP = "ConfigMap"
 CLAIM = "PersistentVolumeClaim"
+VOLUME = "PersistentVolume"
+STORAGE_CLASS = "StorageClass.storage.k8s.io"
 RESOURCE_QUOTA = "ResourceQuota"
 REPLICATION_CONTROLLER = "ReplicationController"
 DEPLOYMENT = "Deployment.apps"
@@ -47,6 +49,7 @@ API_VERSIONS = {
     SERVICE_ACCOUNT: "v1",
     CONFIG_MAP: "v1",
     CLAIM: "v1",
+    VOLUME: "v1",
     REPLICA_SET: "apps/v1",
     CONTROLLER_REVISION: "apps/v1",
     BATCH_JOB: "batch/v1",
@@ -57,7 +60,7 @@ API_VERSIONS = {
     HYPER_NODE: "topology.volcano.sh/v1alpha1",
 }  #: of the kinds that controllers create
 
-CLUSTER_SCOPED = frozenset({NODE, NAMESPACE, PRIORITY_CLASS, QUEUE, HYPER_NODE})
+CLUSTER_SCOPED = frozenset({NODE, NAMESPACE, VOLUME, STORAGE_CLASS, PRIORITY_CLASS, QUEUE, HYPER_NODE})
 
 
 def kind_of(subject: Object) -> str:

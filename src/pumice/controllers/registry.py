@@ -22,6 +22,7 @@ from pumice.controllers.queue import Queues
 from pumice.controllers.resource_claim import ResourceClaims
 from pumice.controllers.resource_quota import ResourceQuotas
 from pumice.controllers.service_account import ServiceAccounts
+from pumice.controllers.volumes import Volumes
 from pumice.controllers.workloads.batch_job import BatchJobs
 from pumice.controllers.workloads.daemonset import DaemonSets
 from pumice.controllers.workloads.deployment import Deployments
@@ -72,4 +73,5 @@ def kubernetes_controllers() -> list[Controller]:
         ResourceQuotas(),
         ResourceClaims(),
         ServiceAccounts(),
+        Volumes(),
     ]

@@ -20,6 +20,7 @@ from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.controllers.volumes import DEFAULT_CLASS
 from pumice.sim.clock import Clock, RunningClock
 from pumice.sim.controller_loop import ControllerLoop
 from pumice.sim.in_process import InProcess
@@ -44,6 +45,7 @@ class ControlPlane:
         self._workers: list[Worker] = [Kubelets(world, clock, stages), ControllerLoop(world, controllers, clock)]
         self._turns = Turns(self._workers)
         default_queues(self.store)
+        _default_storage(self.store)
 
     def transport(self, manager: str) -> InProcess:
         return InProcess(self.store, manager)
@@ -73,6 +75,13 @@ class ControlPlane:
     def quiet(self) -> None:
         """Without an event loop: everybody works until nothing is left to do now."""
         run_quiet([self.store.collector, *self._workers], lambda: self.store.ledger.version)
+
+
+def _default_storage(store: Store) -> None:
+    """The class whose volumes are made for claims that name none."""
+    if store.find("storageclasses.storage.k8s.io", "", "standard") is None:
+        metadata = {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}}
+        store.create("storageclasses.storage.k8s.io", {"metadata": metadata, "provisioner": "pumice.io/simulated"})
 
 
 def last_instant(store: Store) -> float:

@@ -1,0 +1,191 @@
+"""Volumes for claims: a claim gets the smallest volume that is there for it, or one that its class makes, and both say so.
+
+Classes that wait for the first consumer are served once the scheduler has named a node, or has chosen a volume by itself. Who made a volume
+does not matter here: where nothing is really run, every class with a provisioner makes volumes. A volume whose claim is gone is deleted or
+kept, as it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from pumice.api.quantity import quantity
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.objects import (
+    Key,
+    Object,
+    annotations_of,
+    copied,
+    created_at,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class OfVolume(NamedTuple):
+    """The key of a volume; those of claims are plain."""
+
+    name: str
+
+
+class Volumes:
+    """Binds claims and volumes."""
+
+    name = "persistentvolume"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.CLAIM: _claim_and_its_volume, kinds.VOLUME: _volume_and_who_may_want_it, kinds.STORAGE_CLASS: _unbound}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        if isinstance(key, OfVolume):
+            volume = world.get(kinds.VOLUME, "", key.name)
+            return NOTHING if volume is None or terminating(volume) else result(_look_after(volume, world))
+        assert isinstance(key, Key)
+        claim = world.get(kinds.CLAIM, *key)
+        return NOTHING if claim is None or terminating(claim) else result(_serve(claim, world))
+
+
+def _claim_and_its_volume(change: Change, world: World) -> Iterable[Hashable]:
+    yield from itself(change, world)
+    for state in change.states:
+        if spec_of(state).get("volumeName"):
+            yield OfVolume(spec_of(state)["volumeName"])
+
+
+def _volume_and_who_may_want_it(change: Change, world: World) -> Iterable[Hashable]:
+    yield OfVolume(name_of(change.object))
+    reference = spec_of(change.object).get("claimRef")
+    if reference:
+        yield Key(reference.get("namespace", ""), reference.get("name", ""))
+    else:
+        yield from _unbound(change, world)
+
+
+def _unbound(change: Change, world: World) -> Iterable[Key]:
+    return [key_of(claim) for claim in world.all(kinds.CLAIM) if not spec_of(claim).get("volumeName")]
+
+
+def _look_after(volume: Object, world: World) -> list[Write]:
+    reference = spec_of(volume).get("claimRef")
+    if not reference or not reference.get("uid"):
+        return _phase(volume, "Available")
+    claim = world.get(kinds.CLAIM, reference.get("namespace", ""), reference.get("name", ""))
+    if claim is not None and uid_of(claim) == reference["uid"]:
+        return _phase(volume, "Bound" if spec_of(claim).get("volumeName") == name_of(volume) else "Available")
+    kept = spec_of(volume).get("persistentVolumeReclaimPolicy") != "Delete"
+    return _phase(volume, "Released") if kept else [delete(volume)]
+
+
+def _phase(volume: Object, phase: str) -> list[Write]:
+    return status_change(volume, {**status_of(volume), "phase": phase})
+
+
+def _serve(claim: Object, world: World) -> list[Write]:
+    chosen = spec_of(claim).get("volumeName")
+    if chosen:
+        volume = world.get(kinds.VOLUME, "", chosen)
+        if volume is not None:
+            return _bind(claim, volume) if _is_for(volume, claim) else []
+        return status_change(claim, {**status_of(claim), "phase": "Lost"}) if BIND_COMPLETED in annotations_of(claim) else []
+    class_ = _class_of(claim, world)
+    if class_ is not None and spec_of(claim).get("storageClassName") is None:
+        return [patch(claim, {"spec": {"storageClassName": name_of(class_)}})]
+    waits = (class_ or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+    fitting = [volume for volume in world.all(kinds.VOLUME) if _fits(volume, claim, must_be_meant=waits)]
+    if fitting:
+        return _bind(claim, min(fitting, key=_suits_best))
+    if class_ is None or class_.get("provisioner") == NO_PROVISIONER or (waits and SELECTED_NODE not in annotations_of(claim)):
+        return []
+    return _provide(claim, class_)
+
+
+def _class_of(claim: Object, world: World) -> Object | None:
+    """The class named; the newest default where none is."""
+    named = spec_of(claim).get("storageClassName")
+    if named is not None:
+        return world.get(kinds.STORAGE_CLASS, "", named) if named else None
+    defaults = [each for each in world.all(kinds.STORAGE_CLASS) if annotations_of(each).get(DEFAULT_CLASS) == "true"]
+    return max(defaults, key=created_at, default=None)
+
+
+def _is_for(volume: Object, claim: Object) -> bool:
+    """Whether the volume is nobody's, or this claim's."""
+    reference = spec_of(volume).get("claimRef")
+    if not reference:
+        return True
+    same = reference.get("namespace") == namespace_of(claim) and reference.get("name") == name_of(claim)
+    return same and reference.get("uid") in (None, "", uid_of(claim))
+
+
+def _fits(volume: Object, claim: Object, must_be_meant: bool) -> bool:
+    offer, wish = spec_of(volume), spec_of(claim)
+    if not _is_for(volume, claim) or terminating(volume) or (must_be_meant and not offer.get("claimRef")):
+        return False
+    if status_of(volume).get("phase") == "Released" or (offer.get("storageClassName") or "") != (wish.get("storageClassName") or ""):
+        return False
+    wanted = (wish.get("selector") or {}).get("matchLabels") or {}
+    alike = offer.get("volumeMode", "Filesystem") == wish.get("volumeMode", "Filesystem") and wanted.items() <= labels_of(volume).items()
+    modes = set(wish.get("accessModes") or ()) <= set(offer.get("accessModes") or ())
+    return modes and alike and _size(volume, "capacity") >= _size(claim, "resources", "requests")
+
+
+def _suits_best(volume: Object) -> tuple[Any, ...]:
+    """One that is kept for the claim, else the smallest."""
+    return not spec_of(volume).get("claimRef"), _size(volume, "capacity"), name_of(volume)
+
+
+def _size(subject: Object, *path: str) -> int:
+    found: Any = spec_of(subject)
+    for part in path:
+        found = (found or {}).get(part)
+    return quantity((found or {}).get("storage", 0)).whole
+
+
+def _bind(claim: Object, volume: Object) -> list[Write]:
+    wanted_volume, wanted_claim = copied(volume), copied(claim)
+    wanted_volume["spec"]["claimRef"] = {**(spec_of(volume).get("claimRef") or {}), **_reference(claim)}
+    wanted_claim["spec"]["volumeName"] = name_of(volume)
+    wanted_claim["metadata"].setdefault("annotations", {})[BIND_COMPLETED] = "yes"
+    given = {"phase": "Bound", "accessModes": spec_of(volume).get("accessModes"), "capacity": spec_of(volume).get("capacity")}
+    return [*change(volume, wanted_volume), *change(claim, wanted_claim), *status_change(claim, {**status_of(claim), **given})]
+
+
+def _reference(claim: Object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": namespace_of(claim),
+        "name": name_of(claim),
+        "uid": uid_of(claim),
+    }
+
+
+def _provide(claim: Object, class_: Object) -> list[Write]:
+    name = f"pvc-{uid_of(claim)}"
+    spec = {
+        "capacity": {"storage": ((spec_of(claim).get("resources") or {}).get("requests") or {}).get("storage", "1Gi")},
+        "accessModes": copied(spec_of(claim).get("accessModes") or ["ReadWriteOnce"]),
+        "volumeMode": spec_of(claim).get("volumeMode", "Filesystem"),
+        "persistentVolumeReclaimPolicy": class_.get("reclaimPolicy", "Delete"),
+        "storageClassName": name_of(class_),
+        "csi": {"driver": class_.get("provisioner", ""), "volumeHandle": name},
+        "claimRef": _reference(claim),
+    }
+    made = kinds.new(kinds.VOLUME, "", name, spec=spec)
+    made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": class_.get("provisioner", "")}
+    return [Create(made, claim), Emit(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")]
