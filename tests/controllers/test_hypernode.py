@@ -53,6 +53,14 @@ def test_domains_are_made_from_labels_and_follow_them() -> None:
     assert stage.world.get(kinds.HYPER_NODE, "", name_of(racks[0]))["status"]["nodeCount"] == 2  # type: ignore[index]
 
 
+def test_domains_stay_where_no_node_is_known() -> None:
+    """So does a server look whose roles are not loaded yet."""
+    stage = play(node("n1", zone="a", rack="r1"))
+    found = stage.names(kinds.HYPER_NODE)
+    stage.delete(kinds.NODE, "n1")
+    assert stage.names(kinds.HYPER_NODE) == found and len(found) == 2
+
+
 def test_hyper_nodes_of_a_user_are_left_alone_and_counted() -> None:
     by_name = hyper_node(
         "s1", member("Node", regexMatch={"pattern": "^n[12]$"}), member("Node", labelMatch={"matchLabels": {"rack": "r2"}})

@@ -51,6 +51,8 @@ class HyperNodeDiscovery:
             assert settings is not None
             return result([Emit(settings, "Warning", "InvalidConfiguration", str(error))])
         nodes = [node for node in world.all(kinds.NODE) if not terminating(node)]
+        if not nodes:
+            return NOTHING  # more likely they could not be read yet than that there are none
         wanted = {name_of(each): each for topology in topologies for each in discovered(topology, nodes)}
         return result(_made_so(wanted, world))
 
