@@ -212,6 +212,8 @@ class MemoryServer:
         return b"{}"
 
     def _weigh(self, node: str) -> None:
+        if ("nodes", "", node) not in self.objects:
+            return  # a bind to a node that has just gone is taken
         asked = [
             quantity(container["resources"]["requests"]["cpu"]).milli
             for pod in self.all(PODS)
