@@ -117,8 +117,10 @@ steps = st.lists(
 
 async def nobody_waits_who_could_be_placed(happenings: list[Step], pauses: list[float]) -> None:
     api = MemoryServer(start_s=0.1)
-    for name in "ab":
-        node(api, name, 1, "red", tainted=False, cordoned=False)
+    for number, name in enumerate("ab"):
+        node(api, name, 1, "red", tainted=name == "b", cordoned=False)
+        pod(api, number, 1, "", "blue")
+        pod(api, 8 + number, 1, "tolerates", "red")
     policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
     scheduler = Scheduler(api, policy, Options(schedulers=("default-scheduler",)), VirtualClock())
     async with running(scheduler):
