@@ -262,16 +262,18 @@ def test_a_claimed_pod_that_waits_alone_is_told_in_kube_schedulers_words() -> No
     )
 
 
-def promised(plain: PodBuilder, *more: Any) -> Outcome:
+def promised(plain: PodBuilder, *more: Any, cpu: int = 4, leaves: int = 1) -> Outcome:
     """A gang of two waits for a pod that leaves: one of them would have room at once, beside a core that the other waits for."""
-    leaving = standing("old", "a", 1).leaving()
+    leaving = standing("old", "a", leaves).leaving()
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
     text = (VOLCANO % "").replace("backfill", "backfill, schedule")
-    return run(cluster(policy(text), queue("default"), machine("a", 4), leaving, podgroup("g", 2), *gang, plain, *more), policy(text))
+    return run(cluster(policy(text), queue("default"), machine("a", cpu), leaving, podgroup("g", 2), *gang, plain, *more), policy(text))
 
 
 def test_room_that_is_promised_to_a_gang_is_not_taken() -> None:
     assert promised(waiting("plain", "10m"), machine("b", 1)).binds == {"plain": "b"}
+    assert promised(waiting("plain", 1), cpu=5, leaves=2).binds == {"plain": "a"}  # a core more than the gang needs
+    assert promised(waiting("plain", "1001m"), cpu=5, leaves=2).binds == {}
     outcome = promised(waiting("plain", "10m"))
     assert outcome.binds == {}
     assert outcome.waiting["plain"].startswith("0/1 nodes are available: 1 node(s) had no room but what is promised to a gang.")
