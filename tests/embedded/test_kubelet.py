@@ -181,6 +181,18 @@ def test_a_failed_node_is_noticed_after_forty_seconds_and_its_pods_end_after_the
     assert not still.store.get("nodes", "cpu4-0")["spec"].get("taints")
 
 
+def test_a_node_that_was_taken_for_dead_says_that_it_lives() -> None:
+    still = Still()
+    still.after(5)
+    node = still.store.get("nodes", "cpu4-0")
+    unknown = [{**each, "status": "Unknown"} if each["type"] == "Ready" else each for each in node["status"]["conditions"]]
+    still.store.update("nodes", node | {"status": node["status"] | {"conditions": unknown}}, "status")
+    still.after(1)
+    node = still.store.get("nodes", "cpu4-0")
+    assert [each["status"] for each in node["status"]["conditions"] if each["type"] == "Ready"] == ["True"]
+    assert not node["spec"].get("taints")
+
+
 def test_pods_stand_still_while_their_node_is_down() -> None:
     still = Still()
     still.pod("job", "cpu4-0", notes={RUN: "20"})

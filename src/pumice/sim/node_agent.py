@@ -22,6 +22,7 @@ STOPPED = ("pumice.io/kubelet", "stopped")  #: annotation of a failed node
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 LEASE_S, RENEW_S, LONGEST_RENEW_S = 40, 10.0, 3600.0
 RENEWALS_PER_S = 100.0  #: of the machine's time, of all nodes together
+STALL_S = 10.0  #: of the machine's time, for which the process may stand still without nodes being taken for dead
 PARTS = 16  #: of the nodes, that renew their leases one after the other
 CONDITIONS = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -81,6 +82,8 @@ class NodeAgents:
                 self._renew(name, LEASE_S)
             return
         if self._up.get(name) == uid_of(node):
+            if not _says_ready(node):  # somebody took it for dead
+                self._register(node)
             return
         self._up[name] = uid_of(node)
         if name not in self._in_rounds:
@@ -92,8 +95,7 @@ class NodeAgents:
             self._next_round()
 
     def _register(self, node: Object) -> None:
-        ready = condition(node, "Ready")
-        if ready is None or ready.get("status") != "True":
+        if not _says_ready(node):
             status = registered(node, self._clock.now(), _address(len(self._rounds)))
             self._store.ledger.put("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
         self._renew(name_of(node), self._lease_s())
@@ -104,7 +106,7 @@ class NodeAgents:
         return min(max(RENEW_S, max(1, len(self._up)) * self._clock.speed / RENEWALS_PER_S), LONGEST_RENEW_S)
 
     def _lease_s(self) -> int:
-        return max(LEASE_S, int(4 * self._period_s()))
+        return max(LEASE_S, int(4 * self._period_s()), int(min(STALL_S * self._clock.speed, 4 * LONGEST_RENEW_S)))
 
     def _next_round(self) -> None:
         self._alarm = self._clock.at(self._clock.now() + self._period_s() / PARTS, self._round)
@@ -133,6 +135,10 @@ class NodeAgents:
         fresh = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"holderIdentity": name, **renewed}}
         with suppress(ApiError):  # the namespace is gone: without a lease, the node is what its conditions say
             self._store.create(LEASES, fresh, LEASE_NAMESPACE)
+
+
+def _says_ready(node: Object) -> bool:
+    return (condition(node, "Ready") or {}).get("status") == "True"
 
 
 def micro_time(now: float) -> str:
