@@ -59,7 +59,7 @@ def test_devices_are_allocated_and_reserved_and_shared_claims_have_all_their_pod
                 await claim(stage, "more", count=2)
                 await stage.gang("late", pods=1, cpu=1, resourceClaims=[{"name": "g", "resourceClaimName": "more"}])
                 await waits(stage, "late-0", "cannot allocate all claims")
-                assert not await status(stage, "more") and "403" not in process.log.read_text()
+                assert not await status(stage, "more") and "403 Forbidden" not in process.log.read_text()
 
     play(story)
 

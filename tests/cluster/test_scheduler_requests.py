@@ -92,6 +92,6 @@ def test_it_asks_what_volcanos_scheduler_asks_and_no_more(cluster: RealCluster, 
                     return any(e["message"] == f"{holder} became leader" and e["involvedObject"]["kind"] == "Lease" for e in found)
 
                 await until_true(told)
-                assert "403" not in process.log.read_text()
+                assert "403 Forbidden" not in process.log.read_text()
 
     play(story, limit_s=90)

@@ -39,6 +39,6 @@ def test_a_scheduler_keeps_to_its_shard_and_tells_what_it_uses(cluster: RealClus
                 await client.patch(NODE_SHARDS, ObjectRef(shard), {"spec": {"nodesDesired": nodes}}, PatchType.MERGE)
                 await stage.until_placed("train", 4)
                 await until_true(lambda: using(nodes))
-                assert "403" not in process.log.read_text()
+                assert "403 Forbidden" not in process.log.read_text()
 
     play(story)
