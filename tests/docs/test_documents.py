@@ -44,7 +44,7 @@ def test_a_plugin_of_a_folder_is_found_and_its_argument_is_checked(tmp_path: Pat
     result = CliRunner().invoke(cli, ["cycle", *inputs])
     assert result.exit_code == 0
     assert result.stderr == (
-        f'{conf}:6: warning: plugin "calm" has no argument "calm.mostPod" (ignored, as Volcano does); did you mean "calm.mostPods"?\n'
+        f'{conf}:6: warning: plugin "calm" has no argument "calm.mostPod" (ignored); did you mean "calm.mostPods"?\n'
     )
 
 

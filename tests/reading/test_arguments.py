@@ -75,7 +75,7 @@ def test_a_warning_says_what_is_wanted(plugin: str, line: str, told: str) -> Non
 def test_an_unknown_name_is_told_at_any_depth() -> None:
     args, told = read("usage", "thresholds: {cpus: 3, mem: 30}")
     assert args.thresholds.mem == 30
-    assert told == ['6: warning: plugin "usage" has no argument "thresholds.cpus" (ignored, as Volcano does); did you mean "cpu"?']
+    assert told == ['6: warning: plugin "usage" has no argument "thresholds.cpus" (ignored); did you mean "cpu"?']
 
 
 def test_strictly_all_oddities_are_errors_together() -> None:

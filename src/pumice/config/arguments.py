@@ -79,7 +79,7 @@ class _Reader:
                 self._take(values, fields[key].name, fields[key].type, value, here)
             else:
                 near = did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
-                self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored, as Volcano does){near}')
+                self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored){near}')
         if lacking := [name for name, field in fields.items() if field.required and field.name not in values]:
             raise _Unfit(f"has no {lacking[0]!r}")
         return kind(**values, **({REST: rest} if rest else {}))
