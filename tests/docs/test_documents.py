@@ -43,9 +43,7 @@ def test_a_plugin_of_a_folder_is_found_and_its_argument_is_checked(tmp_path: Pat
     inputs = ["-f", str(ROOT / "examples/gang.yaml"), "--conf", str(conf), "--plugins-dir", str(folder)]
     result = CliRunner().invoke(cli, ["cycle", *inputs])
     assert result.exit_code == 0
-    assert result.stderr == (
-        f'{conf}:6: warning: plugin "calm" has no argument "calm.mostPod" (ignored); did you mean "calm.mostPods"?\n'
-    )
+    assert result.stderr == (f'{conf}:6: warning: plugin "calm" has no argument "calm.mostPod" (ignored); did you mean "calm.mostPods"?\n')
 
 
 def commands() -> list[str]:
