@@ -28,7 +28,7 @@ def step(name: str, *targets: str, **more: Any) -> Object:
     return {"name": name, **depends}
 
 
-def play(*objects: Object, reachable: Any = lambda url: True) -> Stage:
+def play(*objects: Object, reachable: Any = lambda probe: True) -> Stage:
     return Stage(*objects, controllers=[JobFlows(reachable), JobTemplates()])
 
 
@@ -104,17 +104,24 @@ def test_a_probe_lets_a_step_start_before_the_other_is_done() -> None:
 
 
 def test_probes_of_the_network_are_asked_again_until_something_answers() -> None:
-    up: set[str] = set()
-    probe = {"httpGetList": [{"taskName": "w", "path": "/ok", "port": 80}], "tcpSocketList": [{"taskName": "w", "port": 22}]}
+    up: set[tuple[str, tuple[str, str] | None]] = set()
+    get = {"taskName": "w", "path": "/ok", "port": 80, "httpHeader": {"name": "X-For", "value": "flow"}}
+    probe = {"httpGetList": [get], "tcpSocketList": [{"taskName": "w", "port": 22}]}
     objects = (template("a"), template("b"), flow(step("a"), step("b", "a", probe=probe)))
-    stage = play(*objects, reachable=lambda url: url in up)
+    stage = play(*objects, reachable=lambda probe: probe in up)
     assert play(*objects).names(kinds.JOB) == ["f-a"], "there is no pod yet"
     for number, address in enumerate(("10.0.0.1", "fd00::1")):
         pod = plain_pod(f"f-a-w-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "w"})
         stage.add({**pod, "status": {"podIP": address}}, plain_pod(f"f-a-x-{number}", stage.get(kinds.JOB, "f-a"), {key.TASK_SPEC: "x"}))
     stage.wait(5)
     assert stage.names(kinds.JOB) == ["f-a"]
-    asked = {"http://10.0.0.1:80/ok", "http://[fd00::1]:80/ok", "tcp://10.0.0.1:22", "tcp://[fd00::1]:22"}
+    header = ("X-For", "flow")
+    asked = {
+        ("http://10.0.0.1:80/ok", header),
+        ("http://[fd00::1]:80/ok", header),
+        ("tcp://10.0.0.1:22", None),
+        ("tcp://[fd00::1]:22", None),
+    }
     for silent in asked:
         up.clear()
         up |= asked - {silent}

@@ -10,7 +10,7 @@ from pumice.controllers.controller import Controller
 from pumice.controllers.cron.controller import CronJobs
 from pumice.controllers.disruption import DisruptionBudgets
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
-from pumice.controllers.flow.progress import Reachable
+from pumice.controllers.flow.progress import Probe, Reachable
 from pumice.controllers.hypernode import HyperNodeCounts
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.job.controller import MAX_FAILURES, Jobs
@@ -30,7 +30,7 @@ from pumice.controllers.workloads.replicaset import ReplicaSets
 from pumice.controllers.workloads.statefulset import StatefulSets
 
 
-def always_reachable(url: str) -> bool:
+def always_reachable(probe: Probe) -> bool:
     """For clusters without a network, such as simulated ones."""
     return True
 

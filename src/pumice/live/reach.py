@@ -1,4 +1,4 @@
-"""Whether something answers at a URL, for the probes of JobFlows: asked in the background, answered from memory.
+"""Whether something answers, for the probes of JobFlows: asked in the background, answered from memory.
 
 A controller asks again every few seconds, so an answer may be that old; the first one is no.
 """
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from pumice.controllers.flow.progress import Probe
 from pumice.live.clock import Clock
 
 FRESH_S = 3.0
@@ -20,13 +21,13 @@ REMEMBERED = 1000
 
 
 class Reach:
-    """Callable with http://host:port/path or tcp://host:port. To be entered: it needs the running event loop."""
+    """Callable with a Probe. To be entered: it needs the running event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
-        self._known: dict[str, tuple[bool, float]] = {}  #: the answer, and when it came
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._known: dict[Probe, tuple[bool, float]] = {}  #: the answer, and when it came
+        self._asking: dict[Probe, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
@@ -40,25 +41,31 @@ class Reach:
         if self._session is not None:
             await self._session.close()
 
-    def __call__(self, url: str) -> bool:
-        answered, at = self._known.get(url, (False, float("-inf")))
-        if self._clock.now() - at > FRESH_S and url not in self._asking:
-            self._asking[url] = asyncio.get_running_loop().create_task(self._ask(url))
+    @property
+    def asking(self) -> bool:
+        """Whether answers are still to come."""
+        return bool(self._asking)
+
+    def __call__(self, probe: Probe) -> bool:
+        answered, at = self._known.get(probe, (False, float("-inf")))
+        if self._clock.now() - at > FRESH_S and probe not in self._asking:
+            self._asking[probe] = asyncio.get_running_loop().create_task(self._ask(probe))
         return answered
 
-    async def _ask(self, url: str) -> None:
+    async def _ask(self, probe: Probe) -> None:
         try:
-            answered = await (self._connects(url) if url.startswith("tcp:") else self._answers(url))
+            answered = await (self._connects(probe.url) if probe.url.startswith("tcp:") else self._answers(probe))
         finally:
-            del self._asking[url]
+            del self._asking[probe]
         if len(self._known) >= REMEMBERED:
             self._known.clear()
-        self._known[url] = answered, self._clock.now()
+        self._known[probe] = answered, self._clock.now()
 
-    async def _answers(self, url: str) -> bool:
+    async def _answers(self, probe: Probe) -> bool:
         assert self._session is not None
         try:
-            async with self._session.get(url, allow_redirects=False) as response:
+            headers = dict([probe.header]) if probe.header else None
+            async with self._session.get(probe.url, headers=headers, allow_redirects=False) as response:
                 return 200 <= response.status < 400
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pumice.api.times import instant
 from pumice.controllers.annotations import TASK_SPEC
@@ -11,8 +11,15 @@ from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job import state
 from pumice.controllers.objects import Object, annotations_of, created_at, field, name_of, spec_of, status_of
 
-Reachable = Callable[[str], bool]  #: whether something answers at a URL: http://host:port/path or tcp://host:port
 
+class Probe(NamedTuple):
+    """What is asked: a URL, http://host:port/path or tcp://host:port, and a header to send along."""
+
+    url: str
+    header: tuple[str, str] | None = None
+
+
+Reachable = Callable[[Probe], bool]  #: whether something answers
 PodsOf = Callable[[Object], Iterable[Object]]  #: the pods of a job
 
 LISTS = {
@@ -48,15 +55,16 @@ def _answers(job: Object, probe: Object, pods: Sequence[Object], reachable: Reac
         counts = (status_of(job).get("taskStatusCount") or {}).get(wanted.get("taskName")) or {}
         yield bool((counts.get("phase") or {}).get(wanted.get("phase")))
     for wanted in probe.get("httpGetList") or ():
-        path = str(wanted.get("path") or "/").lstrip("/")
-        yield _all_reached([f"http://{place}/{path}" for place in _places(pods, wanted)], reachable)
+        path, header = str(wanted.get("path") or "/").lstrip("/"), wanted.get("httpHeader") or {}
+        sent = (header["name"], str(header.get("value") or "")) if header.get("name") else None
+        yield _all_reached([Probe(f"http://{place}/{path}", sent) for place in _places(pods, wanted)], reachable)
     for wanted in probe.get("tcpSocketList") or ():
-        yield _all_reached([f"tcp://{place}" for place in _places(pods, wanted)], reachable)
+        yield _all_reached([Probe(f"tcp://{place}") for place in _places(pods, wanted)], reachable)
 
 
-def _all_reached(urls: Sequence[str], reachable: Reachable) -> bool:
+def _all_reached(probes: Sequence[Probe], reachable: Reachable) -> bool:
     """Whether all answer, of some: all are asked at once, for answers come later."""
-    answers = [reachable(url) for url in urls]
+    answers = [reachable(probe) for probe in probes]
     return bool(answers) and all(answers)
 
 
