@@ -10,7 +10,7 @@ from bench.measure import Row
 HEAD = f"{'WHAT':<78} {'BUDGET':>12} {'CPU':>12} {'WALL':>12} {'PEER':>8} {'NAIVE':>7}  DECIDED"
 
 
-def measure(part: str) -> list[Any]:
+def show_part(part: str) -> list[Any]:
     """What the part gives; rows are shown as they come."""
     measured = []
     for one in importlib.import_module(f"bench.{part}").run():

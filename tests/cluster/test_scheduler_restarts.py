@@ -77,12 +77,16 @@ async def until_says(process: Process, *words: str) -> None:
     await until_true(said)
 
 
+def preempting(folder: Path) -> tuple[str, str]:
+    """Flags of a lone scheduler that preempts."""
+    conf = folder / "scheduler.conf"
+    conf.write_text(PREEMPTING)
+    return f"--scheduler-conf={conf}", "--leader-elect=false"
+
+
 def test_a_scheduler_that_comes_into_a_running_cluster_leaves_what_runs_alone(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
     async def story(client: Client, namespace: str) -> None:
-        conf = tmp_path / "conf"
-        conf.mkdir()
-        (conf / "scheduler.conf").write_text(PREEMPTING)
-        flags = (f"--scheduler-conf={conf / 'scheduler.conf'}", "--leader-elect=false")
+        flags = preempting(tmp_path)
         async with stage_for(client, namespace) as stage:
             await stage.node("a", cpu=8)
             await stage.node("b", cpu=8)
@@ -177,10 +181,7 @@ async def waits(stage: Stage, pod: str) -> None:
 
 def test_a_restart_amid_an_eviction_evicts_nobody_else(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
     async def story(client: Client, namespace: str) -> None:
-        conf = tmp_path / "conf"
-        conf.mkdir()
-        (conf / "scheduler.conf").write_text(PREEMPTING)
-        flags = (f"--scheduler-conf={conf / 'scheduler.conf'}", "--leader-elect=false")
+        flags = preempting(tmp_path)
         async with stage_for(client, namespace, stop_s=6.0) as stage:
             high = await stage.priority_class("high", 1000)
             await stage.node("a", cpu=4)

@@ -12,7 +12,7 @@ from pumice.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE
 from pumice.live.options import Options
 from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
-from tests.live.stories import scheduling, until
+from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -27,14 +27,6 @@ tiers:
       predicate.DynamicResourceAllocationEnable: true
   - name: nodeorder
 """
-
-
-def server(**options: Any) -> MemoryServer:
-    api = MemoryServer(**options)
-    api.queue("root")
-    api.queue()
-    api.node("a", cpu=2)
-    return api
 
 
 def lone(api: MemoryServer, **spec: Any) -> None:
@@ -67,7 +59,7 @@ def local_volume(api: MemoryServer) -> None:
 
 def test_a_pod_is_bound_only_when_the_volume_that_is_made_for_its_node_is_there() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         waiting_claim(api)
         lone(api, volumes=CLAIMED)
         async with scheduling(api) as scheduler:
@@ -86,7 +78,7 @@ def test_a_pod_is_bound_only_when_the_volume_that_is_made_for_its_node_is_there(
 
 def test_a_volume_that_is_there_is_given_to_the_claim() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         waiting_claim(api)
         local_volume(api)
         lone(api, volumes=CLAIMED)
@@ -105,7 +97,7 @@ def test_a_volume_that_is_there_is_given_to_the_claim() -> None:
 @pytest.mark.parametrize("there", [False, True], ids=["made", "local"])
 def test_volumes_that_are_not_bound_in_time_are_given_back_and_tried_again(there: bool) -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         waiting_claim(api)
         if there:
             local_volume(api)
@@ -129,7 +121,7 @@ def test_volumes_that_are_not_bound_in_time_are_given_back_and_tried_again(there
 
 def test_a_claim_that_goes_while_its_volume_is_waited_for_ends_the_attempt() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         waiting_claim(api)
         lone(api, volumes=CLAIMED)
         async with scheduling(api) as scheduler:
@@ -155,7 +147,7 @@ USING = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpus"}]}
 
 def test_a_claim_of_devices_is_allocated_and_reserved_before_the_bind() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         devices(api, "gpu-0")
         lone(api, **USING)
         async with scheduling(api, DRA):
@@ -178,7 +170,7 @@ def test_a_claim_of_devices_is_allocated_and_reserved_before_the_bind() -> None:
 
 def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         devices(api, "gpu-0")
         lone(api, **USING)
 
@@ -198,7 +190,7 @@ def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
 
 def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_told() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         devices(api, "gpu-0")
         lone(api, **USING)
         refused: list[float] = []
@@ -225,7 +217,7 @@ def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_
 
 def test_the_gate_of_a_pod_is_taken_away_once_its_queue_has_room() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a")
         gate = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "train", QUEUE_GATE: "true"}}}
         lone(api, schedulingGates=[{"name": QUEUE_GATE}])
         pod = api.found(PODS, "train-0")

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pumice.config.reading import config_text, read_configurations
-from pumice.kube.resource import LEASES, POD_GROUPS, PODS, Resource
+from pumice.kube.resource import LEASES, PODS
 from pumice.live.loop import LostLead, Scheduler
 from pumice.live.options import Options
 from pumice.model import status
@@ -24,7 +24,7 @@ from pumice.plugins.registry import plugins
 from tests.live.faults import CALLS, STREAMS, Faulty
 from tests.live.memory import MemoryServer
 from tests.live.seat import LOCK, Seat
-from tests.live.stories import PREEMPTING, policy, running, scheduling, until
+from tests.live.stories import PREEMPTING, crowded, policy, running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
 
 QUICK, NIGHTLY = 40, 5000
@@ -43,15 +43,6 @@ calls = st.lists(st.sampled_from(CALLS), max_size=60)
 streams = st.lists(st.sampled_from(STREAMS), max_size=60)
 instants = st.lists(st.floats(0.0, 3.0), max_size=5)
 cuts = st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.0, 25.0)), max_size=6)
-
-
-def server(*nodes: str) -> MemoryServer:
-    api = MemoryServer()
-    api.queue("root")
-    api.queue()
-    for name in nodes:
-        api.node(name, cpu=2)
-    return api
 
 
 async def all_gangs_run_in_the_end(calls: list[str], streams: list[str]) -> None:
@@ -79,21 +70,6 @@ async def gangs_take_turns_and_nothing_is_lost(calls: list[str], streams: list[s
             api.put(PODS, name, status={"phase": "Succeeded"})
         await until(lambda: api.running() == 3, within_s=2000)
     assert not api.breaches
-
-
-def crowded() -> MemoryServer:
-    """Two full nodes, and a more important gang that needs half of them."""
-    api = server("a", "b")
-    classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-    for name, value in (("low", 1), ("high", 10)):
-        api.put(classes, name, value=value)
-    api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
-    for number in range(4):
-        api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
-    api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
-    for number in range(2):
-        api.pod(f"high-{number}", group="high", priority=10)
-    return api
 
 
 async def nobody_is_evicted_for_nothing(calls: list[str], streams: list[str]) -> None:

@@ -9,18 +9,9 @@ import pytest
 from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS
 from pumice.live.loop import LostLead, Scheduler
 from pumice.live.options import Options
-from tests.live.memory import MemoryServer
 from tests.live.seat import Seat
-from tests.live.stories import policy, until
+from tests.live.stories import policy, server, until
 from tests.live.virtual import VirtualClock, run
-
-
-def server() -> MemoryServer:
-    api = MemoryServer()
-    api.queue("root")
-    api.queue()
-    api.node("a", cpu=4)
-    return api
 
 
 async def replica(seat: Seat) -> None:
@@ -36,7 +27,7 @@ async def replica(seat: Seat) -> None:
 
 def test_a_leader_that_is_cut_off_writes_nothing_more_even_when_it_is_back() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", cpu=4)
         seat = Seat(api, "first")
         running = asyncio.create_task(replica(seat))
         api.gang("one", pods=1)
@@ -56,7 +47,7 @@ def test_a_leader_that_is_cut_off_writes_nothing_more_even_when_it_is_back() -> 
 
 def test_a_successor_takes_over_within_the_lease_and_finishes_the_work() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", cpu=4)
         first, second = Seat(api, "first"), Seat(api, "second")
         running = [asyncio.create_task(replica(first))]
         await first.election.won.wait()
@@ -80,7 +71,7 @@ def test_a_successor_takes_over_within_the_lease_and_finishes_the_work() -> None
 
 def test_two_schedulers_side_by_side_place_each_their_own() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", cpu=4)
         for name in ("volcano", "other"):
             for number in range(2):
                 api.put(POD_GROUPS, f"{name}{number}", spec={"minMember": 1, "queue": "default"})

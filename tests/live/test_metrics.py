@@ -8,10 +8,9 @@ import pytest
 
 from pumice.config.volcano import DEFAULT
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
+from pumice.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Resource
 from pumice.live.loop import Scheduler
-from tests.live.memory import MemoryServer
-from tests.live.stories import PREEMPTING, scheduling, until
+from tests.live.stories import PREEMPTING, scheduling, server, until
 from tests.live.virtual import run
 
 JOB, QUEUE = "job_name queue job_namespace", "queue_name"
@@ -49,13 +48,6 @@ NAMES = {
 def scraped(scheduler: Scheduler) -> dict[str, float]:
     lines = scheduler.metrics.page(scheduler.cluster).splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
-
-
-def server() -> MemoryServer:
-    api = MemoryServer()
-    api.queue("root")
-    api.queue()
-    return api
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +115,7 @@ def test_evictions_count_by_whom_they_are_for() -> None:
     async def story() -> None:
         api = server()
         api.node("a", cpu=4)
-        api.put(Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False), "high", value=10)
+        api.put(PRIORITY_CLASSES, "high", value=10)
         api.gang("low", pods=4, minimum=1)
         async with scheduling(api, PREEMPTING) as scheduler:
             await until(lambda: api.running() == 4)

@@ -8,24 +8,14 @@ import pytest
 
 from pumice.kube.resource import NODE_SHARDS
 from pumice.live.options import Options, Sharding
-from tests.live.memory import MemoryServer
-from tests.live.stories import scheduling, until
+from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
-
-
-def server() -> MemoryServer:
-    api = MemoryServer()
-    api.queue("root")
-    api.queue()
-    for name in ("a", "b"):
-        api.node(name, cpu=2)
-    return api
 
 
 @pytest.mark.parametrize(("mode", "first", "then"), [("hard", ["b", "b"], 2), ("soft", ["b", "b"], 4), ("none", None, 4)])
 def test_a_hard_shard_is_all_there_is_and_a_soft_one_comes_first(mode: str, first: list[str] | None, then: int) -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", "b")
         api.put(NODE_SHARDS, "volcano", spec={"nodesDesired": ["b"]})
         async with scheduling(api, options=Options(sharding=Sharding(mode))):
             api.gang("one", pods=2)
@@ -42,7 +32,7 @@ def test_a_hard_shard_is_all_there_is_and_a_soft_one_comes_first(mode: str, firs
 
 def test_a_node_is_taken_over_when_its_former_scheduler_has_let_it_go() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", "b")
         api.put(NODE_SHARDS, "other", spec={"nodesDesired": ["a"]}, status={"nodesInUse": ["a", "b"]})
         api.put(NODE_SHARDS, "volcano", spec={"nodesDesired": ["b"]})
         async with scheduling(api, options=Options(sharding=Sharding("hard"))):
@@ -58,7 +48,7 @@ def test_a_node_is_taken_over_when_its_former_scheduler_has_let_it_go() -> None:
 
 def test_without_a_shard_of_ours_all_nodes_are_ours() -> None:
     async def story() -> None:
-        api = server()
+        api = server("a", "b")
         async with scheduling(api, options=Options(sharding=Sharding("hard", "unheard-of"))):
             api.gang("one", pods=4)
             await until(lambda: len(api.placed()) == 4)

@@ -8,19 +8,12 @@ from typing import Any
 import pytest
 
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer
-from tests.live.stories import PREEMPTING, policy, scheduling, until
+from tests.live.stories import PREEMPTING, crowded, policy, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
-
-
-def server(**options: Any) -> MemoryServer:
-    made = MemoryServer(**options)
-    made.queue("root")
-    made.queue()
-    return made
 
 
 def written(api: MemoryServer, plural: str, subresource: str = "") -> int:
@@ -166,9 +159,8 @@ def test_a_victim_is_told_why_before_it_is_deleted_and_only_as_many_go_as_must()
     async def story() -> None:
         api = server(stop_s=5.0)
         api.node("a", cpu=4)
-        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
         for name, value in (("low", 1), ("high", 10)):
-            api.put(classes, name, value=value)
+            api.put(PRIORITY_CLASSES, name, value=value)
         api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
         for number in range(4):
             api.pod(f"low-{number}", group="low", node="a", priority=1)
@@ -262,23 +254,6 @@ def test_only_selected_nodes_are_used() -> None:
             await until(lambda: len(api.placed()) == 2)
 
     run(story())
-
-
-def crowded() -> MemoryServer:
-    """Two full nodes, and a more important gang that needs half of them."""
-    api = server()
-    for name in ("a", "b"):
-        api.node(name, cpu=2)
-    classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-    for name, value in (("low", 1), ("high", 10)):
-        api.put(classes, name, value=value)
-    api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
-    for number in range(4):
-        api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
-    api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
-    for number in range(2):
-        api.pod(f"high-{number}", group="high", priority=10)
-    return api
 
 
 def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:

@@ -38,9 +38,10 @@ async def found(probe: Probe) -> bool:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         probe = probe._replace(url=probe.url.format(port=runner.addresses[0][1]))
         async with Reach(WallClock()) as reach, asyncio.timeout(30):
+            before = asyncio.all_tasks()
             assert reach(probe) is False
-            while reach.asking:
-                await asyncio.sleep(0.01)
+            (asking,) = asyncio.all_tasks() - before
+            await asking
             return reach(probe)
     finally:
         await runner.cleanup()

@@ -7,7 +7,7 @@ Wrong input raises InputError: file, line, document, object, field, what was fou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,13 @@ class Objects:
         self.items.append((kind, item))
         return None
 
+    def attempt(self, read: Callable[..., None], *what: Any) -> None:
+        """Read one object; if it cannot be taken, go on with the others."""
+        try:
+            read(*what, self)
+        except InputError as fault:
+            self.faults.append(fault)
+
     def check(self) -> None:
         """Raise the faults, if there are any."""
         shown, more = self.faults[:FAULTS_SHOWN], len(self.faults) - FAULTS_SHOWN
@@ -92,7 +99,7 @@ def _read(data: bytes, where: str, objects: Objects) -> None:
         except msgspec.DecodeError:
             pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
     for document in yaml.documents(data, where):
-        _take_value(document, document.value, (), objects)
+        objects.attempt(_read_value, document, document.value, ())
 
 
 # ---- JSON, at the decoder's speed
@@ -114,18 +121,11 @@ def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
     if listing.items is None:
         if listing.kind in ("KubeSchedulerConfiguration", "Policy"):
             raise msgspec.DecodeError
-        _take_raw(data, where, 1, listing, objects)
+        objects.attempt(_read_raw, data, where, 1, listing)
     else:
         inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
         for number, raw in enumerate(listing.items, 1):
-            _take_raw(raw, where, number, inherited, objects)
-
-
-def _take_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
-    try:
-        _read_raw(raw, where, number, inherited, objects)
-    except InputError as fault:
-        objects.faults.append(fault)
+            objects.attempt(_read_raw, raw, where, number, inherited)
 
 
 def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
@@ -152,13 +152,6 @@ def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: 
 # ---- YAML
 
 
-def _take_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
-    try:
-        _read_value(document, value, path, objects)
-    except InputError as fault:
-        objects.faults.append(fault)
-
-
 def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
     if not isinstance(value, dict):
         raise document.error(f"found {describe(value)} where an object with apiVersion and kind belongs", path)
@@ -173,7 +166,7 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
         for index, item in enumerate(value["items"]):
             if isinstance(item, dict) and kind != "List":
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
-            _take_value(document, item, (*path, "items", index), objects)
+            objects.attempt(_read_value, document, item, (*path, "items", index))
         return
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:

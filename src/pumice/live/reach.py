@@ -41,11 +41,6 @@ class Reach:
         if self._session is not None:
             await self._session.close()
 
-    @property
-    def asking(self) -> bool:
-        """Whether answers are still to come."""
-        return bool(self._asking)
-
     def __call__(self, probe: Probe) -> bool:
         answered, at = self._known.get(probe, (False, float("-inf")))
         if self._clock.now() - at > FRESH_S and probe not in self._asking:
