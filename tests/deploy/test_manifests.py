@@ -206,6 +206,22 @@ def test_the_images_run_commands_that_exist() -> None:
     assert "USER 10001" in text and text.count("--require-hashes") == 2
 
 
+def test_the_images_have_what_volcanos_chart_looks_for_in_them() -> None:
+    """Its programs by name, and a script that it runs from the working directory."""
+    scripts = {path.name: path.read_text() for path in (DEPLOY / "image").iterdir()}
+    calls = {name: re.findall(r"^exec pumice (\S+) \"\$@\"$", text, re.MULTILINE) for name, text in scripts.items()}
+    assert calls == {
+        "vc-scheduler": ["scheduler"],
+        "vc-controller-manager": ["controllers"],
+        "vc-webhook-manager": ["webhooks"],
+        "gen-admission-secret.sh": ["admission-secret"],
+    }
+    for name, text in scripts.items():
+        assert text.startswith("#!/bin/sh\n") and (DEPLOY / "image" / name).stat().st_mode & 0o111 == 0o111, name
+    stages = (DEPLOY / "Dockerfile").read_text().split("FROM ")
+    assert "COPY deploy/image/ /\n" in stages[2] and all("WORKDIR /\n" in stage for stage in stages[3:6])
+
+
 def test_the_dashboard_shows_metrics_that_exist_and_the_monitor_selects_our_pods() -> None:
     pages = LiveMetrics().page(Cluster()) + ControllerMetrics().page(None)
     known = dict(re.findall(r"^# TYPE (\S+) (\S+)$", pages, re.MULTILINE))

@@ -19,6 +19,7 @@ COMMANDS = {
     "scheduler": "pumice.cli.scheduler",
     "controllers": "pumice.cli.controllers",
     "webhooks": "pumice.cli.webhooks",
+    "admission-secret": "pumice.cli.admission_secret",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
     "export": "pumice.cli.export",

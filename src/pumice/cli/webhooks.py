@@ -96,8 +96,7 @@ def hooks_of(text: str) -> tuple[Hook, ...]:
 def _hosts(caller: Caller) -> tuple[str, ...]:
     if caller.url:
         return (urlsplit(caller.url).hostname or caller.url,)
-    name = f"{caller.service}.{caller.namespace}"
-    return (f"{name}.svc", name, caller.service, f"{name}.svc.cluster.local")
+    return caller.service_hosts
 
 
 def rules_of(flags: dict[str, Any]) -> admission.Settings:

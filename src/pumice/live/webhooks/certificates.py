@@ -25,6 +25,7 @@ from pumice.live.clock import Clock
 log = logging.getLogger(__name__)
 
 VALID_DAYS = 365
+UNRENEWED_DAYS = 3650  #: where nobody renews them
 RENEWED_S = 60 * 86400.0  #: before the end
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"  #: keys of the Secret, as Volcano has them
 
@@ -56,11 +57,17 @@ class Files:
 class ClusterSecret:
     """Certificates in a Secret that belongs to us."""
 
-    def __init__(self, transport: Transport, ref: ObjectRef, hosts: tuple[str, ...], clock: Clock) -> None:
+    def __init__(self, transport: Transport, ref: ObjectRef, hosts: tuple[str, ...], clock: Clock, valid_days: int = VALID_DAYS) -> None:
         self._transport = transport
         self._ref = ref
         self._hosts = hosts
         self._clock = clock
+        self._valid_days = valid_days
+
+    async def ensure(self) -> None:
+        """Make it where there is none: one that is there may be somebody else's, and stays. Raises KubeError."""
+        if await self._read() is None:
+            await self._write(None, b"")
 
     async def current(self) -> Served:
         secret = await self._read()
@@ -88,7 +95,7 @@ class ClusterSecret:
     async def _write(self, old: dict[str, object] | None, trusted: bytes) -> None:
         """Make or renew it. Another replica may be faster: then its Secret counts."""
         now = self._clock.now()
-        authority = Authority(now, VALID_DAYS, "pumice-webhooks")
+        authority = Authority(now, self._valid_days, "pumice-webhooks")
         pair = authority.issue(self._hosts[0], *self._hosts)
         data = {CERTIFICATE: pair.certificate, KEY: pair.key, AUTHORITY: authority.pem + _still_valid(trusted, now)}
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
@@ -98,7 +105,7 @@ class ClusterSecret:
                 await self._transport.create(SECRETS, body, self._ref.namespace)
             else:
                 await self._transport.update(SECRETS, self._ref, body)
-            log.info("certificates for %s were made, valid for %d days, in Secret %s", self._hosts[0], VALID_DAYS, self._ref)
+            log.info("certificates for %s were made, valid for %d days, in Secret %s", self._hosts[0], self._valid_days, self._ref)
         except ApiError as error:
             if error.code != 409:
                 raise

@@ -59,6 +59,12 @@ class Caller(msgspec.Struct, frozen=True):
     def known(self) -> bool:
         return bool(self.url or (self.namespace and self.service))
 
+    @property
+    def service_hosts(self) -> tuple[str, ...]:
+        """The names of the service, the one that API servers use first."""
+        name = f"{self.service}.{self.namespace}"
+        return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
+
     def configuration(self, hook: Hook) -> str:
         """The name of the object that makes API servers call us: after our service, as charts call it whatever the release is called."""
         return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"

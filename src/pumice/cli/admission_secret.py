@@ -1,0 +1,42 @@
+"""`pumice admission-secret`: the certificates of the webhooks, for who mounts them: the part of Volcano's `gen-admission-secret.sh`.
+
+Volcano's chart runs it once, before the webhooks start. Nobody renews what it makes, so that is valid for long. A Secret that is there
+stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from pumice.cli.webhooks import SECRET
+from pumice.kube.access import Access
+from pumice.kube.client import Client
+from pumice.kube.errors import KubeError
+from pumice.kube.login import find
+from pumice.kube.resource import ObjectRef
+from pumice.live.clock import WallClock
+from pumice.live.logs import set_up
+from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret
+from pumice.live.webhooks.hooks import SERVICE, Caller
+
+
+@click.command()
+@click.option("--service", default=SERVICE, show_default=True, help="The service that API servers reach the webhooks by.")
+@click.option("--namespace", default="volcano-system", show_default=True, help="Its namespace, and the Secret's.")
+@click.option("--secret", default=SECRET, show_default=True, help="The Secret to make.")
+@click.option("--kubeconfig", default="", help="A kubeconfig file. Default: KUBECONFIG, ~/.kube/config, the pod's service account.")
+def admission_secret(service: str, namespace: str, secret: str, kubeconfig: str) -> None:
+    """Make the Secret of the webhooks' certificates (ca.crt, tls.crt, tls.key), where there is none."""
+    set_up("text", 0)
+    try:
+        asyncio.run(_ensure(find(kubeconfig), Caller(namespace, service), secret))
+    except KubeError as error:
+        sys.exit(f"the API server refused: {error}")
+
+
+async def _ensure(access: Access, caller: Caller, secret: str) -> None:
+    async with Client(access) as client:
+        await ClusterSecret(client, ObjectRef(secret, caller.namespace), caller.service_hosts, WallClock(), UNRENEWED_DAYS).ensure()
