@@ -116,6 +116,18 @@ def test_a_part_that_fits_nowhere_says_so_too() -> None:
     assert "has room for all 3 pending pods: the roomiest, r1, has room for 2, 1 too few" in outcome.waiting["default/a-0-0"]
 
 
+def test_a_gang_whose_pods_are_further_apart_than_they_may_be_says_so() -> None:
+    outcome = run(*racks(2, 2), podgroup("a", 3).topology(1).phase("Running"), *running("a", "n1", "n3"), pod("b").cpu(1).gang("a"))
+    text = "no HyperNode of tier 1 or lower holds all of its pods that run: the lowest that does, s, is of tier 2"
+    assert outcome.waiting["default/b"] == text
+
+
+def test_where_hypernodes_contradict_each_other_a_gang_says_which() -> None:
+    other = hypernode("other", 2).holds("r1", kind="HyperNode")
+    outcome = run(*racks(2), other, podgroup("a", 1).topology(1), *gang("a", 1))
+    assert outcome.waiting["default/a-0"] == "no HyperNode can be used: HyperNode r1 is a member of both other and s"
+
+
 def test_a_gang_refused_by_nodes_says_what_they_say() -> None:
     pods = [p.selector("zone", "east") for p in gang("a", 2)]
     outcome = run(*racks(1, 1), podgroup("a", 2).topology(1), *pods)
@@ -300,8 +312,22 @@ def test_a_record_that_names_no_hypernode_is_replaced() -> None:
 def test_a_record_that_is_wider_than_need_be_is_kept() -> None:
     group = podgroup("a", 1).topology(2).phase("Running").annotation("volcano.sh/job-allocated-hypernode", "s")
     made = cluster(*racks(2, 2), group, *running("a", "n3"))
+    job = made.jobs["default/a"]
+    (whole,) = job.subjobs
+    whole.allocated_hypernode = "s"
     with session(made, *PLUGINS) as opened:
-        assert opened.topology.occupied(made.jobs["default/a"]) is opened.topology.tree.by_name["s"]
+        spine = opened.topology.tree.by_name["s"]
+        assert (opened.topology.occupied(job), opened.topology.sub_occupied(job, whole)) == (spine, spine)
+
+
+@pytest.mark.parametrize("record", ["<cluster-top-hypernode>", "s", "r1"])
+def test_a_record_that_does_not_hold_the_pods_within_the_limit_is_replaced(record: str) -> None:
+    """HyperNodes that went and came back under another name, or lost nodes, leave such records."""
+    group = podgroup("a", 2).topology(1).phase("Running").annotation("volcano.sh/job-allocated-hypernode", record)
+    made = cluster(*racks(2, 2), group, *running("a", "n3"), pod("b").cpu(1).gang("a"))
+    decisions = decide(made)
+    assert [bind.node for bind in decisions.binds] in (["n3"], ["n4"])
+    assert made.jobs["default/a"].allocated_hypernode == "r2"
 
 
 def test_best_effort_pods_are_left_to_backfill() -> None:

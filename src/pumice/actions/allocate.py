@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from pumice.actions.domains import Choice, Domains
+from pumice.actions.outlook import NoDomain
 from pumice.actions.placing import Placing
 from pumice.actions.waiting import JobsByQueue
 from pumice.actions.worksheet import Parts, Worksheet
@@ -52,7 +53,11 @@ class Allocate(Action):
                 if enqueues:
                     continue
                 session.set_phase(job, INQUEUE)
-            if session.job_valid(job) is None and (session.topology.tree.ready or not job.asks_for_topology):
+            if session.job_valid(job) is not None:
+                continue
+            if job.asks_for_topology and (trouble := session.topology.tree.trouble):
+                session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")
+            else:
                 jobs.append(job)
         if not enqueues:
             for job in session.jobs(session.cluster.unadmitted.values()):

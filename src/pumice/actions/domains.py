@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pumice.actions.outlook import Outlook, missing, shortage
+from pumice.actions.outlook import NoDomain, Outlook, missing, shortage, strayed
 from pumice.actions.placing import Placing
 from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.session import Session
@@ -76,11 +76,19 @@ class Domains:
         errors = self.session.fit_errors
         if any(task.uid in errors for task in parts.tasks):
             return
-        part, sheet = parts.copy().pop()
-        limits = (self.topology.sub_limit(parts.job, part), self.topology.limit(parts.job))
-        found = shortage(self.session, sheet.tasks, next((limit for limit in limits if limit is not None), None))
-        if found is not None:
-            errors[sheet.tasks[-1].uid] = found
+        job, (part, sheet) = parts.job, parts.copy().pop()
+        given = (
+            (self.topology.sub_occupied(job, part), self.topology.sub_limit(job, part)),
+            (self.topology.occupied(job), self.topology.limit(job)),
+        )
+        limits = [(occupied, limit) for occupied, limit in given if limit is not None]
+        reasons = [
+            *(strayed(occupied, limit) for occupied, limit in limits),
+            *(shortage(self.session, sheet.tasks, limit) for _, limit in limits[:1]),
+        ]
+        why = next(filter(None, reasons), "")
+        if why:
+            errors[sheet.tasks[-1].uid] = NoDomain(self.session, why)
 
     def _best(self, queue: Queue, parts: Parts, group: list[HyperNode], statement: Statement) -> Trial | None:
         """The job placed in the HyperNode of a group that scores best."""

@@ -52,25 +52,35 @@ def missing(session: Session, job: Job, part: SubJob | None = None) -> int:
 
 
 class NoDomain(FitErrors):
-    """No HyperNode within the limit has room for all pending tasks of a part."""
+    """No HyperNode will do for a part of a job, whatever its nodes would say."""
 
-    def __init__(self, nodes: int, limit: int, pending: int, roomiest: HyperNode, most: int) -> None:
-        super().__init__(nodes, Counter(), np.zeros(len(roomiest.rows), bool))
-        self._text = (
-            f"no HyperNode of tier {limit} or lower has room for all {pending} pending pods: "
-            f"the roomiest, {roomiest.name}, has room for {most}, {pending - most} too few"
-        )
+    def __init__(self, session: Session, why: str) -> None:
+        super().__init__(session.nodes.count, Counter(), np.zeros(len(session.nodes), bool))
+        self._why = why
 
     def __str__(self) -> str:
-        return self._text
+        return self._why
 
 
-def shortage(session: Session, tasks: list[Task], limit: int | None) -> NoDomain | None:
-    """What is short for tasks that must stay within a HyperNode of that tier; None if it is not room."""
-    domains = [domain for domain in session.topology.tree.all if limit is not None and domain.tier <= limit]
-    if not domains or limit is None:
-        return None
+def shortage(session: Session, tasks: list[Task], limit: int) -> str:
+    """What is short for tasks that must stay within a HyperNode of that tier; empty if it is not room."""
+    domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
+    if not domains:
+        return ""
     outlook = Outlook(session, tasks)
     roomiest = max(domains, key=outlook.most)
     most = outlook.most(roomiest)
-    return NoDomain(session.nodes.count, limit, len(tasks), roomiest, most) if most < len(tasks) else None
+    if most >= len(tasks):
+        return ""
+    return (
+        f"no HyperNode of tier {limit} or lower has room for all {len(tasks)} pending pods: "
+        f"the roomiest, {roomiest.name}, has room for {most}, {len(tasks) - most} too few"
+    )
+
+
+def strayed(occupied: HyperNode | None, limit: int) -> str:
+    """What is wrong if tasks that run already are further apart than they may be; empty if they are not."""
+    if occupied is None or occupied.tier <= limit:
+        return ""
+    least = f"the lowest that does, {occupied.name}, is of tier {occupied.tier}"
+    return f"no HyperNode of tier {limit} or lower holds all of its pods that run: {least}"

@@ -8,6 +8,7 @@ when first asked for and grows with what the session decides.
 from __future__ import annotations
 
 from enum import Enum
+from functools import reduce
 
 from pumice.api.volcano import NetworkTopology
 from pumice.model import status
@@ -15,7 +16,6 @@ from pumice.model.cluster import Cluster
 from pumice.model.hypernodes import HyperNode, hypernodes_of
 from pumice.model.job import Job
 from pumice.model.subjob import SubJob
-from pumice.model.task import Task
 
 
 class Purpose(Enum):
@@ -91,19 +91,27 @@ class Topology:
         self._known.add(job.uid)
         places = []
         for subjob in job.subjobs:
-            subjob.allocated_hypernode = self._record(subjob.allocated_hypernode, subjob.tasks)
-            if subjob.allocated_hypernode:
-                places.append(self.tree.by_name[subjob.allocated_hypernode])
+            rows = [task.node for task in subjob.tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
+            place = self._place(subjob.allocated_hypernode, self.sub_limit(job, subjob), rows) if rows else None
+            subjob.allocated_hypernode = place.name if place is not None else ""
+            if place is not None:
+                places.append(place)
         if not places:
             job.allocated_hypernode = ""
-        elif job.allocated_hypernode not in self.tree.by_name:
-            common = places[0]
-            for place in places[1:]:
-                common = self.tree.lowest_common(common, place)
+            return
+        common = reduce(self.tree.lowest_common, places)
+        recorded = self.tree.by_name.get(job.allocated_hypernode)
+        if recorded is None or not recorded.contains(common) or _is_above(recorded, self.limit(job)):
             job.allocated_hypernode = common.name
 
-    def _record(self, name: str, tasks: dict[str, Task]) -> str:
-        rows = [task.node for task in tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
-        if not rows:
-            return ""
-        return name if name in self.tree.by_name else self.tree.enclosing(rows).name
+    def _place(self, recorded: str, limit: int | None, rows: list[int]) -> HyperNode:
+        """The HyperNode of tasks that stand on these nodes. HyperNodes change while tasks run: what was recorded may not hold them any
+        more, or be what held them while theirs was away."""
+        found = self.tree.by_name.get(recorded)
+        if found is None or not found.rows[rows].all() or _is_above(found, limit):
+            return self.tree.enclosing(rows)
+        return found
+
+
+def _is_above(node: HyperNode, limit: int | None) -> bool:
+    return limit is not None and node.tier > limit
