@@ -69,8 +69,42 @@ def test_a_step_waits_for_the_steps_before_it() -> None:
         "startTimestamp": created,
         "endTimestamp": "2027-01-15T09:00:00Z",
         "restartCount": 0,
+        "runningHistories": [
+            {"state": "Running", "startTimestamp": "2027-01-15T09:00:00Z", "endTimestamp": "2027-01-15T09:00:00Z"},
+            {"state": "Completed", "startTimestamp": "2027-01-15T09:00:00Z"},
+        ],
     }
     stage.assert_settled()
+
+
+def test_a_flow_tells_how_its_jobs_stand_and_what_they_went_through() -> None:
+    stage = play(template("a"), flow(step("a"), jobRetainPolicy="delete"))
+    created = stage.get(kinds.JOB, "f-a")["metadata"]["creationTimestamp"]
+    assert status(stage)["conditions"] == {"f-a": {"createTime": created}}
+    assert "runningHistories" not in status(stage)["jobStatusList"][0]
+    phases = [("Pending", "01"), ("Running", "02"), ("Restarting", "03"), ("Running", "04"), ("Completed", "05")]
+    counted = {"w": {"phase": {"Running": 2}}}
+    for phase, hour in phases:
+        moved = {"state": {"phase": phase, "lastTransitionTime": f"2027-01-15T{hour}:00:00Z"}, "runningDuration": f"{hour}h"}
+        stage.change(kinds.JOB, "f-a", {"status": {**moved, "taskStatusCount": counted}})
+        if phase == "Restarting":
+            restarting = {"phase": phase, "createTime": created, "runningDuration": "03h", "taskStatusCount": counted}
+            assert status(stage)["conditions"] == {"f-a": restarting}
+    assert stage.names(kinds.JOB) == [], "and this is told of jobs that are gone, too"
+    histories = status(stage)["jobStatusList"][0]["runningHistories"]
+    assert [(each["state"], each["startTimestamp"][11:13]) for each in histories] == phases
+    assert [each.get("endTimestamp", "")[11:13] for each in histories] == ["02", "03", "04", "05", ""]
+    assert status(stage)["conditions"]["f-a"]["phase"] == "Completed"
+    stage.assert_settled()
+
+
+def test_a_job_made_anew_under_its_name_has_a_history_of_its_own() -> None:
+    stage = play(template("a"), flow(step("a")))
+    reach(stage, "f-a", "Running")
+    stage.wait(60)
+    stage.delete(kinds.JOB, "f-a")
+    assert stage.names(kinds.JOB) == ["f-a"]
+    assert "runningHistories" not in status(stage)["jobStatusList"][0]
 
 
 def test_a_failed_step_fails_the_flow() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api.times import instant
 from pumice.controllers.annotations import TASK_SPEC
+from pumice.controllers.flow.record import conditions, job_status_list
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job import state
-from pumice.controllers.objects import Object, annotations_of, created_at, field, name_of, spec_of, status_of
+from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of
 
 
 class Probe(NamedTuple):
@@ -82,9 +82,9 @@ def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -
     phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
     status: dict[str, Any] = {key: [name for name in names if phases.get(name) in wanted] or None for key, wanted in LISTS.items()}
     status["unKnowJobs"] = [name for name in names if name in jobs and not phases[name]] or None
-    ended = [_record(jobs[name]) for name in names if name in jobs]
-    kept = {each["name"]: each for each in status_of(flow).get("jobStatusList") or ()}
-    status["jobStatusList"] = list((kept | {each["name"]: each for each in ended}).values()) or None
+    there = [jobs[name] for name in names if name in jobs]
+    status["jobStatusList"] = job_status_list(flow, there) or None
+    status["conditions"] = conditions(flow, there) or None
     if status["failedJobs"] or status["terminatedJobs"]:
         phase = FAILED
     elif names and all(name in completed for name in names):
@@ -92,17 +92,3 @@ def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -
     else:
         phase = RUNNING if status["runningJobs"] or completed else PENDING
     return {**status_of(flow), **status, "state": {"phase": phase}}
-
-
-def _record(job: Object) -> Object:
-    moved = field(job, "status.state.lastTransitionTime")
-    over = job_spec.phase_of(job) in (*state.FINISHED, state.ABORTED)
-    record = {
-        "name": name_of(job),
-        "state": job_spec.phase_of(job) or state.PENDING,
-        "startTimestamp": job["metadata"].get("creationTimestamp"),
-        "restartCount": job_spec.retry_count(job),
-    }
-    if over and moved and instant(moved) >= created_at(job):
-        record["endTimestamp"] = moved
-    return record
