@@ -44,7 +44,8 @@ def cluster() -> Memory:
 def job_of(row: dict[str, Any]) -> Object:
     first = merged(task("w", 2, row.get("cpu", "1")), row.get("task", {}))
     more = [{**task(each["name"]), **each} for each in row.get("more_tasks", ())]
-    return merged(vcjob(tasks=[first, *more], minAvailable=2), {"spec": row.get("spec", {})})  # type: ignore[no-any-return]
+    job = vcjob(row.get("name", "train"), tasks=[first, *more], minAvailable=2)
+    return merged(job, {"spec": row.get("spec", {})})  # type: ignore[no-any-return]
 
 
 def texts(problems: list[Any]) -> list[str]:

@@ -12,6 +12,7 @@ from pumice.controllers.objects import Object, copied, name_of, namespace_of, sp
 from pumice.controllers.world import World
 
 LONGEST_NAME = 52  #: the jobs' names get 11 characters more, and must stay labels
+SOME_MINUTE = "29000000"  #: in the place of what a job's name ends in
 DEFAULTS = {"concurrencyPolicy": "Allow", "suspend": False, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
 
 
@@ -25,13 +26,16 @@ def mutate(cron_job: Object, world: World, settings: Settings) -> Object:
 def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
     assert new is not None
     spec = spec_of(new)
+    misnamed = list(_name(new))
     problems = [
-        *_name(new),
+        *misnamed,
         *_schedule(spec),
         *one_of(spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy"),
     ]
     for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         problems.extend(not_negative(spec.get(field), f"spec.{field}"))
+    if misnamed:
+        return problems  # so are its jobs
     if old is not None and spec_of(old).get("jobTemplate") == spec.get("jobTemplate"):
         return problems  # its queue may have been closed since: that is no reason not to suspend it
     return [*problems, *_template(new, world, settings)]
@@ -66,7 +70,7 @@ def _zone_exists(name: str) -> bool:
 
 def _template(cron_job: Object, world: World, settings: Settings) -> Iterator[Problem]:
     template = spec_of(cron_job).get("jobTemplate") or {}
-    meta = {"name": name_of(cron_job), "namespace": namespace_of(cron_job)}
+    meta = {"name": f"{name_of(cron_job)}-{SOME_MINUTE}", "namespace": namespace_of(cron_job)}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": meta, "spec": template.get("spec") or {}}
     for problem in job_rules.validate(CREATE, job_rules.mutate(job, world, settings), None, world, settings):
         yield problem._replace(field=f"spec.jobTemplate.{problem.field}")

@@ -20,6 +20,7 @@ from pumice.controllers.objects import Object, copied, name_of, spec_of
 from pumice.controllers.queue import ROOT
 from pumice.controllers.world import World
 
+LONGEST_NAME = 63  #: of what is written as a label, or names a host
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 MAY_CHANGE = ("minAvailable", "priorityClassName")
 TASK_MAY_CHANGE = ("replicas", "minAvailable")
@@ -56,7 +57,7 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
     assert new is not None
     problems = list(_ranges(new))
     if operation == CREATE:
-        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_volumes(new), *_queue(new, world)]
+        return [*problems, *_job(new), *_tasks(new), *_plugins(new), *_hosts(new), *_volumes(new), *_queue(new, world)]
     return [*problems, *_changes(mutate(new, world, settings), mutate(old or new, world, settings))]
 
 
@@ -80,6 +81,9 @@ def _ranges(job: Object) -> Iterator[Problem]:
 
 def _job(job: Object) -> Iterator[Problem]:
     spec = spec_of(job)
+    if len(name_of(job)) > LONGEST_NAME:
+        found = f'"{name_of(job)}" has {len(name_of(job))} characters'
+        yield Problem("metadata.name", f"{found} and is written on pods as a label; write at most {LONGEST_NAME}")
     if not job_spec.tasks(job):
         yield Problem("spec.tasks", "a job needs at least one task; describe its pods")
     if spec.get("minSuccess") is not None and spec["minSuccess"] < 1:
@@ -176,6 +180,20 @@ def _plugins(job: Object) -> Iterator[Problem]:
         for role, task in roles.items():
             if job_spec.task_named(job, task) is None:
                 yield Problem("spec.plugins.mpi", f'no task is called "{task}"; add it, or name the {role} with --{role}=TASK')
+
+
+def _hosts(job: Object) -> Iterator[Problem]:
+    """With svc the job's name is that of a Service, and pods' names are those of hosts."""
+    if "svc" not in with_implied(spec_of(job).get("plugins") or {}):
+        return
+    if not is_label(name_of(job)):
+        problem = f'"{name_of(job)}" cannot name the Service that plugin svc makes; write up to 63 lower case letters, digits and "-"'
+        yield Problem("metadata.name", problem)
+    for index, task in enumerate(job_spec.tasks(job)):
+        last = job_spec.pod_name(job, job_spec.task_name(job, task), max(0, job_spec.replicas(task) - 1))
+        if len(last) > LONGEST_NAME and not spec_of(task.get("template") or {}).get("hostname"):
+            found = f'its pods would be called "{last}"'
+            yield Problem(f"spec.tasks[{index}].name", f"{found}, which is too long for a host (plugin svc); shorten it or the job's name")
 
 
 def _volumes(job: Object) -> Iterator[Problem]:
