@@ -33,6 +33,13 @@ def test_a_job_runs_and_completes() -> None:
     stage.assert_settled()
 
 
+def test_a_job_without_pods_is_pending_before_it_runs() -> None:
+    stage = play(vcjob(tasks=[task(replicas=0)]))
+    assert phase(stage) == "Running"
+    assert [entry["status"] for entry in status(stage)["conditions"]] == ["Pending", "Running"]
+    stage.assert_settled()
+
+
 def test_an_order_for_an_earlier_job_of_this_name_or_one_that_was_withdrawn_is_not_followed() -> None:
     stage = running(vcjob())
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "uid-of-another"}

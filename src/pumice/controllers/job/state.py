@@ -66,6 +66,11 @@ ACTIVE = {
 }  #: what both a pending and a running job can be told to do
 
 
+def _new(action: str) -> Plan:
+    """Pending, whatever its counts: even a job that needs no pods is seen to begin."""
+    return ACTIVE.get(action) or Plan(_stay)
+
+
 def _pending(action: str) -> Plan:
     return ACTIVE.get(action) or Plan(_start_when_enough_pods)
 
@@ -138,7 +143,7 @@ def _fell_short(job: Object, task: Object, status: Object) -> bool:
 
 
 PHASES: dict[str, Callable[[str], Plan]] = {
-    "": _pending,
+    "": _new,
     PENDING: _pending,
     RUNNING: _running,
     RESTARTING: _restarting,
