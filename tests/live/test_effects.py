@@ -14,7 +14,7 @@ from pumice.kube.resource import ObjectRef
 from pumice.live.effects import effects
 from pumice.live.group_status import same_status
 from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
-from pumice.live.said import REPEAT_S, Said
+from pumice.live.said import Said
 from pumice.live.sender import apply_mark
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -108,12 +108,15 @@ def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> No
     assert [(e.regarding.kind, e.type, e.reason) for e in asked.events] == [("PodGroup", "Warning", "Unschedulable")]
 
 
-def test_a_group_that_stays_as_it_is_costs_nothing_and_is_told_again_after_a_while(cluster: Cluster) -> None:
+def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_more_rarely(cluster: Cluster) -> None:
     said = Said()
+    told = []
     of(cluster, group(cluster, "Inqueue", SHORT), said)
-    assert not of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + 1)
-    later = of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + REPEAT_S)
-    assert not later.groups and [e.reason for e in later.events] == ["Unschedulable"]
+    for second in range(1, 121):
+        asked = of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + second)
+        assert not asked.groups
+        told += [(second, event.reason) for event in asked.events]
+    assert told == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
 
 
 def test_conditions_of_other_types_stay(cluster: Cluster) -> None:
@@ -140,6 +143,8 @@ def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None
 
 def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
     said = Said()
+    nothing = {"cpu": "0", "memory": "0"}
+    assert of(cluster, Decisions(), said).queues == [WriteQueue("root", nothing), WriteQueue("default", nothing)]
     assert not of(cluster, Decisions(), said).queues
     cluster.put("Node", _node("n1"))
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)

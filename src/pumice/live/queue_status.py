@@ -1,4 +1,7 @@
-"""What queues hold, themselves and all below them, written where it differs from what the server has."""
+"""What queues hold, themselves and all below them, written where it differs from what the server has.
+
+A queue that the server knows nothing about is written even if it holds nothing: who reads it finds zeros, not a gap.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ def queue_requests(cluster: Cluster, said: Said) -> list[WriteQueue]:
     for name, held in _totals(cluster).items():
         queue = cluster.queues[name]
         note = said.queues.get(name)
-        known = note.held if note is not None else cluster.dimensions.vector(queue.wire.status.allocated if queue.wire else None)
+        stored = queue.wire.status.allocated if queue.wire is not None else None
+        known = note.held if note is not None else cluster.dimensions.vector(stored)
         held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
-        if np.abs(cluster.dimensions.fitted(known) - held).max() >= EPSILON:
+        unknown = note is None and not stored
+        if unknown or np.abs(cluster.dimensions.fitted(known) - held).max() >= EPSILON:
             writes.append(WriteQueue(name, cluster.dimensions.quantities(held)))
             said.queues[name] = QueueNote(held)
     return writes

@@ -3,7 +3,8 @@
 * Groups and queues: a status stands here from the cycle that decided it until the watch shows an object at least as new as the answer to
   our write. Until then what the watch shows of that status is older than what we know.
 * Pods: the last condition written, for as long as the pod waits.
-* Events: when a message was told last, so that one that does not change is repeated now and then, not every cycle.
+* Events: when a message was told last. One that does not change is told again after growing pauses: who begins to watch for it just after
+  it came still sees soon that it holds, and what waits for hours costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import msgspec
 
 from pumice.model.resources import Vector
 
-REPEAT_S = 30.0  #: an unchanged message is told again after so long; those who watch for events see that it still holds
+FIRST_PAUSE_S = 2.0  #: an unchanged message is told again after so long, then after twice that, and so on
+LONGEST_PAUSE_S = 30.0
 
 
 class GroupNote(msgspec.Struct):
@@ -39,6 +41,14 @@ class Mark(msgspec.Struct, frozen=True):
     nominated: str | None
 
 
+class Message(msgspec.Struct, frozen=True):
+    """The last of a kind that was told."""
+
+    text: str
+    told_at: float
+    pause_s: float
+
+
 class Said:
     """See the module."""
 
@@ -47,7 +57,7 @@ class Said:
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
-        self._told: dict[str, dict[str, tuple[str, float]]] = {}  #: by job uid, by reason: message and time
+        self._told: dict[str, dict[str, Message]] = {}  #: by job uid, by reason
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
         """Our status of this very group, if it is newer than the watch."""
@@ -71,10 +81,13 @@ class Said:
     def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
         """Whether to tell it; notes that it was told."""
         told = self._told.setdefault(job_uid, {})
-        message_before, at = told.get(reason, ("", float("-inf")))
-        if message_before == message and now - at < REPEAT_S:
+        last = told.get(reason)
+        if last is None or last.text != message:
+            told[reason] = Message(message, now, FIRST_PAUSE_S)
+        elif now - last.told_at < last.pause_s:
             return False
-        told[reason] = (message, now)
+        else:
+            told[reason] = Message(message, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
     def forget_group(self, job_uid: str) -> None:
