@@ -277,6 +277,16 @@ def test_deserving_none_of_a_resource_is_not_the_same_as_saying_nothing_of_it() 
     assert gone({"cpu": 10}) == 0
 
 
+@pytest.mark.parametrize(("lender", "gone"), [("top", ["l-w-3"]), ("other", [])])
+def test_where_the_parent_is_full_a_sister_gives_though_nodes_have_room_and_nobody_else_does(lender: str, gone: list[str]) -> None:
+    full = [dept("filler", "top", deserved={"cpu": 4}), job("f", "filler", least=4), *pods("f", 4, "n", cpu=1)]
+    lent = [dept("lender", lender, deserved={"cpu": 2}), job("l", "lender", least=0), *pods("l", 4, "n", cpu=1)]
+    taker = [dept("taker", "top", deserved={"cpu": 2}), job("t", "taker"), pod("t", "t", cpu=1)]
+    tree = [dept("top", capability={"cpu": 4}), dept("other", deserved={"cpu": 1})]
+    made = cluster(NODE, tree, lent, taker, full if lender == "other" else [])
+    assert evicted(outcome(made, *TREE, actions=RECLAIM)) == gone
+
+
 def test_victims_share_a_dimension_with_the_reclaimer() -> None:
     loser = [queue("loser"), job("l", "loser", least=0), pod("l-0", "l", "n", memory="99Gi"), pod("l-1", "l", "n", cpu=10)]
     taker = [queue("taker", deserved={"cpu": 5}), job("t", "taker"), pod("t", "t", cpu=1)]

@@ -1,6 +1,7 @@
 """reclaim: a queue that has less than it deserves takes room back from queues that have more.
 
-A job's gang gets all the room it lacks in one statement, or nothing is evicted. Nodes are tried in their order.
+A job's gang gets all the room it lacks in one statement, or nothing is evicted. Nodes are tried in their order. Room is not only that
+of a node: a queue whose parent is full takes from its sisters even if the node has some left.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.eviction import Prospects, could_fit, has_room, likeness, make_room, victim_order
+from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, takes, victim_order
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -74,7 +75,7 @@ class Reclaim(Action):
         if not could_fit(session, task, row, victims):
             return False
         in_order = victim_order(session, task, victims)
-        evicted = make_room(statement, task, in_order, "reclaim", lambda: has_room(session, task, row, evaluation))
+        evicted = make_room(statement, task, in_order, "reclaim", lambda: takes(session, task, row, evaluation))
         if evicted < 0:
             return False
         statement.pipeline(task, row, evicted=evicted > 0)

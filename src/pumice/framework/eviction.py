@@ -134,15 +134,10 @@ def fits_on(task: Task, room: Vector) -> bool:
     return bool((template.amounts < room[template.columns] + EPSILON).all())
 
 
-def has_room(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
-    """Whether the node as it now is suits the task: by room, by every filter."""
-    if not could_fit(session, task, row, ()):
+def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
+    """Whether the task may wait on the node as it now is: its queue allows it, there is room, and every filter lets it in."""
+    assert task.job is not None and task.job.queue is not None
+    if not session.allocatable(task.job.queue, task) or not could_fit(session, task, row, ()):
         return False
     evaluation.refresh()
     return bool(evaluation.admitted[row])
-
-
-def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> bool:
-    """Whether the task may wait on the node as it now is: its queue allows it, and there is room."""
-    assert task.job is not None and task.job.queue is not None
-    return session.allocatable(task.job.queue, task) and has_room(session, task, row, evaluation)
