@@ -47,9 +47,10 @@ def test_a_bad_queue_is_refused_with_what_to_write() -> None:
             assert (await call("/queues/validate", review("CREATE", queue("good"))))["allowed"]
             response = await call("/queues/validate", review("CREATE", queue("bad", weight=0, parent="nowhere")))
             assert not response["allowed"]
-            assert response["status"] == {"code": 400, "message": "spec.weight: 0 is out of range; write 1 to 65535"}
+            told = "spec.weight: queue weight must be a positive integer, at most 65535; 0 found"
+            assert response["status"] == {"code": 400, "message": told}
             deleted = await call("/queues/validate", review("DELETE", None, queue("default")))
-            assert deleted["status"]["message"] == 'queue "default" cannot be deleted: the scheduler needs it'
+            assert deleted["status"]["message"] == "`default` queue can not be deleted: the scheduler needs it"
 
     play(story)
 

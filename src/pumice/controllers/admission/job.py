@@ -12,7 +12,7 @@ from pumice.controllers.admission import lifecycle, pod_template
 from pumice.controllers.admission.dependencies import loop
 from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
-from pumice.controllers.admission.problem import CREATE, Problem, Settings, is_label, is_subdomain, not_negative, one_of, readable
+from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, one_of, readable
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.plugins import NAMES, with_implied
 from pumice.controllers.job.plugins.plugin import flags
@@ -24,6 +24,11 @@ LONGEST_NAME = 63  #: of what is written as a label, or names a host
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 MAY_CHANGE = ("minAvailable", "priorityClassName")
 TASK_MAY_CHANGE = ("replicas", "minAvailable")
+NOT_NEGATIVE = {
+    "minAvailable": "job 'minAvailable' must be >= 0",
+    "maxRetry": "'maxRetry' cannot be less than zero",
+    "ttlSecondsAfterFinished": "'ttlSecondsAfterFinished' cannot be less than zero",
+}
 
 
 def mutate(job: Object, world: World, settings: Settings) -> Object:
@@ -64,19 +69,21 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
 def _ranges(job: Object) -> Iterator[Problem]:
     """What must hold at any time: counts that are not negative and add up."""
     spec, tasks = spec_of(job), job_spec.tasks(job)
-    for field in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
-        yield from not_negative(spec.get(field), f"spec.{field}")
+    for field, words in NOT_NEGATIVE.items():
+        if (spec.get(field) or 0) < 0:
+            yield Problem(f"spec.{field}", f"{words}; {spec[field]} found")
     for index, task in enumerate(tasks):
-        field = f"spec.tasks[{index}]"
-        yield from not_negative(task.get("replicas"), f"{field}.replicas")
-        least, replicas = job_spec.task_min_available(task), job_spec.replicas(task)
-        yield from not_negative(task.get("minAvailable"), f"{field}.minAvailable")
-        if least > replicas >= 0:
-            yield Problem(f"{field}.minAvailable", f"{least} is more than its {replicas} replicas; write at most {replicas}")
+        field, place = f"spec.tasks[{index}]", f"in task: {job_spec.task_name(job, task)}, job: {name_of(job)}"
+        for name in ("replicas", "minAvailable"):
+            if (task.get(name) or 0) < 0:
+                yield Problem(f"{field}.{name}", f"'{name}' < 0 {place}; write 0 or more")
+        replicas = job_spec.replicas(task)
+        if job_spec.task_min_available(task) > replicas >= 0:
+            yield Problem(f"{field}.minAvailable", f"'minAvailable' is greater than 'replicas' {place}; write at most {replicas}")
     total = job_spec.total_replicas(job)
     if tasks and job_spec.min_available(job) > total >= 0:
-        problem = f"{job_spec.min_available(job)} is more than all tasks have together ({total}); write at most {total}"
-        yield Problem("spec.minAvailable", problem)
+        words = "job 'minAvailable' should not be greater than total replicas in tasks"
+        yield Problem("spec.minAvailable", f"{words}; write at most {total}")
 
 
 def _job(job: Object) -> Iterator[Problem]:
@@ -85,7 +92,7 @@ def _job(job: Object) -> Iterator[Problem]:
         found = f'"{name_of(job)}" has {len(name_of(job))} characters'
         yield Problem("metadata.name", f"{found} and is written on pods as a label; write at most {LONGEST_NAME}")
     if not job_spec.tasks(job):
-        yield Problem("spec.tasks", "a job needs at least one task; describe its pods")
+        yield Problem("spec.tasks", "No task specified in job spec; describe the pods of at least one")
     if spec.get("minSuccess") is not None and spec["minSuccess"] < 1:
         yield Problem("spec.minSuccess", f"{spec['minSuccess']} pods succeed at once; write 1 or more, or leave it out")
     yield from lifecycle.problems(spec.get("policies") or [], "spec.policies")
@@ -113,9 +120,9 @@ def _tasks(job: Object) -> Iterator[Problem]:
 def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterator[Problem]:
     name = names[index]
     if not is_label(name):
-        yield Problem(f"{field}.name", f'"{name}" is not a name; write up to 63 lower case letters, digits and "-"')
+        yield Problem(f"{field}.name", f'"{name}" is not a name: {A_LABEL}')
     elif name in names[:index]:
-        yield Problem(f"{field}.name", f'"{name}" stands twice; tasks are told apart by name')
+        yield Problem(f"{field}.name", f"duplicated task name {name}; tasks are told apart by name")
     elif not is_subdomain(job_spec.pod_name(job, name, index)):
         yield Problem(
             f"{field}.name", f'its pods would be called "{job_spec.pod_name(job, name, 0)}", which is no name; shorten the job\'s'
@@ -173,7 +180,8 @@ def _plugins(job: Object) -> Iterator[Problem]:
     for name in plugins:
         if name not in NAMES:
             yield Problem(
-                f"spec.plugins.{name}", f"there is no such plugin{did_you_mean(name, NAMES)}; known are {', '.join(sorted(NAMES))}"
+                f"spec.plugins.{name}",
+                f"unable to find job plugin: {name}{did_you_mean(name, NAMES)}; known are {', '.join(sorted(NAMES))}",
             )
     if "mpi" in plugins:
         roles = flags(plugins["mpi"] or [], {"master": "master", "worker": "worker"})
@@ -201,14 +209,18 @@ def _volumes(job: Object) -> Iterator[Problem]:
     for index, volume in enumerate(spec_of(job).get("volumes") or ()):
         field, path = f"spec.volumes[{index}]", volume.get("mountPath") or ""
         if not path:
-            yield Problem(f"{field}.mountPath", "nothing found; write where the volume is to appear, such as /data")
+            yield Problem(f"{field}.mountPath", "mountPath is required; write where the volume is to appear, such as /data")
         elif path in seen:
-            yield Problem(f"{field}.mountPath", f'"{path}" is used twice; write another path')
+            yield Problem(f"{field}.mountPath", f"duplicated mountPath: {path}; write another path")
         seen.add(path)
         name, claim = volume.get("volumeClaimName") or "", volume.get("volumeClaim")
         if bool(name) == bool(claim):
-            found = "both" if name else "neither"
-            yield Problem(field, f"{found} of volumeClaimName and volumeClaim given; write one: an existing claim, or what to claim")
+            words = (
+                "conflict: both VolumeClaimName and VolumeClaim given"
+                if name
+                else "either VolumeClaim or VolumeClaimName must be specified"
+            )
+            yield Problem(field, f"{words}; write one: what to claim, or an existing claim")
         elif name and not is_subdomain(name):
             yield Problem(f"{field}.volumeClaimName", f'"{name}" is not a name; write that of a PersistentVolumeClaim')
 
@@ -216,29 +228,32 @@ def _volumes(job: Object) -> Iterator[Problem]:
 def _queue(job: Object, world: World) -> Iterator[Problem]:
     name = job_spec.queue_name(job)
     if name == ROOT:
-        yield Problem("spec.queue", 'queue "root" holds other queues and no jobs; name a queue below it')
+        yield Problem("spec.queue", "can not submit job to root queue, which holds other queues and no jobs; name a queue below it")
         return
-    yield from open_queue(name, world)
+    yield from open_queue(name, world, "job")
     children = [name_of(child) for child in world.by_field(kinds.QUEUE, "spec.parent", name)]
     if children:
-        yield Problem("spec.queue", f'queue "{name}" holds other queues and no jobs; name a queue below it, such as "{children[0]}"')
+        yield Problem(
+            "spec.queue",
+            f"can only submit job to leaf queue, queue `{name}` holds other queues; name one below it, such as `{children[0]}`",
+        )
 
 
 def _changes(new: Object, old: Object) -> Iterator[Problem]:
     """What may not change once the job exists. Both have their defaults: who applies a file again takes away none."""
     before, after = (_fixed(job) for job in (old, new))
     if len(before["tasks"]) != len(after["tasks"]):
-        found = f"{len(after['tasks'])} tasks instead of {len(before['tasks'])}"
-        yield Problem("spec.tasks", f"{found}; tasks cannot be added or removed, delete the job and create it anew")
+        yield Problem("spec.tasks", "job updates may not add or remove tasks; delete the job and create it anew")
         return
-    allowed = f"only {', '.join(MAY_CHANGE)} and the tasks' {', '.join(TASK_MAY_CHANGE)} may change"
+    fields = [*(f"`{name}`" for name in MAY_CHANGE), *(f"`tasks[*].{name}`" for name in TASK_MAY_CHANGE)]
+    refusal = f"job updates may not change fields other than {', '.join(fields)} under spec"
     for name in sorted(before.keys() | after.keys()):
         if name != "tasks" and meaning(before.get(name), name) != meaning(after.get(name), name):
-            yield Problem(f"spec.{name}", f"this cannot be changed: {allowed}")
+            yield Problem(f"spec.{name}", refusal)
     for index, (was, is_now) in enumerate(zip(before["tasks"], after["tasks"], strict=True)):
         for name in sorted(was.keys() | is_now.keys()):
             if meaning(was.get(name), name) != meaning(is_now.get(name), name):
-                yield Problem(f"spec.tasks[{index}].{name}", f"this cannot be changed: {allowed}")
+                yield Problem(f"spec.tasks[{index}].{name}", refusal)
 
 
 def _fixed(job: Object) -> Object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pumice.api.times import duration
-from pumice.controllers.admission.problem import Problem, one_of
+from pumice.controllers.admission.problem import Problem
 from pumice.controllers.job.request import ANY, events_of
 from pumice.controllers.objects import Object
 
@@ -30,23 +30,26 @@ def problems(policies: Sequence[Object], field: str) -> Iterator[Problem]:
         answered: list[str | int] = [*events_of(policy), *([policy["exitCode"]] if policy.get("exitCode") is not None else [])]
         for cause in answered:
             if cause in seen:
-                yield Problem(where, f"{cause} is answered by an earlier policy already; keep one of them")
+                what = "event" if isinstance(cause, str) else "exitCode"
+                yield Problem(where, f"duplicate {what} {cause}: an earlier policy answers it already; keep one of them")
             seen.add(cause)
     if ANY in seen and sum(isinstance(cause, str) for cause in seen) > 1:
-        yield Problem(field, f'"{ANY}" answers every event; leave the other events out')
+        yield Problem(field, f"if there's {ANY} here, no other policy should be here: it answers every event; leave the others out")
 
 
 def _one(policy: Object, where: str) -> Iterator[Problem]:
     events, exit_code = events_of(policy), policy.get("exitCode")
     if events and exit_code is not None:
-        yield Problem(where, "both an event and an exitCode given; write one of them")
+        yield Problem(where, "must not specify event and exitCode simultaneously; write one of them")
     if not events and exit_code is None:
-        yield Problem(where, "neither an event nor an exitCode given; write one of them")
+        yield Problem(where, "either event and exitCode should be specified; write one of them")
     if exit_code == 0:
-        yield Problem(f"{where}.exitCode", "0 means success; write the code of a failure")
+        yield Problem(f"{where}.exitCode", "0 is not a valid error code, for it means success; write that of a failure")
     for event in events:
-        yield from one_of(event, EVENTS, f"{where}.event")
-    yield from one_of(policy.get("action") or "", ACTIONS, f"{where}.action")
+        if event not in EVENTS:
+            yield Problem(f"{where}.event", f'invalid policy event "{event}"; write one of {", ".join(EVENTS)}')
+    if policy.get("action") not in ACTIONS:
+        yield Problem(f"{where}.action", f'invalid policy action "{policy.get("action") or ""}"; write one of {", ".join(ACTIONS)}')
     try:
         duration(policy.get("timeout") or "0")
     except ValueError as error:

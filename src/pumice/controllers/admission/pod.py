@@ -68,10 +68,12 @@ def _budgets(notes: Mapping[str, str]) -> Iterator[Problem]:
     stated = [name for name in BUDGETS if name in notes]
     for name in stated:
         if not _COUNT.match(notes[name]) and not _PERCENT.match(notes[name]):
-            message = f'"{notes[name]}" is neither a number of pods nor a share; write "1" or more, or "1%" to "99%"'
+            message = f"invalid value <{notes[name]}> for {name}, it must be a positive integer or between 1% and 99%"
             yield Problem(f"metadata.annotations[{name}]", message)
     if len(stated) > 1:
-        yield Problem("metadata.annotations", f"{BUDGETS[0]} and {BUDGETS[1]} exclude each other; keep one")
+        yield Problem(
+            "metadata.annotations", f"not allow configure multiple annotations <{BUDGETS[0]}, {BUDGETS[1]}> at same time; keep one"
+        )
 
 
 def _is_ours(pod: Object, settings: Settings) -> bool:

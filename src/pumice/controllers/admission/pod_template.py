@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.controllers.admission.problem import Problem, amounts, is_label, one_of
+from pumice.controllers.admission.problem import A_LABEL, Problem, amounts, is_label, one_of
 from pumice.controllers.objects import Object, spec_of
 
 
@@ -12,19 +12,19 @@ def problems(template: Object, field: str) -> Iterator[Problem]:
     spec = spec_of(template)
     yield from one_of(spec.get("restartPolicy") or None, ("Always", "OnFailure", "Never"), f"{field}.spec.restartPolicy")
     if not spec.get("containers"):
-        yield Problem(f"{field}.spec.containers", "a pod needs at least one container")
+        yield Problem(f"{field}.spec.containers", "Required value: a pod needs at least one container")
     seen: set[str] = set()
     for part in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(part) or ()):
             where = f"{field}.spec.{part}[{index}]"
             name = container.get("name") or ""
             if not is_label(name):
-                yield Problem(f"{where}.name", f'"{name}" is not a name; write up to 63 lower case letters, digits and "-"')
+                yield Problem(f"{where}.name", f'Invalid value: "{name}": {A_LABEL}')
             elif name in seen:
-                yield Problem(f"{where}.name", f'"{name}" stands twice; containers are told apart by name')
+                yield Problem(f"{where}.name", f'Duplicate value: "{name}"; containers are told apart by name')
             seen.add(name)
             if not container.get("image"):
-                yield Problem(f"{where}.image", "nothing found; write the image to run")
+                yield Problem(f"{where}.image", "Required value: write the image to run")
             yield from _resources(container.get("resources") or {}, f"{where}.resources")
 
 

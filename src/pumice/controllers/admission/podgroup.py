@@ -27,20 +27,24 @@ def mutate(group: Object, world: World, settings: Settings) -> Object:
 def validate(operation: str, new: Object | None, old: Object | None, world: World, settings: Settings) -> list[Problem]:
     assert new is not None
     spec = spec_of(new)
-    problems = [*open_queue(spec.get("queue") or DEFAULT_QUEUE, world), *topology(spec.get("networkTopology"), "spec.networkTopology")]
+    problems = [
+        *open_queue(spec.get("queue") or DEFAULT_QUEUE, world, "PodGroup"),
+        *topology(spec.get("networkTopology"), "spec.networkTopology"),
+    ]
     for index, policy in enumerate(spec.get("subGroupPolicy") or ()):
         problems.extend(topology(policy.get("networkTopology"), f"spec.subGroupPolicy[{index}].networkTopology"))
     return problems
 
 
-def open_queue(name: str, world: World) -> Iterator[Problem]:
+def open_queue(name: str, world: World, what: str) -> Iterator[Problem]:
     """New work needs a queue that exists and is open."""
     queue = world.get(kinds.QUEUE, "", name)
     if queue is None:
-        yield Problem("spec.queue", f'queue "{name}" does not exist; create it or name another')
+        yield Problem("spec.queue", f"unable to find queue: `{name}` does not exist; create it or name another")
     elif status_of(queue).get("state") != OPEN:
-        state = status_of(queue).get("state") or "not open yet"
-        yield Problem("spec.queue", f'queue "{name}" is {state} and takes no new work; open it or name another')
+        state = f"status is `{status_of(queue)['state']}`" if status_of(queue).get("state") else "is not open yet"
+        words = f"can only submit {what} to queue with state `{OPEN}`, queue `{name}` {state}"
+        yield Problem("spec.queue", f"{words}; open it or name another")
 
 
 def topology(network: Object | None, field: str) -> Iterator[Problem]:

@@ -11,6 +11,10 @@ from pumice.api.quantity import QuantityError, quantity
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
+A_LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', of these at most 63, with no '-' at its ends"
+)
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 

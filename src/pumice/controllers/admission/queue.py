@@ -50,10 +50,11 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
 def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
     if name in ("default", ROOT):
-        yield Problem("", f'queue "{name}" cannot be deleted: the scheduler needs it')
+        yield Problem("", f"`{name}` queue can not be deleted: the scheduler needs it")
     children = [name_of(child) for child in _children(name, world)]
     if children:
-        yield Problem("", f'queue "{name}" has children ({", ".join(children)}); delete or move them first')
+        words = f"queue {name} can not be deleted because it has {len(children)} child queues: {', '.join(children)}"
+        yield Problem("", f"{words}; delete or move them first")
     pods = (status_of(queue).get("allocated") or {}).get("pods")
     if settings.check_allocated_pods and amounts({"pods": pods or "0"}, "")[0].get("pods"):
         yield Problem("status.allocated.pods", f'queue "{name}" still holds {pods} pods; end their jobs first')
@@ -62,10 +63,10 @@ def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Probl
 def _own(queue: Object, old: Object | None) -> Iterator[Problem]:
     state = status_of(queue).get("state")
     if state not in (None, "", OPEN, CLOSED) and state != status_of(old or {}).get("state"):
-        yield Problem("status.state", f'"{state}" cannot be asked for; write {OPEN} or {CLOSED}')
+        yield Problem("status.state", f'queue state must be in [{OPEN} {CLOSED}]; "{state}" found')
     weight = spec_of(queue).get("weight")
     if weight is not None and not 1 <= weight <= 65535:
-        yield Problem("spec.weight", f"{weight} is out of range; write 1 to 65535")
+        yield Problem("spec.weight", f"queue weight must be a positive integer, at most 65535; {weight} found")
     priority = spec_of(queue).get("priority")
     if priority is not None and priority < 0:
         yield Problem("spec.priority", f"{priority} is negative; write 0 or more")
@@ -79,22 +80,23 @@ def _hierarchy(queue: Object, world: World) -> Iterator[Problem]:
         return
     field = f"metadata.annotations[{key.HIERARCHY}]"
     if path.count("/") != weights.count("/"):
-        parts = (path.count("/") + 1, weights.count("/") + 1)
-        yield Problem(field, f'"{path}" has {parts[0]} levels and "{weights}" {parts[1]} weights; write one weight a level')
+        words = f"{key.HIERARCHY} must have the same length with {key.HIERARCHY_WEIGHTS}"
+        yield Problem(field, f'{words}; "{path}" has {path.count("/") + 1} levels and "{weights}" {weights.count("/") + 1} weights')
     for weight in weights.split("/"):
-        if not _positive_number(weight):
-            yield Problem(f"metadata.annotations[{key.HIERARCHY_WEIGHTS}]", f'"{weight}" is not a weight; write a number above 0')
+        if problem := _not_a_weight(weight):
+            yield Problem(f"metadata.annotations[{key.HIERARCHY_WEIGHTS}]", f'"{weight}" in "{weights}" {problem}')
     for other in world.all(kinds.QUEUE):
         theirs = annotations_of(other).get(key.HIERARCHY) or ""
         if name_of(other) != name_of(queue) and theirs.startswith(path + "/"):
-            yield Problem(field, f'"{path}" is an inner node: queue "{name_of(other)}" lies below it at "{theirs}"; choose a leaf')
+            words = f"{path} is not allowed to be in the sub path of {theirs} of queue {name_of(other)}"
+            yield Problem(field, f"{words}; choose a leaf")
 
 
-def _positive_number(text: str) -> bool:
+def _not_a_weight(text: str) -> str:
     try:
-        return float(text) > 0
+        return "" if float(text) > 0 else "must be larger than 0"
     except ValueError:
-        return False
+        return "is invalid number"
 
 
 def _amounts(queue: Object) -> Iterator[Problem]:
@@ -106,13 +108,14 @@ def _amounts(queue: Object) -> Iterator[Problem]:
     stated = {name: part(spec) or {} for name, part in AMOUNTS.items()}
     for resource, least in read["guarantee.resource"].items():
         if least > read["deserved"].get(resource, 0):
-            found = stated["deserved"].get(resource, "nothing")
-            message = f"{stated['guarantee.resource'][resource]} is more than deserved ({found}); raise deserved or guarantee less"
-            yield Problem(f"spec.guarantee.resource.{resource}", message)
+            words = f"deserved[{resource}] must be >= guarantee[{resource}]={stated['guarantee.resource'][resource]}"
+            yield Problem(
+                f"spec.deserved.{resource}", f"{words}; {stated['deserved'].get(resource, 'nothing')} found, raise it or guarantee less"
+            )
     for resource, amount in read["deserved"].items():
         if amount > read["capability"].get(resource, amount):
-            message = f"{stated['deserved'][resource]} is more than capability ({stated['capability'][resource]}); write at most that"
-            yield Problem(f"spec.deserved.{resource}", message)
+            words = f"deserved[{resource}] must be <= capability[{resource}]={stated['capability'][resource]}"
+            yield Problem(f"spec.deserved.{resource}", f"{words}; {stated['deserved'][resource]} found")
 
 
 def _root_changes(new: Object, old: Object) -> Iterator[Problem]:
