@@ -312,6 +312,30 @@ def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once()
     assert admitted(made, "default/p", rule) == "a c"
 
 
+def attachment(volume: str | None, node: str) -> Thing:
+    source = {"persistentVolumeName": volume} if volume else {"inlineVolumeSpec": {}}
+    spec = {"attacher": "csi.test", "nodeName": node, "source": source}
+    return {"kind": "VolumeAttachment", "metadata": {"name": f"{volume}-{node}"}, "spec": spec}
+
+
+def test_volumes_that_are_still_attached_count_though_no_pod_mounts_them_any_more() -> None:
+    things = [*attached("1"), *attached("2"), volume("nfs"), *(limits(name, 1) for name in "abc")]
+    made = made_of(*NODES, *things, using("x", "1").on("b"), using("p", "1"), using("q", "2"))
+    rule = NodeVolumeLimits(made)
+    assert admitted(made, "default/q", rule) == "a c"
+    for on, name in (("a", "v-1"), ("b", "v-1"), ("c", None), ("c", "nfs"), ("c", "v-gone"), ("later", "v-1")):
+        put(made, attachment(name, on))
+    assert admitted(made, "default/q", rule) == "c"
+    assert admitted(made, "default/p", rule) == "a b c", "it is there already"
+    made.move(made.tasks["default/x"], status.PENDING, -1)
+    assert admitted(made, "default/q", rule) == "c"
+    put(made, {"kind": "Node", "metadata": {"name": "later"}, "status": {"allocatable": {"cpu": 1, "pods": 9}}})
+    put(made, limits("later", 1))
+    assert admitted(made, "default/q", rule) == "c"
+    made.remove("VolumeAttachment", "v-1-a")
+    assert admitted(made, "default/q", rule) == "a c"
+
+
 def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:
     things = [*attached("1", "other"), volume("plain"), claim("2", "plain"), limits("a", None, "other"), limits("b", 1)]
     made = made_of(*NODES, *things, using("p", "1", "2"), using("q", "none"))

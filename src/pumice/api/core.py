@@ -169,6 +169,20 @@ class CSINode(Wire, frozen=True):
     spec: CSINodeSpec = CSINodeSpec()
 
 
+class AttachedSource(Wire, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Wire, frozen=True):
+    source: AttachedSource
+    node_name: str = ""
+
+
+class VolumeAttachment(Wire, frozen=True):
+    metadata: Metadata
+    spec: VolumeAttachmentSpec
+
+
 class CSIDriverSpec(Wire, frozen=True):
     storage_capacity: bool | None = None
 

@@ -20,7 +20,7 @@ from pumice.model.template import Template
 
 OTHERS = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), What.VOLUMES),
-    **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity"), What.VOLUMES),
+    **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), What.VOLUMES),
     **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
     "Namespace": What.NAMESPACE,
     "PodGroup": What.ANYTHING,  #: one that is gone waits for no room any more
