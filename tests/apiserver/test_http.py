@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import http, protobuf, server
+from pumice.apiserver import protobuf, server
 from pumice.apiserver.status import ApiError
+from pumice.web import serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 
@@ -72,7 +73,7 @@ def test_clients_that_ask_before_sending_are_told_to_go_on(wire: Wire) -> None:
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
         (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
-        (b"GET / HTTP/1.1\r\nX: " + b"x" * http.MAX_HEAD, 431),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * serving.MAX_HEAD, 431),
     ],
 )
 def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status: int) -> None:
@@ -82,7 +83,7 @@ def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status
 
 
 def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(serving, "READ_TIMEOUT_S", 0.2)
     monkeypatch.setattr(server, "_SWEEP_EVERY_S", 0.1)
     with in_thread(plain=True) as running, Wire(running) as slow, Wire(running) as watching:
         watching.watch(f"{PODS}?watch=true&timeoutSeconds=1")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 PATH = re.compile(r"^/(?:api/v1|apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?$")
 Key = tuple[str, str, str]  # plural, namespace, name
@@ -55,7 +56,7 @@ class FakeApi:
     faults: deque[Fault] = field(default_factory=deque)
     stream_faults: deque[StreamFault] = field(default_factory=deque)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
+    headers: list[CIMultiDict[str]] = field(default_factory=list)
     version: int = 100
     oldest: int = 0  #: watches from before this are answered 410
     pages_expire: bool = False
@@ -108,7 +109,7 @@ class FakeApi:
         watch = request.query.get("watch") == "true"
         body = await request.read()
         self.requests.append((request.method, request.path_qs, json.loads(body) if body else None))
-        self.headers.append(dict(request.headers))
+        self.headers.append(request.headers.copy())
         fault = self._fault(request.method, watch)
         await asyncio.sleep(fault.delay_s)
         if fault.lose == "request":

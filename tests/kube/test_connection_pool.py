@@ -11,7 +11,8 @@ from aloop import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.kube.pool import Answer, NotConnected, Pool
+from pumice.web.connection import Answer
+from pumice.web.pool import NotConnected, Pool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
@@ -60,7 +61,7 @@ def served(
 
 
 async def ask(pool: Pool, timeout_s: float = 5.0) -> Answer:
-    return await pool.ask(b"GET / HTTP/1.1\r\n\r\n", None, timeout_s)
+    return await pool.ask("GET", "/", b"", None, None, timeout_s)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,45 @@ def test_calls_at_the_same_time_have_a_connection_each() -> None:
         assert connections == [1] * 5
 
     served([OK] * 5, story)
+
+
+def test_an_answer_may_be_listened_to_as_it_comes() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        heard = [part async for part in pool.listen("/", b"", None, 5.0)]
+        assert heard[0].status == 200 and b"".join(part.body for part in heard) == b"hello" and len(heard) > 2
+        await asyncio.sleep(0)
+        assert await ask(pool) == HELLO and connections == [1, 1]
+
+    served([CHUNKED, OK], story, pieces=1)
+
+
+def test_what_came_while_nobody_listened_is_not_waited_for() -> None:
+    async def story(pool: Pool, connections: list[int]) -> None:
+        heard = b""
+        async for part in pool.listen("/", b"", None, 5.0):
+            heard += part.body
+            await asyncio.sleep(0.05)
+        assert heard == b"hello"
+
+    served([CHUNKED], story, hang=True)
+
+
+def test_a_silent_answer_and_one_that_breaks_off_are_failures() -> None:
+    async def heard(pool: Pool, idle_s: float) -> None:
+        async for part in pool.listen("/", b"", None, idle_s):
+            assert part.status == 200
+
+    async def story(pool: Pool, connections: list[int]) -> None:
+        with pytest.raises(TimeoutError):
+            await heard(pool, 0.05)
+
+    served([CHUNKED[:-5]], story, hang=True)
+
+    async def cut(pool: Pool, connections: list[int]) -> None:
+        with pytest.raises(ConnectionError):
+            await heard(pool, 5.0)
+
+    served([b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nuntil the end"], cut)
 
 
 def test_nobody_at_home_is_not_connected() -> None:

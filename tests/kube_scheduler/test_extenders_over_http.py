@@ -17,7 +17,8 @@ import pytest
 
 from pumice.framework.cycle import cycle
 from pumice.kube.certificates import Authority
-from pumice.sim.extenders import HttpExtender, HttpWorld
+from pumice.sim.extenders import HttpExtender
+from pumice.sim.http_world import HttpWorld
 from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, machine, play, policy, standing, waiting
 
 Answer = Callable[[dict[str, Any]], Any]

@@ -20,12 +20,14 @@ from pumice.framework.cycle import cycle
 from pumice.framework.policy import Policy
 from pumice.live.dump import dump
 from pumice.live.exposition import Counter, Gauge, Histogram, render
-from pumice.live.health import HealthServer, insights, probes
+from pumice.live.health import insights, probes
 from pumice.live.logs import Json, Logfmt
 from pumice.live.reload import Reloader
 from pumice.live.usage import UsageFailure, fetch
 from pumice.model.cluster import Cluster
 from pumice.sim.defaults import complete
+from pumice.web.listener import Listener
+from pumice.web.messages import Request, Response
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, scheduling, until
 from tests.live.virtual import VirtualClock, run
@@ -128,10 +130,15 @@ class Told:
         return b"{}"
 
 
+def failing(_: Request) -> Response:
+    raise KeyError
+
+
 def test_probes_and_insights_are_served() -> None:
     async def story() -> None:
         status = Told()
-        async with HealthServer("127.0.0.1:0", [*probes(status), *insights(status)]) as server, aiohttp.ClientSession() as session:
+        routes = {**probes(status), **insights(status), "/broken": failing}
+        async with Listener("127.0.0.1:0", routes) as server, aiohttp.ClientSession() as session:
 
             async def get(path: str) -> tuple[int, str]:
                 async with session.get(f"http://127.0.0.1:{server.port}{path}") as answer:
@@ -142,6 +149,7 @@ def test_probes_and_insights_are_served() -> None:
             assert await get("/metrics") == (200, "g 1\n") and await get("/debug/state") == (200, "{}")
             status.wrong = "the lead was lost"
             assert await get("/readyz") == (500, "the lead was lost")
+            assert (await get("/none"))[0] == 404 and (await get("/broken"))[0] == 500
 
     asyncio.run(story())
 

@@ -17,7 +17,7 @@ from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.framework.world import Nowhere
 from pumice.plugins.asking.service import MAX_BYTES
-from pumice.sim.extenders import HttpWorld
+from pumice.sim.http_world import HttpWorld
 
 Answer = Any
 DOWN = OSError("connection refused")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pumice.apiserver import status
 from pumice.apiserver.admission import User
-from pumice.apiserver.messages import Request
 from pumice.apiserver.rbac import ADMINISTRATORS, Act, allowed
 from pumice.apiserver.routes import Target
 from pumice.apiserver.store import Store
 from pumice.apiserver.tokens import Tokens
+from pumice.web.messages import Request
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})

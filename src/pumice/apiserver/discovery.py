@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.apiserver.kinds import Kind, KindTable
-from pumice.apiserver.messages import Request, Response
+from pumice.web.messages import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERSION = {

@@ -10,10 +10,10 @@ import zlib
 import msgspec
 
 from pumice.apiserver.kinds import Kind, KindTable
-from pumice.apiserver.messages import Request, Response
 from pumice.apiserver.openapi_paths import COMMON_SCHEMAS, gvk, list_schema, paths_of
 from pumice.apiserver.shapes import Object, Shape
 from pumice.apiserver.wire_types import object_shape, shape_of
+from pumice.web.messages import Request, Response
 
 _METADATA = "meta.v1.ObjectMeta"
 _SCALARS: dict[str, Object] = {

@@ -13,7 +13,6 @@ from pumice.apiserver import status
 from pumice.apiserver.admission import Options
 from pumice.apiserver.fields import FieldSelector, parse_field_selector
 from pumice.apiserver.kinds import Kind
-from pumice.apiserver.messages import JSON, Answer, Request, Response
 from pumice.apiserver.routes import Target
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError
@@ -21,6 +20,7 @@ from pumice.apiserver.store import Page, Store
 from pumice.apiserver.table import partial, table
 from pumice.apiserver.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.apiserver.watching import Key
+from pumice.web.messages import JSON, Answer, Request, Response
 
 WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all of an answer
 _encode, _decode = msgspec.json.encode, msgspec.json.decode

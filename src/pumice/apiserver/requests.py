@@ -6,10 +6,10 @@ from typing import Any
 
 from pumice.apiserver import bodies, status
 from pumice.apiserver.admission import Options
-from pumice.apiserver.messages import Request
 from pumice.apiserver.patching import CONTENT_TYPES, Patch
 from pumice.apiserver.routes import Target
 from pumice.apiserver.shapes import Object
+from pumice.web.messages import Request
 
 
 def options_of(request: Request) -> Options:

@@ -14,7 +14,6 @@ from pumice.apiserver.admission import Options
 from pumice.apiserver.archive import export_cluster
 from pumice.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.apiserver.kinds import Kind
-from pumice.apiserver.messages import Answer, Request, Response
 from pumice.apiserver.openapi import OpenApi
 from pumice.apiserver.reading import Reader
 from pumice.apiserver.requests import name_matches, options_of, patch_of
@@ -24,6 +23,7 @@ from pumice.apiserver.shaping import tell
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.store import Store
 from pumice.apiserver.subresources import Subresources
+from pumice.web.messages import Answer, Request, Response
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -47,10 +47,10 @@ class Rest:
         try:
             answer = self._respond(request)
         except ApiError as error:
-            answer = Response.refusal(error)
+            answer = status.refusal(error)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
-            answer = Response.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+            answer = status.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
         if isinstance(answer, Response):
             answer.version = self.store.ledger.version
             if request.method == "HEAD":

@@ -30,12 +30,14 @@ from pumice.apiserver.admission import Rule, User
 from pumice.apiserver.bootstrap import bootstrap
 from pumice.apiserver.event_expiry import EventExpiry
 from pumice.apiserver.group_commit import GroupCommit
-from pumice.apiserver.http import Connection, Door
 from pumice.apiserver.journal import GAP, SqliteJournal
 from pumice.apiserver.kubeconfig_file import write_kubeconfig
 from pumice.apiserver.rest import LogSource, Rest
+from pumice.apiserver.status import ApiError, refusal
 from pumice.apiserver.store import Store
 from pumice.apiserver.tokens import Tokens
+from pumice.web.messages import Response
+from pumice.web.serving import Connection, Door, Malformed
 
 _SWEEP_EVERY_S = 5.0
 
@@ -87,7 +89,7 @@ class Server:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
-        self._door = Door(self._commits.durable, self._commits.when_durable, time.monotonic)
+        self._door = Door(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
 
     @property
     def url(self) -> str:
@@ -154,6 +156,10 @@ class Server:
         hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
         with tempfile.TemporaryDirectory() as directory:
             return tls.context(tls.make_server_pair(self._authority, hosts, now), Path(directory))
+
+
+def _refusal(error: Malformed) -> Response:
+    return refusal(ApiError(error.code, "RequestEntityTooLarge" if error.code == 413 else "BadRequest", str(error)))
 
 
 def _is_loopback(host: str) -> bool:

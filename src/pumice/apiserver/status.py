@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.web.messages import Response
+
 
 class ApiError(Exception):
     """A request that is refused. `details` has what kubectl prints from: name, group, kind, causes, retryAfterSeconds."""
@@ -26,6 +28,12 @@ class ApiError(Exception):
             body["details"] = self.details
         body["code"] = self.code
         return body
+
+
+def refusal(error: ApiError) -> Response:
+    """The answer that tells it."""
+    seconds = (error.details or {}).get("retryAfterSeconds")
+    return Response.json(error.status(), error.code, headers=(("Retry-After", str(seconds)),) if seconds else ())
 
 
 def success(code: int = 200, details: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -106,10 +114,6 @@ def method_not_allowed(verb: str) -> ApiError:
 
 def expired(message: str = "The resourceVersion for the provided watch is too old.") -> ApiError:
     return ApiError(410, "Expired", message)
-
-
-def too_large(limit: int) -> ApiError:
-    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", {})
 
 
 def unsupported_media(content_type: str) -> ApiError:

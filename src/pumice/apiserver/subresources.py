@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pumice.apiserver import bodies, deletion, scaling, status
 from pumice.apiserver.access import Access
 from pumice.apiserver.admission import Options
-from pumice.apiserver.messages import Request, Response
 from pumice.apiserver.patching import Patch, changed
 from pumice.apiserver.reading import Reader
 from pumice.apiserver.requests import name_matches, options_of, patch_of
 from pumice.apiserver.routes import Target
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.store import Store
+from pumice.web.messages import Request, Response
 
 
 class Subresources:

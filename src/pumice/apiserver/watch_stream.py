@@ -12,11 +12,11 @@ from collections.abc import Callable
 import msgspec
 
 from pumice.apiserver.kinds import Kind
-from pumice.apiserver.messages import JSON, Pipe
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError, expired
 from pumice.apiserver.store import Store, seen
 from pumice.apiserver.watching import Event, Watch, seen_object
+from pumice.web.messages import JSON, Pipe
 
 BOOKMARK_EVERY_S = 60.0
 BATCH = 500  #: events a write at most, so that a slow reader is noticed

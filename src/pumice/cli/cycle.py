@@ -13,7 +13,7 @@ from pumice.api.times import instant
 from pumice.cli.loading import input_options, load
 from pumice.report.outcome import tables
 from pumice.sim.cycles import run_cycles, together
-from pumice.sim.extenders import HttpWorld
+from pumice.sim.http_world import HttpWorld
 
 
 @click.command()

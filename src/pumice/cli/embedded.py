@@ -24,7 +24,7 @@ from pumice.live.options import Options
 from pumice.sim.clock import RunningClock
 from pumice.sim.clock_setting import ClockSetting
 from pumice.sim.control_plane import ControlPlane, last_instant
-from pumice.sim.extenders import HttpWorld
+from pumice.sim.http_world import HttpWorld
 from pumice.sim.pod_log import log_of
 from pumice.sim.stage import Stages
 

@@ -19,7 +19,7 @@ from pumice.live.logs import set_up
 from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings
 from pumice.plugins.registry import plugins
-from pumice.sim.extenders import HttpWorld
+from pumice.sim.http_world import HttpWorld
 
 log = logging.getLogger(__name__)
 

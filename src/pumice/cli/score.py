@@ -11,7 +11,7 @@ from pumice.cli.loading import input_options, load
 from pumice.report.columns import columns
 from pumice.report.score import ScoreTable
 from pumice.report.score import score as score_of
-from pumice.sim.extenders import HttpWorld
+from pumice.sim.http_world import HttpWorld
 
 
 @click.command()

@@ -65,7 +65,7 @@ class Evaluation:
         log = self.cluster.log
         if len(log) - since == 1:
             return np.array([log[-1].row])
-        rows = np.unique([change.row for change in log[since:]])
+        rows = np.array(sorted({change.row for change in log[since:]}))
         return rows if len(rows) * 4 < len(self.table) else None
 
     def _start(self) -> None:

@@ -25,9 +25,10 @@ from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.controller_metrics import ControllerMetrics
 from pumice.live.controllers import Controllers
-from pumice.live.health import HealthServer, measures, probes
+from pumice.live.health import measures, probes
 from pumice.live.reach import Reach
 from pumice.live.running import first, told_to_end, while_leading
+from pumice.web.listener import Listener
 
 
 class Settings(msgspec.Struct):
@@ -98,12 +99,12 @@ class ControllerReplica:
 
     # ---- what is asked over HTTP
 
-    def _servers(self) -> list[HealthServer]:
+    def _servers(self) -> list[Listener]:
         settings = self._settings
         if settings.metrics_address and settings.metrics_address == settings.healthz_address:
-            return [HealthServer(settings.metrics_address, [*probes(self), *measures(self)], settings.tls)]
-        servers = [HealthServer(settings.metrics_address, measures(self))] if settings.metrics_address else []
-        return servers + ([HealthServer(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
+            return [Listener(settings.metrics_address, {**probes(self), **measures(self)}, settings.tls)]
+        servers = [Listener(settings.metrics_address, measures(self))] if settings.metrics_address else []
+        return servers + ([Listener(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
 
     def alive(self) -> str:
         lost = self._election is not None and self._election.candidate.lost

@@ -8,15 +8,12 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
-from aiohttp import web
-
 from pumice.live.exposition import CONTENT_TYPE
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from pumice.web.listener import Handler
+from pumice.web.messages import Request, Response
 
 
 class Probed(Protocol):
@@ -38,56 +35,21 @@ class Status(Probed, Measured, Protocol):
     def state(self) -> bytes: ...
 
 
-def probes(status: Probed) -> list[web.RouteDef]:
-    return [web.get("/healthz", _probe(status.alive)), web.get("/livez", _probe(status.alive)), web.get("/readyz", _probe(status.ready))]
+def probes(status: Probed) -> dict[str, Handler]:
+    return {"/healthz": _probe(status.alive), "/livez": _probe(status.alive), "/readyz": _probe(status.ready)}
 
 
-def measures(status: Measured) -> list[web.RouteDef]:
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=status.metrics().encode(), headers={"Content-Type": CONTENT_TYPE})
-
-    return [web.get("/metrics", metrics)]
+def measures(status: Measured) -> dict[str, Handler]:
+    return {"/metrics": lambda _: Response(status.metrics().encode(), content_type=CONTENT_TYPE)}
 
 
-def insights(status: Status) -> list[web.RouteDef]:
-    async def state(_: web.Request) -> web.Response:
-        return web.Response(body=status.state(), content_type="application/json")
-
-    return [*measures(status), web.get("/debug/state", state)]
+def insights(status: Status) -> dict[str, Handler]:
+    return {**measures(status), "/debug/state": lambda _: Response(status.state())}
 
 
 def _probe(question: Callable[[], str]) -> Handler:
-    async def answer(_: web.Request) -> web.Response:
+    def answer(_: Request) -> Response:
         wrong = question()
-        return web.Response(text=wrong or "ok", status=500 if wrong else 200)
+        return Response.text(wrong or "ok", 500 if wrong else 200)
 
     return answer
-
-
-class HealthServer:
-    """One address and what it serves. Use it as an asynchronous context manager."""
-
-    def __init__(self, address: str, routes: list[web.RouteDef], tls: ssl.SSLContext | None = None) -> None:
-        host, _, port = address.rpartition(":")
-        self._host, self._port = host.strip("[]") or None, int(port)
-        self._tls = tls
-        app = web.Application()
-        app.router.add_routes(routes)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-
-    @property
-    def port(self) -> int:
-        """The one that was given, or that the system chose."""
-        return int(self._runner.addresses[0][1])
-
-    async def __aenter__(self) -> HealthServer:
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls).start()
-        except BaseException:
-            await self._runner.cleanup()
-            raise
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._runner.cleanup()

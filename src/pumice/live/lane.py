@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -16,14 +17,17 @@ class Lane(Generic[T]):
         self._width = width
         self._act = act
         self._waiting: dict[Hashable, T] = {}
-        self._order: asyncio.Queue[Hashable] = asyncio.Queue()  #: keys that have work and no hand; a dropped one may still stand here
+        self._order: deque[Hashable] = deque()  #: keys that have work and no hand; a dropped one may still stand here
         self._flying: set[Hashable] = set()
+        self._hands = 0  #: there are as many as there is work for
+        self._work_came = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
 
     def put(self, key: Hashable, request: T) -> None:
         if key not in self._waiting and key not in self._flying:
-            self._order.put_nowait(key)
+            self._order.append(key)
+            self._work_came.set()
         self._waiting[key] = request
         self._empty.clear()
 
@@ -41,12 +45,15 @@ class Lane(Generic[T]):
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as hands:
-            for _ in range(self._width):
-                hands.create_task(self._work())
+            while await self._work_came.wait():
+                self._work_came.clear()
+                for _ in range(min(len(self._order), self._width - self._hands)):
+                    self._hands += 1
+                    hands.create_task(self._work())
 
     async def _work(self) -> None:
-        while True:
-            key = await self._order.get()
+        while self._order:
+            key = self._order.popleft()
             if key in self._flying or key not in self._waiting:
                 continue
             self._flying.add(key)
@@ -55,8 +62,9 @@ class Lane(Generic[T]):
             finally:
                 self._flying.discard(key)
                 if key in self._waiting:
-                    self._order.put_nowait(key)
+                    self._order.append(key)
                 self._settle()
+        self._hands -= 1
 
     def _settle(self) -> None:
         if not self._waiting and not self._flying:

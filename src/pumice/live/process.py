@@ -28,7 +28,7 @@ from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 from pumice.live.dump import dump
-from pumice.live.health import HealthServer, insights, probes
+from pumice.live.health import insights, probes
 from pumice.live.loop import Scheduler
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
@@ -36,6 +36,7 @@ from pumice.live.reload import Reloader
 from pumice.live.running import first, told_to_end, while_leading
 from pumice.live.world import LiveWorld
 from pumice.model.cluster import Cluster
+from pumice.web.listener import Listener
 
 log = logging.getLogger(__name__)
 GC_THRESHOLDS = (50_000, 20, 100)
@@ -131,12 +132,12 @@ class Replica:
 
     # ---- what is asked over HTTP
 
-    def _servers(self) -> list[HealthServer]:
+    def _servers(self) -> list[Listener]:
         settings = self._settings
         if settings.metrics_address and settings.metrics_address == settings.healthz_address:
-            return [HealthServer(settings.metrics_address, [*probes(self), *insights(self)], settings.tls)]
-        servers = [HealthServer(settings.metrics_address, insights(self))] if settings.metrics_address else []
-        return servers + ([HealthServer(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
+            return [Listener(settings.metrics_address, {**probes(self), **insights(self)}, settings.tls)]
+        servers = [Listener(settings.metrics_address, insights(self))] if settings.metrics_address else []
+        return servers + ([Listener(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
 
     def alive(self) -> str:
         lost = self._election is not None and self._election.candidate.lost

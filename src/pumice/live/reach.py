@@ -10,10 +10,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from pumice.controllers.flow.progress import Probe
 from pumice.live.clock import Clock
+from pumice.web.fetch import fetch
 
 FRESH_S = 3.0
 TIMEOUT_S = 3.0
@@ -25,12 +24,10 @@ class Reach:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._session: aiohttp.ClientSession | None = None
         self._known: dict[Probe, tuple[bool, float]] = {}  #: the answer, and when it came
         self._asking: dict[Probe, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -38,8 +35,6 @@ class Reach:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
 
     def __call__(self, probe: Probe) -> bool:
         answered, at = self._known.get(probe, (False, float("-inf")))
@@ -56,16 +51,16 @@ class Reach:
             self._known.clear()
         self._known[probe] = answered, self._clock.now()
 
-    async def _answers(self, probe: Probe) -> bool:
-        assert self._session is not None
+    @staticmethod
+    async def _answers(probe: Probe) -> bool:
         try:
-            headers = dict([probe.header]) if probe.header else None
-            async with self._session.get(probe.url, headers=headers, allow_redirects=False) as response:
-                return 200 <= response.status < 400
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+            answer = await fetch(probe.url, headers=dict([probe.header]) if probe.header else None, timeout_s=TIMEOUT_S)
+        except (OSError, ValueError):
             return False
+        return 200 <= answer.status < 400
 
-    async def _connects(self, url: str) -> bool:
+    @staticmethod
+    async def _connects(url: str) -> bool:
         try:
             parts = urlsplit(url)
             async with asyncio.timeout(TIMEOUT_S):

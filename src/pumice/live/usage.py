@@ -6,16 +6,19 @@ Prometheus' `instance` may have a port after it.
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
 
 from pumice.api.quantity import quantity
 from pumice.api.times import instant
 from pumice.framework.world import Usage
+from pumice.kube.tls import Trust, context
+from pumice.web.fetch import fetch as call
 
 PERIOD = "10m"
 TIMEOUT_S = 10.0
@@ -33,35 +36,35 @@ async def fetch(metrics: Mapping[str, str], now: float) -> dict[str, Usage]:
     source = SOURCES.get(kind)
     if source is None:
         raise UsageFailure(f'there is no source "{kind}"; known: prometheus, elasticsearch, prometheus_adaptor')
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-    verify = metrics.get("tls.insecureSkipVerify", "").lower() != "true"
+    insecure = metrics.get("tls.insecureSkipVerify", "").lower() == "true"
     try:
-        async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(ssl=verify)) as session:
-            return await source(_Asked(session, metrics), now)
-    except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        return await source(_Asked(metrics, context(Trust(insecure=True), None) if insecure else None), now)
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise UsageFailure(f"{kind} at {metrics['address']}: {type(error).__name__}: {error}") from None
 
 
 class _Asked:
     """One source and what the section says of it."""
 
-    def __init__(self, session: aiohttp.ClientSession, metrics: Mapping[str, str]) -> None:
-        self._session = session
+    def __init__(self, metrics: Mapping[str, str], tls: ssl.SSLContext | None) -> None:
         self.metrics = metrics
+        self._tls = tls
         self._address = metrics["address"].rstrip("/")
 
     async def get(self, path: str, parameters: dict[str, str]) -> Any:
-        async with self._session.get(self._address + path, params=parameters) as response:
-            response.raise_for_status()
-            return msgspec.json.decode(await response.read())
+        return await self._call(f"{path}?{urlencode(parameters)}" if parameters else path, {}, None)
 
     async def post(self, path: str, body: Any) -> Any:
         user = self.metrics.get("elasticsearch.username", "")
         pair = f"{user}:{self.metrics.get('elasticsearch.password', '')}".encode()
         headers = {"Authorization": "Basic " + b64encode(pair).decode()} if user else {}
-        async with self._session.post(self._address + path, json=body, headers=headers) as response:
-            response.raise_for_status()
-            return msgspec.json.decode(await response.read())
+        return await self._call(path, {"Content-Type": "application/json", **headers}, msgspec.json.encode(body))
+
+    async def _call(self, target: str, headers: dict[str, str], body: bytes | None) -> Any:
+        answer = await call(self._address + target, headers=headers, body=body, tls=self._tls, timeout_s=TIMEOUT_S)
+        if answer.status >= 300:
+            raise ConnectionError(f"it answered {answer.status}")
+        return msgspec.json.decode(answer.body)
 
 
 async def _prometheus(source: _Asked, now: float) -> dict[str, Usage]:

@@ -16,16 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pumice.api.codec import encode
-from pumice.framework.world import Nowhere
 
 MAX_BYTES = 64 * 1024 * 1024  #: a longer answer counts as a failure
-
-
-class HttpWorld(Nowhere):
-    """A world in which extenders can be reached."""
-
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> HttpExtender:
-        return HttpExtender(url, timeout_s, options)
 
 
 class HttpExtender:

@@ -11,20 +11,18 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-import msgspec
-from aiohttp import web
-
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.kube.errors import KubeError
 from pumice.kube.transport import Scope, Transport
 from pumice.live.controllers import followed, forbidden
-from pumice.live.health import Handler
 from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import ADMISSION, scopes
 from pumice.live.webhooks import review
 from pumice.live.webhooks.hooks import Hook
 from pumice.live.webhooks.review import Review
+from pumice.web.listener import Handler
+from pumice.web.messages import Request, Response
 
 log = logging.getLogger(__name__)
 
@@ -39,20 +37,20 @@ class Admission:
         self._reading: asyncio.Task[None] | None = None
         self.following = followed(transport, self.cache, scopes(ADMISSION))
 
-    def routes(self, hooks: Sequence[Hook]) -> list[web.RouteDef]:
-        return [web.post(hook.path, self._handler(hook)) for hook in hooks]
+    def routes(self, hooks: Sequence[Hook]) -> dict[str, Handler]:
+        return {hook.path: self._handler(hook) for hook in hooks}
 
     def _handler(self, hook: Hook) -> Handler:
-        async def answer(request: web.Request) -> web.StreamResponse:
+        async def answer(request: Request) -> Response:
             try:
-                asked = review.read(await request.read())
+                asked = review.read(request.body)
             except review.NotAReview as error:
-                return web.Response(status=400, text=str(error))
+                return Response.text(str(error), 400)
             self.cache.take()  # nobody here waits for changes
             if any(map(forbidden, self.following.values())):
                 await self._read_anew()
             body = review.mutated(asked, review.patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
-            return web.Response(body=msgspec.json.encode(body), content_type="application/json")
+            return Response.json(body)
 
         return answer
 

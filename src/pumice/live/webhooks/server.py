@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import msgspec
-from aiohttp import web
 
 from pumice.api.errors import InputError
 from pumice.controllers import admission
@@ -20,12 +19,13 @@ from pumice.kube.resource import ObjectRef
 from pumice.kube.tls import present
 from pumice.live.clock import Clock, WallClock
 from pumice.live.controllers import synced
-from pumice.live.health import HealthServer, probes
+from pumice.live.health import probes
 from pumice.live.running import first, told_to_end
 from pumice.live.webhooks.answers import Admission
 from pumice.live.webhooks.certificates import ClusterSecret, Files, Served, Source
 from pumice.live.webhooks.hooks import Caller, Hook
 from pumice.live.webhooks.registration import register
+from pumice.web.listener import Listener
 
 log = logging.getLogger(__name__)
 
@@ -68,32 +68,28 @@ class WebhookReplica:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(settings.qps, settings.burst)))
             if settings.healthz_address:
-                await stack.enter_async_context(HealthServer(settings.healthz_address, probes(self)))
+                await stack.enter_async_context(Listener(settings.healthz_address, probes(self)))
             ended = stack.enter_context(told_to_end())
             await first(self._work(client, Admission(client, rules)), ended.wait())
 
     async def _work(self, client: Client, rules: Admission) -> None:
         following = [asyncio.create_task(reflector.run()) for reflector in rules.following.values()]
-        app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_routes(rules.routes(self._settings.hooks))
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
         try:
             await synced(rules.following, SYNC_TIMEOUT_S, required=())
             source = self._source(client)
             self._take_over(await source.current())
-            await runner.setup()
             host, port = self._settings.address
-            await web.TCPSite(runner, host or None, port, ssl_context=self._tls).start()
-            self.port = int(runner.addresses[0][1])
-            await self._register(client)
-            self.listening.set()
-            log.info("%d webhooks are served on port %d", len(self._settings.hooks), self.port)
-            await first(self._keep(client, source, rules), *following)
+            served = Listener(f"{host}:{port}", rules.routes(self._settings.hooks), self._tls, largest_body=LARGEST_BODY)
+            async with served:
+                self.port = served.port
+                await self._register(client)
+                self.listening.set()
+                log.info("%d webhooks are served on port %d", len(self._settings.hooks), self.port)
+                await first(self._keep(client, source, rules), *following)
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            await runner.cleanup()
 
     def _source(self, client: Client) -> Source:
         settings = self._settings

@@ -1,7 +1,7 @@
-"""HTTP/1.1 for an API server: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
+"""HTTP/1.1 as a server speaks it: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
 
 Keep-alive and pipelining; bodies by length or chunked; limits on heads, bodies and time. One request of a connection is answered at a
-time, in order; while it waits for the journal, or streams a watch, the next ones wait in the buffer.
+time, in order; while its answer is awaited, or waits for the journal, or is streamed, the next ones wait in the buffer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
-from pumice.apiserver.messages import Answer, Request, Respond, Response, Stream
-from pumice.apiserver.status import ApiError, too_large
+from pumice.web.messages import Answer, Request, Respond, Response, Stream
 
 MAX_HEAD = 64 * 1024
-MAX_BODY = 3 * 1024 * 1024
+LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: for the rest of a request that has begun
 IDLE_TIMEOUT_S = 600.0
 
@@ -31,6 +30,18 @@ class Malformed(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def _in_plain_words(error: Malformed) -> Response:
+    return Response.text(f"{error}\n", error.code)
+
+
+def _at_once(version: int) -> bool:
+    return True
+
+
+def _never(version: int, then: Callable[[], None]) -> None:
+    raise NotImplementedError
 
 
 class Head:
@@ -109,7 +120,7 @@ class Connection(asyncio.Protocol):
         self.last_heard_s = self._door.time()
         self._buffer += data
         if self._busy:
-            if len(self._buffer) > MAX_BODY + MAX_HEAD:
+            if len(self._buffer) > self._door.largest_body + MAX_HEAD:
                 self._transport.pause_reading()
             return
         self._serve()
@@ -138,13 +149,8 @@ class Connection(asyncio.Protocol):
                     return
                 self._answer(self._respond(request))
         except Malformed as error:
-            self._refuse(ApiError(error.code, "BadRequest", str(error)))
-        except ApiError as error:
-            self._refuse(error)
-
-    def _refuse(self, error: ApiError) -> None:
-        self._keep_alive = False
-        self._send_response(Response.refusal(error))
+            self._keep_alive = False
+            self._send_response(self._door.refuse(error))
 
     def _next_request(self) -> Request | None:
         """A whole request from the buffer, or None until more has come."""
@@ -171,8 +177,7 @@ class Connection(asyncio.Protocol):
         return Request(head.method, head.target, head.headers, body)
 
     def _sized_body(self, length: int) -> bytes | None:
-        if length > MAX_BODY:
-            raise too_large(MAX_BODY)
+        self._door.check_length(length)
         if len(self._buffer) < length:
             return None
         body = bytes(self._buffer[:length])
@@ -190,8 +195,7 @@ class Connection(asyncio.Protocol):
             if not text or len(text) > 8 or text.strip(b"0123456789abcdefABCDEF"):
                 raise Malformed(400, "the size of a chunk is malformed")
             size = int(text, 16)
-            if len(self._chunks) + size > MAX_BODY:
-                raise too_large(MAX_BODY)
+            self._door.check_length(len(self._chunks) + size)
             if len(self._buffer) < end + 2 + size + 2:
                 return None
             if self._buffer[end + 2 + size : end + 4 + size] != b"\r\n":
@@ -206,13 +210,22 @@ class Connection(asyncio.Protocol):
     # Answers
 
     def _answer(self, answer: Answer) -> None:
-        if not isinstance(answer, Response):
+        if isinstance(answer, asyncio.Future):
+            self._busy = True
+            answer.add_done_callback(self._send_awaited)
+        elif not isinstance(answer, Response):
             self._begin_stream(answer)
         elif self._door.durable(answer.version):
             self._send_response(answer)
         else:
             self._busy = True
             self._door.when_durable(answer.version, lambda: self._send_late(answer))
+
+    def _send_awaited(self, answer: asyncio.Future[Response]) -> None:
+        if answer.cancelled() or self._transport.is_closing():
+            self._transport.abort()
+        else:
+            self._send_late(answer.result())
 
     def _send_late(self, response: Response) -> None:
         self._send_response(response)
@@ -265,15 +278,27 @@ class Connection(asyncio.Protocol):
 
 
 class Door:
-    """What all connections share: who they are, and when a version is durable."""
+    """What all connections share: who they are, how large a body may be, and how it is said that a request is none."""
 
     def __init__(
-        self, durable: Callable[[int], bool], when_durable: Callable[[int, Callable[[], None]], None], time: Callable[[], float]
+        self,
+        time: Callable[[], float],
+        *,
+        largest_body: int = LARGEST_BODY,
+        refuse: Callable[[Malformed], Response] = _in_plain_words,
+        durable: Callable[[int], bool] = _at_once,
+        when_durable: Callable[[int, Callable[[], None]], None] = _never,
     ) -> None:
         self.connections: set[Connection] = set()
-        self.durable = durable
-        self.when_durable = when_durable
         self.time = time
+        self.largest_body = largest_body
+        self.refuse = refuse
+        self.durable = durable  #: whether a version is in the journal
+        self.when_durable = when_durable  #: calls back once it is
+
+    def check_length(self, length: int) -> None:
+        if length > self.largest_body:
+            raise Malformed(413, f"Request entity too large: limit is {self.largest_body}")
 
     def sweep(self) -> None:
         """Cut off clients that began a request and do not go on, or say nothing for long."""

@@ -1,16 +1,14 @@
-"""HTTP as values: what was asked, what is answered."""
+"""What a server is asked and answers, as values."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
-
-from pumice.apiserver.admission import SYSTEM, User
-from pumice.apiserver.status import ApiError
 
 JSON = "application/json"
 _encode = msgspec.json.encode
@@ -24,7 +22,7 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes = b""
-    user: User = SYSTEM
+    user: Any = None  #: who asks, once somebody has found out
     path: str = field(init=False)
     query: dict[str, str] = field(init=False)
 
@@ -57,11 +55,6 @@ class Response:
     def text(cls, text: str, status: int = 200) -> Response:
         return cls(text.encode(), status, "text/plain; charset=utf-8")
 
-    @classmethod
-    def refusal(cls, error: ApiError) -> Response:
-        seconds = (error.details or {}).get("retryAfterSeconds")
-        return cls(_encode(error.status()), error.code, JSON, (("Retry-After", str(seconds)),) if seconds else ())
-
 
 class Pipe(Protocol):
     """Where a stream writes to."""
@@ -85,5 +78,5 @@ class Stream(Protocol):
     def stop(self) -> None: ...
 
 
-Answer = Response | Stream
+Answer = Response | asyncio.Future[Response] | Stream
 Respond = Callable[[Request], Answer]
