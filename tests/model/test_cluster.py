@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,26 @@ def test_a_node_that_goes_and_comes_back_finds_its_pods() -> None:
     made.check()
     assert made.nodes.used[0, made.nodes.rows["n"]] == 1000
     made.remove("Node", "absent")
+
+
+def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its_own() -> None:
+    made = Cluster()
+    for name, claim in (("a", "data"), ("b", "data"), ("c", "other")):
+        token = {"name": f"kube-api-access-{name}{name}", "projected": {"sources": []}}
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}, token]
+        made.put("Pod", convert({"metadata": {"name": name}, "spec": {"volumes": volumes}}, Pod))
+    one, other, different = (made.tasks[f"default/{name}"].template for name in "abc")
+    assert one is other and one is not different
+
+
+def test_what_pods_shared_is_forgotten_with_the_last_of_them() -> None:
+    made = cluster(pod("a").cpu(1).label("number", "1"), pod("b").cpu(1).label("number", "1"))
+    template, labels = (weakref.ref(getattr(made.tasks["default/a"], part)) for part in ("template", "labels"))
+    assert template() is made.tasks["default/b"].template and labels() is made.tasks["default/b"].labels
+    made.remove("Pod", "default/a")
+    assert template() is not None
+    made.remove("Pod", "default/b")
+    assert (template(), labels()) == (None, None)
 
 
 def test_a_pod_recreated_under_its_name_is_another_pod() -> None:

@@ -7,6 +7,7 @@ those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells e
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -23,7 +24,7 @@ from pumice.model.queue import Queue
 from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.task import Pairs, Task
-from pumice.model.template import GROUP_ANNOTATION, Template, resize_state
+from pumice.model.template import GROUP_ANNOTATION, Template, resize_state, volumes_that_matter
 
 DEFAULT_QUEUE = "default"
 
@@ -54,8 +55,8 @@ class Cluster:
         self.termed: list[Template] = []  #: templates with inter-pod affinity, as they were met
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
-        self._templates: dict[bytes, Template] = {}
-        self._pairs: dict[tuple[tuple[str, str], ...], Pairs] = {}
+        self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()  #: those of the pods there are
+        self._pairs: WeakValueDictionary[tuple[tuple[str, str], ...], Pairs] = WeakValueDictionary()
         self._astray: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
 
@@ -146,7 +147,7 @@ class Cluster:
         self._attach(task, fresh, pod.spec.node_name or "", self._group_of(pod))
 
     def _template(self, pod: Pod) -> Template:
-        spec = msgspec.structs.replace(pod.spec, node_name=None)
+        spec = msgspec.structs.replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
         key = encode((pod.metadata.namespace, spec, resize_state(pod)))
         template = self._templates.get(key)
         if template is None:
@@ -158,7 +159,10 @@ class Cluster:
     def _shared(self, pairs: dict[str, str] | None) -> Pairs:
         """One mapping for all equal ones."""
         key = tuple(sorted(pairs.items())) if pairs else ()
-        return self._pairs.setdefault(key, pairs or {})
+        found = self._pairs.get(key)
+        if found is None:
+            found = self._pairs[key] = Pairs(key)
+        return found
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""

@@ -14,8 +14,6 @@ from pumice.model.template import Template
 if TYPE_CHECKING:
     from pumice.model.job import Job
 
-Pairs = Mapping[str, str]
-
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 REVOCABLE_ZONE_KEY = "volcano.sh/revocable-zone"
 ROLE_KEY = "volcano.sh/task-spec"
@@ -23,6 +21,15 @@ QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
 PRIORITY_KEY = "volcano.sh/task-priority"
 SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
+
+
+class Pairs(dict[str, str]):
+    """Labels or annotations, one for all equal ones, and so a key as itself. Gone with the last pod that has them."""
+
+    __slots__ = ("__weakref__",)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
 
 
 class Task:
@@ -129,13 +136,13 @@ def pod_index(name: str) -> int | None:
     return int(parts[-1]) if len(parts) >= 3 and parts[-1].isascii() and parts[-1].isdigit() else None
 
 
-def flag(annotations: Pairs, labels: Pairs, key: str, *, default: bool) -> bool:
+def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *, default: bool) -> bool:
     """A boolean in an annotation, else in a label; what cannot be read is false."""
     text = annotations.get(key, labels.get(key))
     return default if text is None else text in TRUE_WORDS
 
 
-def revocable_zone(annotations: Pairs) -> str:
+def revocable_zone(annotations: Mapping[str, str]) -> str:
     """`*` or nothing: whether a pod or job may use nodes of any revocable zone."""
     if REVOCABLE_ZONE_KEY in annotations:
         return "*" if annotations[REVOCABLE_ZONE_KEY] == "*" else ""
@@ -148,7 +155,7 @@ def _controller(pod: Pod) -> str:
     return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
 
 
-def _priority(pod: Pod, annotations: Pairs) -> int:
+def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
     try:
         override = int(annotations[PRIORITY_KEY], 10)
         if -(2**31) <= override < 2**31:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList
+from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity
 from pumice.model.resources import EPSILON, PODS, Dimensions, Vector
 
@@ -87,6 +87,11 @@ class Template:
             for name, amount in _limits(container):
                 totals[name] = max(totals.get(name, 0.0), amount.milli / 1000)
         return totals
+
+
+def volumes_that_matter(spec: PodSpec) -> list[Volume] | None:
+    """Without those of which only the name is read: the server makes one up for every pod's token, and equal pods would differ by it."""
+    return [volume for volume in spec.volumes or () if volume != Volume(name=volume.name)] or None
 
 
 def _limits(container: Container) -> list[tuple[str, Quantity]]:

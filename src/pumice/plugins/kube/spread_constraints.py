@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from pumice.api.pod import SpreadConstraint
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.model.cluster import Cluster
-from pumice.model.task import Pairs, Task
+from pumice.model.task import Task
 from pumice.model.template import Template
 from pumice.plugins.kube.standing.groups import Group
 from pumice.plugins.kube.standing.scope import Register, Scope
@@ -116,5 +116,5 @@ class SpreadConstraints:
         return selector_of(selector)
 
 
-def _exactly(labels: Pairs) -> Selector:
+def _exactly(labels: Mapping[str, str]) -> Selector:
     return tuple(Requirement(key, "In", (value,)) for key, value in labels.items())

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodTerm
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.model.task import Pairs, Task
 from pumice.model.template import Template
 from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
@@ -87,7 +88,7 @@ class Terms:
         self._standing: dict[Role, Register[Held]] = {role: Register() for role in Role}
         self._possible: dict[Role, Register[Held]] = {role: Register() for role in Role}
         self._label_keys: dict[str, None] = {}
-        self._pod_keys: dict[int, tuple[str | None, ...]] = {}
+        self._pod_keys: WeakKeyDictionary[Pairs, tuple[str | None, ...]] = WeakKeyDictionary()
         self._met = 0
         self._selects_spaces = False
         self._spaces_version = self._cluster.versions.get("Namespace", 0)
@@ -118,9 +119,9 @@ class Terms:
 
     def pod_key(self, task: Task) -> tuple[str | None, ...]:
         """The labels of a pod that any term looks at."""
-        found = self._pod_keys.get(id(task.labels))
+        found = self._pod_keys.get(task.labels)
         if found is None:
-            found = self._pod_keys[id(task.labels)] = tuple(task.labels.get(key) for key in self._label_keys)
+            found = self._pod_keys[task.labels] = tuple(task.labels.get(key) for key in self._label_keys)
         return found
 
     def may_meet(self, role: Role, task: Task) -> bool:
