@@ -7,9 +7,9 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
-from pumice.controllers.objects import annotations_of
+from pumice.controllers.objects import annotations_of, controller_of
 from tests.controllers.job_stage import phase, play, running, status
-from tests.controllers.stage import fixed_key_pair, task, vcjob
+from tests.controllers.stage import fixed_key_pair, plain_pod, task, vcjob
 
 
 def test_no_pods_are_made_before_the_group_is_let_in() -> None:
@@ -77,6 +77,25 @@ def test_a_failed_pod_restarts_the_job_as_often_as_allowed_and_then_fails_it() -
     assert status(stage)["retryCount"] == 3
     assert stage.get(kinds.POD, "train-w-0")["status"]["phase"] == "Failed"
     stage.assert_settled()
+
+
+def test_a_pod_whose_name_is_somebody_elses_is_made_when_that_is_gone() -> None:
+    """Two jobs may want one name for a pod, and anybody may have it before them."""
+    stage = running(vcjob("a-b", tasks=[task("c", 1)]), plain_pod("a-b-c-1"))
+    stage.add(vcjob("a", tasks=[task("b-c", 2)]))
+    stage.let_in()
+
+    def owners() -> dict[str, str]:
+        pods = {name: stage.get(kinds.POD, name) for name in stage.names(kinds.POD)}
+        return {name: (controller_of(pod) or {}).get("name", "") for name, pod in pods.items()}
+
+    assert owners() == {"a-b-c-0": "a-b", "a-b-c-1": ""}
+    assert "pending" not in status(stage, "a"), "what is not there is not counted"
+    stage.assert_settled()
+    stage.delete(kinds.JOB, "a-b")
+    for name in stage.names(kinds.POD):
+        stage.lose(name)
+    assert owners() == {"a-b-c-0": "a", "a-b-c-1": "a"}
 
 
 def test_two_failures_of_one_attempt_restart_a_job_once() -> None:

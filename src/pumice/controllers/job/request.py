@@ -113,6 +113,8 @@ def from_pod(change: Change, world: World) -> Iterable[Request]:
     """A pod of a job changed."""
     pod = change.object
     owner = controller_of(pod)
+    if change.new is None:
+        yield from _waiting_for_its_name(pod, world)
     if owner is None or kind_of(owner) != kinds.JOB:
         return
     bare = Request(namespace_of(pod), owner["name"])
@@ -132,6 +134,15 @@ def from_pod(change: Change, world: World) -> Iterable[Request]:
         exit_code=exit_code,
         version=_number(annotations_of(pod).get(key.JOB_VERSION, "")),
     )
+
+
+def _waiting_for_its_name(pod: Object, world: World) -> Iterable[Request]:
+    """Jobs that may have wanted the name of a pod that was not theirs."""
+    name, owner = name_of(pod), controller_of(pod)
+    for end in (index for index, letter in enumerate(name) if letter == "-"):
+        job = world.get(kinds.JOB, namespace_of(pod), name[:end])
+        if job is not None and (owner is None or owner["uid"] != uid_of(job)):
+            yield Request(namespace_of(pod), name[:end])
 
 
 def _pod_event(change: Change) -> tuple[str, int]:

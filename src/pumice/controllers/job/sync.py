@@ -90,12 +90,17 @@ def _pods(at: Setting, status: Object, forwarded: bool) -> list[Write]:
         wanted = {spec.pod_name(at.job, name, index): index for index in range(spec.replicas(task))}
         surplus.extend(pod for pod_name, pod in there.items() if pod_name not in wanted)
         if may_start(at.job, task, present):
-            missing = (index for pod_name, index in wanted.items() if pod_name not in there)
+            missing = (index for pod_name, index in wanted.items() if pod_name not in there and not _taken(at, pod_name))
             made.extend(_dress(make_pod(at.job, task, index, name_of(group), forwarded), task, index, at) for index in missing)
     surplus.extend(pod for pods in left_over.values() for pod in pods.values())
     surplus = [pod for pod in surplus if not terminating(pod)]
     draft.count(status, [*at.pods, *made], frozenset(map(name_of, surplus)))
     return [*end_on_purpose(surplus), *(Create(pod, at.job) for pod in made)]
+
+
+def _taken(at: Setting, pod_name: str) -> bool:
+    """Whether a pod of somebody else has the name: an earlier job's, or that of one whose name and task begin alike."""
+    return at.world.get(kinds.POD, namespace_of(at.job), pod_name) is not None
 
 
 def _dress(pod: Object, task: Object, index: int, at: Setting) -> Object:
