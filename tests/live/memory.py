@@ -2,7 +2,8 @@
 
 It keeps the real one's promises: rising resource versions, optimistic locking, 404, 409, watches that begin with all objects or go on from
 a version, subresources that write only their part. It also watches over the promises that are made to users: `breaches` lists every bind
-that put a node above its allocatable cpu. Its kubelets are instant or as slow as `start_s` and `stop_s` say.
+that put a node above its allocatable cpu, or that was asked for a pod which stands elsewhere. Its kubelets are instant or as slow as
+`start_s` and `stop_s` say. It can be away for a while, and have forgotten earlier versions when it is back.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.quantity import quantity
-from pumice.kube.errors import ApiError
+from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope
 
@@ -32,9 +33,12 @@ class MemoryServer:
         self.log: list[tuple[int, str, str, bytes]] = []  #: version, plural, kind of event, object
         self.writes: list[tuple[str, str, str, str]] = []
         self.breaches: list[str] = []
+        self.deleted: list[str] = []  #: uids of pods that were deleted over the API, not by stories
         self.missing: set[str] = set()  #: plurals that this server does not know
         self.before_write: Callable[[str, Resource, str], None] = lambda verb, resource, name: None  #: may raise
         self._made = 0
+        self._away = False
+        self._oldest = 0  #: watches that go on from an earlier version are refused
         self._start_s = start_s
         self._stop_s = stop_s
         self._news = asyncio.Condition()
@@ -89,29 +93,51 @@ class MemoryServer:
     def running(self) -> int:
         return sum(obj["status"].get("phase") == "Running" for obj in self.all(PODS))
 
+    async def outage(self, lasts_s: float, *, forgets: bool) -> None:
+        """Killed, and started again."""
+        self._away = True
+        await self._wake()
+        await asyncio.sleep(lasts_s)
+        self._away = False
+        if forgets:
+            self._oldest = self.version
+
     # ---- Transport
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+    async def _reached(self) -> None:
         await asyncio.sleep(0)
+        if self._away:
+            raise NoAnswer("connection refused", sent=False)
+
+    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+        await self._reached()
         return msgspec.json.encode(self._find(resource, ref))
 
     async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
-        await asyncio.sleep(0)
+        await self._reached()
         self._known(scope.resource)
-        yield Page([msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)], str(self.version))
+        version, items = str(self.version), [msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)]
+        step = limit or len(items) or 1
+        for start in range(0, len(items) or 1, step):
+            yield Page(items[start : start + step], version)
+            await self._reached()
 
     async def watch(
         self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float
     ) -> AsyncIterator[list[bytes]]:
-        await asyncio.sleep(0)
+        await self._reached()
         self._known(scope.resource)
         plural, position = scope.resource.plural, int(resource_version or 0)
+        if not initial and position < self._oldest:
+            raise ApiError(410, "Expired", "too old resource version")
         if initial:
             position = self.version
             yield [*(_event("ADDED", obj) for obj in self.all(scope.resource)), _bookmark(position)]
         deadline = asyncio.get_running_loop().time() + timeout_s
         at = len(self.log) if initial else 0
         while asyncio.get_running_loop().time() < deadline:
+            if self._away:
+                raise NoAnswer("connection lost", sent=True)
             news = [line for version, kind, _, line in self.log[at:] if kind == plural and version > position]
             at = len(self.log)
             if news:
@@ -121,7 +147,7 @@ class MemoryServer:
     async def _until_news(self, at: int, deadline: float) -> None:
         try:
             async with asyncio.timeout_at(deadline), self._news:
-                await self._news.wait_for(lambda: len(self.log) > at)
+                await self._news.wait_for(lambda: len(self.log) > at or self._away)
         except TimeoutError:
             pass
 
@@ -160,11 +186,13 @@ class MemoryServer:
             body = {"spec": {**old["spec"], "schedulingGates": gates}}
         return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), {**old, **_plain(body)}))
 
-    async def delete(self, resource: Resource, ref: ObjectRef) -> None:
+    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._arrived("delete", resource, "", ref.name)
         old = self._find(resource, ref)
         if ref.uid and old["metadata"]["uid"] != ref.uid:
             raise ApiError(409, "Conflict", "another uid")
+        if resource == PODS:
+            self.deleted.append(old["metadata"]["uid"])
         key = (resource.plural, ref.namespace, ref.name)
         if resource == PODS and old["spec"].get("nodeName"):
             if "deletionTimestamp" not in old["metadata"]:
@@ -181,7 +209,7 @@ class MemoryServer:
         return f"uid-{self._made}"
 
     async def _arrived(self, verb: str, resource: Resource, subresource: str, name: str) -> None:
-        await asyncio.sleep(0)
+        await self._reached()
         self._known(resource)
         self.before_write(verb, resource, name)
         self.writes.append((verb, resource.plural, subresource, name))
@@ -199,6 +227,8 @@ class MemoryServer:
 
     def _bind(self, ref: ObjectRef, body: Object) -> bytes:
         pod = self._find(PODS, ref)
+        if pod["metadata"]["uid"] == ref.uid and pod["spec"].get("nodeName", body["target"]["name"]) != body["target"]["name"]:
+            self.breaches.append(f"pod {ref} is on {pod['spec']['nodeName']} and was bound to {body['target']['name']}")
         if pod["metadata"]["uid"] != (ref.uid or pod["metadata"]["uid"]) or pod["spec"].get("nodeName"):
             raise ApiError(409, "Conflict", f"pod {ref} is already assigned to node {pod['spec'].get('nodeName')!r}")
         pod["spec"]["nodeName"] = node = body["target"]["name"]

@@ -10,38 +10,42 @@ from pumice.kube.errors import Fenced, NoAnswer
 from pumice.kube.lease import Candidate
 from pumice.kube.resource import ObjectRef
 from pumice.kube.transport import Transport
-from tests.live.faults import Faulty
+from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock
 
+CALM = Plan()
 LOCK = ObjectRef("volcano", "volcano-system")
 
 
 class Wire(Faulty):
     """A connection that can be cut: what is sent then is lost."""
 
-    def __init__(self, transport: Transport) -> None:
-        super().__init__(transport, [], [])
+    def __init__(self, transport: Transport, faults: Faults) -> None:
+        super().__init__(transport, faults)
         self.cut = False
 
-    async def _call(self, make: Callable[[], Awaitable[Any]]) -> Any:
+    async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
         if self.cut:
             raise NoAnswer("cut", sent=False)
-        return await super()._call(make)
+        return await super()._call(kind, make)
 
 
 class Seat(Wire):
     """See the module. `election` uses `wire`, which asks no fence."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
-        super().__init__(transport)
-        self.wire = Wire(transport)
+    def __init__(self, transport: Transport, name: str, faults: Faults | None = None) -> None:
+        super().__init__(transport, faults or Faults(CALM))
+        self.wire = Wire(transport, Faults(CALM))
         clock = VirtualClock().now
         self.election = Election(self.wire, Candidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
 
-    async def _call(self, make: Callable[[], Awaitable[Any]]) -> Any:
+    async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
         if not self.election.leading():
             raise Fenced("not sent")
-        return await super()._call(make)
+        return await super()._call(kind, make)
 
     def cut_off(self) -> None:
         self.cut = self.wire.cut = True
+
+    def killed(self) -> None:
+        self.dead = self.wire.dead = True

@@ -69,8 +69,8 @@ async def scheduling(transport: Transport, conf: str = DEFAULT, options: Options
         yield scheduler
 
 
-async def until(condition: Callable[[], bool], within_s: float = 120.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 120.0, every_s: float = 0.01) -> None:
     """Wait for something that is going to happen, in virtual time."""
     async with asyncio.timeout(within_s):
         while not condition():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(every_s)

@@ -1,14 +1,17 @@
-"""Whatever happens between the scheduler and the server: no node is filled twice, no gang stays half placed, all run in the end.
+"""Whatever goes wrong between the scheduler and the server, and whoever is killed: what is promised holds, and the end is the same.
 
-Each promise is a story over drawn faults; `make test` tells it a few dozen times, the nightly profile (`pytest -m nightly`) thousands.
+Never a double bind, never a node over its allocatable, never an eviction whose beneficiary does not run, every job in the end as it would
+have been without the faults. Each situation is told under drawn faults; `make test` does so a few times, the nightly profile
+(`pytest -m nightly`) thousands.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -16,20 +19,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pumice.config.reading import config_text, read_configurations
+from pumice.framework.decisions import Decisions
+from pumice.kube.reflector import Pace
 from pumice.kube.resource import LEASES, PODS
+from pumice.kube.transport import Transport
 from pumice.live.loop import LostLead, Scheduler
 from pumice.live.options import Options
-from pumice.model import status
 from pumice.plugins.registry import plugins
-from tests.live.faults import CALLS, STREAMS, Faulty
+from tests.live.faults import CALLS, WRITES, Faults, Faulty, Plan, outages, plans, queues
 from tests.live.memory import MemoryServer
-from tests.live.seat import LOCK, Seat
-from tests.live.stories import PREEMPTING, crowded, policy, running, scheduling, server, until
+from tests.live.seat import CALM, LOCK, Seat
+from tests.live.situations import KUBE, PLAIN, SITUATIONS, Outcome, Situation, outcome, runs, volume_controller, with_fewer_victims_left
+from tests.live.stories import running, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
 
-QUICK, NIGHTLY = 40, 5000
-KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-Story = Callable[..., Coroutine[Any, Any, None]]
+QUICK, NIGHTLY = 20, 3000
+SMALL_PAGES = Pace(page=2)
 
 
 @pytest.fixture(autouse=True)
@@ -39,165 +44,266 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-calls = st.lists(st.sampled_from(CALLS), max_size=60)
-streams = st.lists(st.sampled_from(STREAMS), max_size=60)
-instants = st.lists(st.floats(0.0, 3.0), max_size=5)
-cuts = st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.0, 25.0)), max_size=6)
+class Witnessed(Scheduler):
+    """Notes for whom each pod is evicted: by the victim's uid, whom its last eviction was for."""
+
+    def __init__(self, transport: Transport, situation: Situation, evicted: dict[str, str]) -> None:
+        read, _ = read_configurations([config_text(situation.conf, "story")], plugins(None))
+        options = Options(schedulers=(situation.scheduler,), volume_timeout_s=60.0)
+        super().__init__(transport, read, options, VirtualClock(), pace=SMALL_PAGES)
+        self._evicted = evicted
+
+    def turn(self) -> Decisions:
+        decisions = super().turn()
+        self._evicted.update({eviction.task.uid: eviction.beneficiary for eviction in decisions.evictions})
+        return decisions
 
 
-async def all_gangs_run_in_the_end(calls: list[str], streams: list[str]) -> None:
-    api = server("a", "b", "c")
-    api.gang("first", pods=3)
-    async with scheduling(Faulty(api, calls, streams)) as scheduler:
-        api.gang("second", pods=2)
-        api.gang("third", pods=1)
-        await until(lambda: api.running() == 6, within_s=2000)
+async def background(api: MemoryServer, plan: Plan) -> None:
+    """What goes on beside the scheduler: the server is away now and then, volumes are made."""
+    making = asyncio.create_task(volume_controller(api))
+    for after_s, lasts_s, forgets in plan.outages:
+        await asyncio.sleep(after_s)
+        await api.outage(lasts_s, forgets=forgets)
+    await making
+
+
+async def played(situation: Situation, plan: Plan, ended: Callable[[MemoryServer, bool], bool]) -> MemoryServer:
+    """The situation under the plan, until it has ended, and one minute more. `ended` is told whether a decision may be half carried out."""
+    api, faults, evicted = situation.build(), Faults(plan), dict[str, str]()
+    beside = asyncio.create_task(background(api, plan))
+    for life_s in plan.lives_s:
+        way = Faulty(api, faults)
+        async with running(Witnessed(way, situation, evicted)):
+            await asyncio.sleep(life_s)
+            way.dead = True
+    async with running(Witnessed(Faulty(api, faults), situation, evicted)) as scheduler:
+
+        def right() -> bool:
+            return ended(api, bool(plan.lives_s or scheduler.metrics.evictions.value("failed")))
+
+        try:
+            await until(right, within_s=3000, every_s=1.0)
+        except TimeoutError:
+            pytest.fail(f"it ended otherwise: {outcome(api)}")
         await asyncio.sleep(60)
+        assert right(), f"it did not stay so: {outcome(api)}"
         scheduler.cluster.check()
-        assert all(task.status == status.RUNNING for task in scheduler.cluster.tasks.values())
+    beside.cancel()
+    await asyncio.gather(beside, return_exceptions=True)
+    in_vain = [uid for uid in api.deleted if not runs(api, evicted[uid])]
+    assert not in_vain, f"evicted for nobody: {in_vain}"
     assert not api.breaches
+    return api
 
 
-async def gangs_take_turns_and_nothing_is_lost(calls: list[str], streams: list[str]) -> None:
+@cache
+def calm_end(name: str) -> Outcome:
+    """How it ends without faults."""
+    waits = iter(range(60))  #: turns of `until`
+    return outcome(run(played(SITUATIONS[name], CALM, lambda api, halved: next(waits, None) is None), limit_s=5000))
+
+
+async def ends_as_without_faults(name: str, expected: Outcome, plan: Plan) -> None:
+    await played(SITUATIONS[name], plan, lambda api, halved: is_end(api, expected, halved))
+
+
+def is_end(api: MemoryServer, expected: Outcome, halved: bool) -> bool:
+    found = outcome(api)
+    return found == expected or (halved and with_fewer_victims_left(found, expected))
+
+
+def test_a_pod_that_was_read_while_its_watch_was_behind_does_not_go_back_in_time() -> None:
+    async def story() -> None:
+        api = server("a")
+        api.gang("work", pods=1)
+        async with scheduling(Faulty(api, Faults(Plan(streams={"pods": ["none", "very late", "silence"]})))) as scheduler:
+            await until(lambda: outcome(api).phases["work"] == ("Running", 1))
+            assert scheduler.metrics.expired.value() == 1
+            await asyncio.sleep(60)
+            assert outcome(api).phases["work"] == ("Running", 1)
+
+    run(story())
+
+
+# ---- stories in which something else happens, too
+
+
+async def gangs_take_turns(plan: Plan) -> None:
     """Two gangs that do not fit together: the second runs when the first is over."""
     api = server("a", "b")
     api.gang("first", pods=3)
     api.gang("second", pods=3)
-    async with scheduling(Faulty(api, calls, streams)):
+    beside = asyncio.create_task(background(api, plan))
+    async with running(Witnessed(Faulty(api, Faults(plan)), Situation(lambda: api), {})):
         await until(lambda: api.running() == 3, within_s=2000)
         assert len({name.split("-")[0] for name in api.placed()}) == 1, "a gang is never half placed beside another"
         for name in api.placed():
             api.put(PODS, name, status={"phase": "Succeeded"})
         await until(lambda: api.running() == 3, within_s=2000)
+    beside.cancel()
     assert not api.breaches
 
 
-async def nobody_is_evicted_for_nothing(calls: list[str], streams: list[str]) -> None:
-    """As many victims as the more important gang has pods, and it runs. Where an eviction failed, others may go later."""
-    api = crowded()
-    async with scheduling(Faulty(api, calls, streams), PREEMPTING) as scheduler:
-        await until(lambda: len(api.placed("high")) == 2, within_s=2000)
-        await asyncio.sleep(60)
-        left = len(api.placed("low"))
-        assert left == 2 or (left == 1 and scheduler.metrics.evictions.value("failed"))
-    assert not api.breaches
-
-
-async def a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind(
-    calls: list[str], streams: list[str], instants: list[float]
-) -> None:
-    """Killed as by kill -9, again and again; the last one finishes the work of the others."""
-    api = crowded()
-    left_calls, left_streams = iter(calls), iter(streams)
-    for instant in instants:
-        way = Faulty(api, left_calls, left_streams)
-        async with scheduling(way, PREEMPTING):
-            await asyncio.sleep(instant)
-            way.dead = True
-    async with scheduling(Faulty(api, left_calls, left_streams), PREEMPTING):
-        await until(lambda: len(api.placed("high")) == 2, within_s=2000)
-        await asyncio.sleep(60)
-        assert len(api.placed("low")) >= 1
-    assert not api.breaches
-
-
-async def plain_pods_run_in_the_end_however_often_they_are_refused(calls: list[str], streams: list[str]) -> None:
-    """kube-scheduler's pods, which only hints and back-offs wake: two are evicted for a third, a fourth waits for a node that grows."""
+async def a_plain_pod_waits_for_a_node_that_grows(plan: Plan) -> None:
+    """Only hints and back-offs wake it."""
     api = server("a")
-    plain: Any = {"scheduler": "default-scheduler"}
-    for number in range(2):
-        api.pod(f"low-{number}", node="a", priority=1, **plain)
-    api.pod("high", 2, priority=10, **plain)
-    api.pod("late", 2, priority=1, nodeSelector={"disk": "ssd"}, **plain)
-    read, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
-    chosen = Scheduler(Faulty(api, calls, streams), read, Options(schedulers=("default-scheduler",)), VirtualClock())
+    api.pod("late", 2, nodeSelector={"disk": "ssd"}, **PLAIN)
+    beside = asyncio.create_task(background(api, plan))
+    chosen = Witnessed(Faulty(api, Faults(plan)), Situation(lambda: api, KUBE, "default-scheduler"), {})
     async with running(chosen):
-        await until(lambda: api.placed("high") == {"high": "a"}, within_s=2000)
+        await asyncio.sleep(5)
         api.node("b", cpu=1, labels={"disk": "ssd"})
         await asyncio.sleep(5)
         api.node("b", cpu=2, labels={"disk": "ssd"})
         await until(lambda: api.placed("late") == {"late": "b"}, within_s=2000)
         await asyncio.sleep(60)
         chosen.cluster.check()
+    beside.cancel()
     assert not api.breaches
+
+
+STORIES = (gangs_take_turns, a_plain_pod_waits_for_a_node_that_grows)
+
+
+# ---- two schedulers
+
+#: a request that is on its way for longer than a lease lasts cannot be called back
+IN_TIME = [fault for fault in CALLS if fault != "late request"]
+cuts = st.lists(st.tuples(st.booleans(), st.sampled_from(["lease", "rest", "kill"]), st.floats(0.0, 25.0)), max_size=6)
+rough = st.builds(Plan, queues(WRITES, IN_TIME, 6), outages=outages)
 
 
 class Watched(Seat):
     """A seat whose every write must find its name in the lease on the server."""
 
-    def __init__(self, api: MemoryServer, name: str, intruders: list[str]) -> None:
-        super().__init__(api, name)
+    def __init__(self, api: MemoryServer, name: str, faults: Faults, intruders: list[str]) -> None:
+        super().__init__(api, name, faults)
         self._api, self._name, self._intruders = api, name, intruders
 
-    async def _call(self, make: Callable[[], Any]) -> Any:
+    async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
         async def written() -> Any:
             holder = self._api.found(LEASES, LOCK.name, LOCK.namespace)["spec"]["holderIdentity"]
-            if holder != self._name:
+            if holder != self._name and kind != "get":
                 self._intruders.append(f"{self._name} wrote while {holder} led")
             return await make()
 
-        return await super()._call(written)
+        return await super()._call(kind, written)
 
 
-async def two_schedulers_fight_for_the_lease(cuts: list[tuple[bool, bool, float]]) -> None:
-    """The links of either to the lease and to the rest are cut and mended; whoever loses the lead is started again, as a new process."""
-    api = server("a", "b", "c")
-    intruders: list[str] = []
-    seats: dict[bool, Watched] = {}
+class Fight:
+    """Two replicas over one server; whoever loses the lead or is killed is started again, as a new process."""
 
-    async def replica(which: bool) -> None:
+    def __init__(self, situation: Situation, plan: Plan) -> None:
+        self.api = situation.build()
+        self.intruders: list[str] = []
+        self.evicted: dict[str, str] = {}
+        self.seats: dict[bool, Watched] = {}
+        self._situation = situation
+        self._faults = Faults(plan)
+
+    async def replica(self, which: bool) -> None:
         for life in range(1000):
-            seat = seats[which] = Watched(api, f"{which}-{life}", intruders)
+            seat = self.seats[which] = Watched(self.api, f"{which}-{life}", self._faults, self.intruders)
             electing = asyncio.create_task(seat.election.run())
+            working = asyncio.create_task(self._work(seat))
             try:
-                await seat.election.won.wait()
-                await Scheduler(seat, policy(), Options(), VirtualClock()).run()
-            except LostLead:
-                electing.cancel()
-                await asyncio.gather(electing, return_exceptions=True)
+                while not working.done() and not seat.dead:
+                    await asyncio.sleep(0.1)
+                if working.done():
+                    working.result()
+            finally:
+                for task in (electing, working):
+                    task.cancel()
+                await asyncio.gather(electing, working, return_exceptions=True)
 
-    replicas = [asyncio.create_task(replica(which)) for which in (False, True)]
-    for number, (which, lease, pause_s) in enumerate(cuts):
-        api.gang(f"g{number}", pods=1)
-        await asyncio.sleep(pause_s)
-        way = seats[which].wire if lease else seats[which]
-        way.cut = not way.cut
-    for seat in seats.values():
-        seat.cut = seat.wire.cut = False
-    await until(lambda: len(api.placed()) == len(cuts), within_s=2000)
-    for task in replicas:
+    async def _work(self, seat: Watched) -> None:
+        await seat.election.won.wait()
+        with suppress(LostLead):
+            await Witnessed(seat, self._situation, self.evicted).run()
+
+    async def disturb(self, cuts: list[tuple[bool, str, float]]) -> None:
+        for which, link, pause_s in cuts:
+            await asyncio.sleep(pause_s)
+            seat = self.seats[which]
+            if link == "kill":
+                seat.killed()
+                continue
+            way = seat.wire if link == "lease" else seat
+            way.cut = not way.cut
+        for seat in self.seats.values():
+            seat.cut = seat.wire.cut = False
+
+
+async def a_fight_for_the_lease_changes_nothing(name: str, expected: Outcome, cuts: list[tuple[bool, str, float]], plan: Plan) -> None:
+    fight = Fight(SITUATIONS[name], plan)
+    api = fight.api
+    tasks = [asyncio.create_task(work) for work in (fight.replica(False), fight.replica(True), background(api, plan))]
+    await asyncio.sleep(0.1)
+    await fight.disturb(cuts)
+    await until(lambda: is_end(api, expected, True), within_s=3000, every_s=1.0)
+    await asyncio.sleep(60)
+    for task in tasks:
         task.cancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.gather(*replicas)
-    assert not api.breaches and not intruders
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert is_end(api, expected, True)
+    assert not api.breaches and not fight.intruders
+    assert all(runs(api, fight.evicted[uid]) for uid in api.deleted)
 
 
-STORIES: dict[Story, tuple[st.SearchStrategy[Any], ...]] = {
-    all_gangs_run_in_the_end: (calls, streams),
-    gangs_take_turns_and_nothing_is_lost: (calls, streams),
-    nobody_is_evicted_for_nothing: (calls, streams),
-    a_scheduler_that_is_killed_at_any_instant_leaves_nothing_behind: (calls, streams, instants),
-    plain_pods_run_in_the_end_however_often_they_are_refused: (calls, streams),
-    two_schedulers_fight_for_the_lease: (cuts,),
-}
-each_promise = pytest.mark.parametrize("promise", STORIES, ids=lambda promise: promise.__name__)
+# ---- told
 
 
-def tell(promise: Story, times: int) -> None:
+def tell(times: int, story: Callable[..., Any], *drawn: st.SearchStrategy[Any]) -> None:
     @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.tuples(*STORIES[promise]))
-    def story(drawn: tuple[Any, ...]) -> None:
-        run(promise(*drawn), limit_s=5000)
+    @given(st.tuples(*drawn))
+    def once(values: tuple[Any, ...]) -> None:
+        run(story(*values), limit_s=8000)
 
-    story()
+    once()
 
 
-@each_promise
-def test_promises_hold_under_faults(promise: Story) -> None:
-    tell(promise, QUICK)
+each_situation = pytest.mark.parametrize("name", SITUATIONS)
+each_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+fought_over = pytest.mark.parametrize("name", ["room for all", "preempt", "reclaim", "plain pods"])
+
+
+def end_under_faults(name: str, times: int) -> None:
+    tell(times, partial(ends_as_without_faults, name, calm_end(name)), plans)
+
+
+def end_of_fight(name: str, times: int) -> None:
+    tell(times, partial(a_fight_for_the_lease_changes_nothing, name, calm_end(name)), cuts, rough)
+
+
+@each_situation
+def test_it_ends_as_without_faults(name: str) -> None:
+    end_under_faults(name, QUICK)
 
 
 @pytest.mark.nightly
-@each_promise
-def test_promises_hold_under_many_faults(promise: Story) -> None:
-    tell(promise, NIGHTLY)
+@each_situation
+def test_it_ends_as_without_many_faults(name: str) -> None:
+    end_under_faults(name, NIGHTLY)
+
+
+@each_story
+def test_promises_hold_under_faults(story: Callable[..., Any]) -> None:
+    tell(QUICK, story, plans)
+
+
+@pytest.mark.nightly
+@each_story
+def test_promises_hold_under_many_faults(story: Callable[..., Any]) -> None:
+    tell(NIGHTLY, story, plans)
+
+
+@fought_over
+def test_two_schedulers_fight_for_the_lease_and_it_ends_as_it_would_have(name: str) -> None:
+    end_of_fight(name, QUICK)
+
+
+@pytest.mark.nightly
+@fought_over
+def test_two_schedulers_fight_many_times_for_the_lease_and_it_ends_as_it_would_have(name: str) -> None:
+    end_of_fight(name, NIGHTLY)

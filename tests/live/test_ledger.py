@@ -76,6 +76,25 @@ def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
     assert not cluster.tasks
 
 
+def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: Cluster) -> None:
+    cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
+    book = ledger(cluster, told=5)
+    assert not book.is_older(pod(5))
+    assert book.pod_read(ReadPod(REF, status.BINDING), pod(8, node="a", phase="Running"))
+    assert book.is_older(pod(7, node="a"))
+    assert not book.is_older(pod(9, node="a", phase="Running"))
+    assert not book.is_older(pod(7, node="a")), "it is the reflector's business from then on"
+
+
+def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
+    cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
+    book = ledger(cluster, told=5)
+    assert book.pod_read(ReadPod(REF, status.BINDING), None)
+    assert book.is_older(pod(7)) and book.is_older(pod(9))
+    book.ended("uid-p")
+    assert not book.is_older(pod(9))
+
+
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
     clock = StillClock()
     book = ledger(cluster, told=5, clock=clock)

@@ -1,9 +1,9 @@
 """Changes that reflectors tell, into the kept state; and whether they could matter to a decision.
 
-A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Three things are not taken at their word:
+A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Some are not taken at their word:
 
 * pods that neither are ours to place nor stand on a node, and nodes that `--node-selector` leaves to others, are passed over;
-* of a PodGroup or Queue from before our last write of its status, all but the status is taken;
+* of a PodGroup or Queue from before our last write of its status, all but the status is taken; of a pod from before it was read, nothing;
 * objects that say nothing new (heartbeats, other fields than ours) are dropped before they cost anything.
 """
 
@@ -86,6 +86,8 @@ class Ingest:
 
     def _pod(self, pod: Pod) -> Urgency:
         cluster = self._cluster
+        if self._ledger.is_older(pod):
+            return Urgency.NOTHING
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
         if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
@@ -180,6 +182,7 @@ class Ingest:
     def _removed(self, kind: str, gone: Deleted) -> Urgency:
         key = f"{gone.namespace}/{gone.name}" if gone.namespace else gone.name
         if kind == "Pod":
+            self._ledger.ended(gone.uid)
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)

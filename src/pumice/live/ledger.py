@@ -29,6 +29,7 @@ from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
 EXPIRY_S = 30.0
+GONE = 2**63  #: the version of what is no more: nothing that is told of it is newer
 WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard", "PersistentVolumeClaim", "PersistentVolume")
 Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Ledger:
         self._pod_version = pod_version
         self._bind_undone = bind_undone
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
+        self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
     def expired(self) -> Iterator[ReadPod]:
         """Pods to be read again because the watch did not show their bind, or that they are being deleted."""
@@ -123,6 +125,7 @@ class Ledger:
         if pod is not None and int(pod.metadata.resource_version or 0) < self._pod_version(ref.namespace, ref.name):
             return False
         self._unseen.pop(ref.uid, None)
+        self._read[ref.uid] = int(pod.metadata.resource_version or 0) if pod is not None else GONE
         if pod is None:
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
         else:
@@ -131,6 +134,18 @@ class Ledger:
                 self._bind_undone(task, self._clock.now())
         self._news(Urgency.SOON)
         return True
+
+    def is_older(self, pod: Pod) -> bool:
+        """Whether the watch tells of a pod as it was before we read it: taken over, it would go back in time."""
+        uid = pod.metadata.uid or ""
+        if int(pod.metadata.resource_version or 0) < self._read.get(uid, 0):
+            return True
+        self._read.pop(uid, None)
+        return False
+
+    def ended(self, uid: str) -> None:
+        """The watch told that a pod is gone."""
+        self._read.pop(uid, None)
 
     def gate_failed(self, request: OpenGate, error: KubeError) -> None:
         log.warning("the gate of pod %s was not taken from it: %s", request.pod, error)
