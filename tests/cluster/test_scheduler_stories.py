@@ -22,10 +22,13 @@ Play = Callable[..., None]
 
 def test_a_gang_is_placed_whole_and_says_so(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
-        async with scheduling(client, namespace) as (stage, _):
+        async with scheduling(client, namespace) as (stage, scheduler):
             nodes = [await stage.node(name, cpu=2) for name in ("a", "b")]
-            await stage.gang("train", pods=4, cpu=1, queue="default")
+            await stage.gang("train", pods=4, cpu=1, queue="default", automountServiceAccountToken=True)
             placed = await stage.until_placed("train", 4)
+            tokens = {pod["spec"]["volumes"][0]["name"] for pod in (await stage.pods()).values()}
+            assert len(tokens) == 4, "the server gives each pod a token under a name of its own"
+            assert len({task.template for task in scheduler.cluster.tasks.values() if task.namespace == namespace}) == 1
             assert sorted(placed.values()) == sorted(nodes * 2)
             await stage.until_phase("train", "Running")
             status = await stage.group("train")

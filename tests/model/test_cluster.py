@@ -44,6 +44,19 @@ def test_a_node_that_goes_and_comes_back_finds_its_pods() -> None:
     made.remove("Node", "absent")
 
 
+def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:
+    made = cluster(node("stays").cpu(1), pod("p").cpu(1).on("n0"))
+    for number in range(100):
+        for object_ in cluster(node(f"n{number}").cpu(4).label("zone", str(number)).taint("k", "v")).nodes.wire:
+            made.put("Node", object_)
+        made.check()
+        assert (len(made.nodes), list(made.nodes.codes("zone")[1])) == (2, [str(number)])
+        assert made.tasks["default/p"].node == (1 if number == 0 else -1)
+        made.remove("Node", f"n{number}")
+        made.check()
+    assert made.nodes.total()[0] == 1000
+
+
 def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its_own() -> None:
     made = Cluster()
     for name, claim in (("a", "data"), ("b", "data"), ("c", "other")):

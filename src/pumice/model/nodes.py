@@ -35,6 +35,7 @@ class Nodes:
         self.rows: dict[str, int] = {}
         self.wire: list[Node] = []
         self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
+        self._dead: list[int] = []  #: rows of nodes that have gone
         self._moving = 0  #: tasks that are Releasing or Pipelined
         self._capacity = 0
         self._alive: Mask = np.zeros(0, bool)
@@ -91,7 +92,7 @@ class Nodes:
         return len(self.names)
 
     def __iter__(self) -> Iterator[int]:
-        """Rows of living nodes, in order of arrival."""
+        """Rows of living nodes: in order of arrival, but that a new one takes the place of one that has gone."""
         return iter(np.flatnonzero(self.alive).tolist())
 
     @property
@@ -138,14 +139,8 @@ class Nodes:
         name = node.metadata.name
         row = self.rows.get(name)
         if row is None:
-            row = len(self.names)
-            if row >= self._capacity:
-                self._reserve(2 * self._capacity)
-            self.rows[name] = row
-            self.names.append(name)
-            self.wire.append(node)
-            self.tasks.append({})
-            self._view()
+            row = self.rows[name] = self._dead.pop() if self._dead else self._new_row(node)
+            self.names[row] = name
         if not self.alive[row] or _static(self.wire[row]) != _static(node):
             self._forget_static()
         self.wire[row] = node
@@ -157,10 +152,21 @@ class Nodes:
         self.idle[:, row] = allocatable - self.used[:, row]
         return row
 
+    def _new_row(self, node: Node) -> int:
+        row = len(self.names)
+        if row >= self._capacity:
+            self._reserve(2 * self._capacity)
+        self.names.append("")
+        self.wire.append(node)
+        self.tasks.append({})
+        self._view()
+        return row
+
     def remove(self, name: str) -> int | None:
-        """Leave a dead row; the tasks on it stay until they go."""
+        """Leave a dead row for a node to come; the caller takes the tasks off it."""
         row = self.rows.pop(name, None)
         if row is not None:
+            self._dead.append(row)
             self.alive[row] = False
             self.allocatable[:, row] = 0
             self._have_all.clear()
