@@ -193,3 +193,14 @@ def test_arguments_are_read_like_flags() -> None:
     assert flags(["--a=2", "-b", "--c", "x", "--unknown=3"], defaults) == {"a": "2", "b": "true", "c": "x"}
     assert flags(["-b", "--a", "5"], defaults) == {"a": "5", "b": "true", "c": ""}
     assert flags([], defaults) == defaults
+
+
+def test_a_port_that_is_none_is_passed_over() -> None:
+    """Jobs from before admission knew of it run on."""
+    stage = play({"pytorch": ["--port=many"], "ray": ["--port=0"], "mpi": ["--port=-1"]}, task("master"), task("worker"))
+    assert env(stage, "train-worker-0")["MASTER_PORT"] == "23456"
+    ports = [each["containerPort"] for each in stage.get(kinds.POD, "train-master-0")["spec"]["containers"][0]["ports"]]
+    assert ports == [22, 23456]
+    assert json.loads(env(play({"tensorflow": ["--port=x"]}, task("ps", 2)), "train-ps-0")["TF_CONFIG"])["cluster"]["ps"][0].endswith(
+        ":2222"
+    )

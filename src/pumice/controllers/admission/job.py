@@ -14,8 +14,8 @@ from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
 from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, one_of, readable
 from pumice.controllers.job import spec as job_spec
-from pumice.controllers.job.plugins import NAMES, with_implied
-from pumice.controllers.job.plugins.plugin import flags
+from pumice.controllers.job.plugins import NAMES, PORTS, with_implied
+from pumice.controllers.job.plugins.plugin import flags, is_port
 from pumice.controllers.objects import Object, copied, name_of, spec_of
 from pumice.controllers.queue import ROOT
 from pumice.controllers.world import World
@@ -183,6 +183,10 @@ def _plugins(job: Object) -> Iterator[Problem]:
                 f"spec.plugins.{name}",
                 f"unable to find job plugin: {name}{did_you_mean(name, NAMES)}; known are {', '.join(sorted(NAMES))}",
             )
+    for name in sorted(PORTS.keys() & plugins.keys()):
+        for flag, text in flags(plugins[name] or [], dict.fromkeys(PORTS[name], "")).items():
+            if text and not is_port(text):
+                yield Problem(f"spec.plugins.{name}", f'--{flag}: "{text}" is not a port; write a number from 1 to 65535')
     if "mpi" in plugins:
         roles = flags(plugins["mpi"] or [], {"master": "master", "worker": "worker"})
         for role, task in roles.items():

@@ -30,6 +30,7 @@ PLUGINS: Mapping[str, Callable[[Sequence[str]], Plugin]] = {
 }  #: those that need nothing but their arguments
 
 NAMES = frozenset({*PLUGINS, "ssh"})
+PORTS = {name: ("port",) for name in ("tensorflow", "pytorch", "mpi")} | {"ray": ("port", "dashboardPort", "clientPort")}  #: flags of ports
 IMPLIED = {"tensorflow": ("svc",), "pytorch": ("svc",), "mpi": ("svc", "ssh"), "ray": ("svc",)}
 
 
@@ -49,4 +50,4 @@ def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, Plugin]:
     return made
 
 
-__all__ = ["IMPLIED", "NAMES", "KeyPair", "KeyPairs", "Plugin", "plugins_of", "with_implied"]
+__all__ = ["IMPLIED", "NAMES", "PORTS", "KeyPair", "KeyPairs", "Plugin", "plugins_of", "with_implied"]

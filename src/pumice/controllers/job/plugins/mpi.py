@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, open_port, set_env
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, open_port, port, set_env
 from pumice.controllers.objects import Object
 
 DEFAULTS = {"master": "master", "worker": "worker", "port": "22"}
@@ -17,7 +17,7 @@ DEFAULTS = {"master": "master", "worker": "worker", "port": "22"}
 class Mpi(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
-        self.master, self.worker, self.port = given["master"], given["worker"], int(given["port"])
+        self.master, self.worker, self.port = given["master"], given["worker"], port(given["port"], DEFAULTS["port"])
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         if spec.task_name(job, task) == self.master:

@@ -49,6 +49,15 @@ def flags(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, st
     return found
 
 
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
+
+
+def port(given: str, default: str) -> int:
+    """A port as an argument states it; one that is none is passed over."""
+    return int(given if is_port(given) else default)
+
+
 def containers(pod: Object) -> Iterator[Object]:
     """The pod's containers, those for its start included."""
     for part in ("initContainers", "containers"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, open_port, set_env
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, open_port, port, set_env
 from pumice.controllers.objects import Object
 
 DEFAULTS = {
@@ -25,7 +25,7 @@ DEFAULTS = {
 class Pytorch(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
-        self.master, self.worker, self.port = given["master"], given["worker"], int(given["port"])
+        self.master, self.worker, self.port = given["master"], given["worker"], port(given["port"], DEFAULTS["port"])
         self.waits = given["wait-master-enabled"].lower() == "true"
         self.wait_s, self.wait_image = given["wait-master-timeout"], given["wait-master-image"]
 

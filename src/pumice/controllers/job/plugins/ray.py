@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, owned
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, owned, port
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete
@@ -25,6 +25,7 @@ DEFAULTS = {
     "dashboardPort": "8265",
     "clientPort": "10001",
 }
+PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}  #: name of a port, and the flag that states it
 
 
 class Ray(Plugin):
@@ -32,7 +33,7 @@ class Ray(Plugin):
         given = flags(arguments, DEFAULTS)
         self.head, self.worker = given["head"], given["worker"]
         self.head_container, self.worker_container = given["headContainer"], given["workerContainer"]
-        self.ports = {"gcs": int(given["port"]), "dashboard": int(given["dashboardPort"]), "client-server": int(given["clientPort"])}
+        self.ports = {name: port(given[flag], DEFAULTS[flag]) for name, flag in PORTS.items()}
 
     def keep(self, job: Object, world: World) -> list[Write]:
         name = _service_name(job)

@@ -10,16 +10,17 @@ import json
 from collections.abc import Sequence
 
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, set_env
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, port, set_env
 from pumice.controllers.objects import Object
 
+PORT = "2222"
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 
 class Tensorflow(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
-        given = flags(arguments, {**{role: role for role in ROLES}, "port": "2222"})
-        self.port = given["port"]
+        given = flags(arguments, {**{role: role for role in ROLES}, "port": PORT})
+        self.port = port(given["port"], PORT)
         self.task_of_role = {role: given[role] for role in ROLES}
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
