@@ -30,7 +30,7 @@ PLUGINS: Mapping[str, Callable[[Sequence[str]], Plugin]] = {
 }  #: those that need nothing but their arguments
 
 NAMES = frozenset({*PLUGINS, "ssh"})
-PORTS = {name: ("port",) for name in ("tensorflow", "pytorch", "mpi")} | {"ray": ("port", "dashboardPort", "clientPort")}  #: flags of ports
+PORTS = {"tensorflow": ("port",), "pytorch": ("port",), "mpi": ("port",), "ray": ("port", "dashboardPort", "clientPort")}  #: flags of ports
 IMPLIED = {"tensorflow": ("svc",), "pytorch": ("svc",), "mpi": ("svc", "ssh"), "ray": ("svc",)}
 
 
