@@ -153,6 +153,15 @@ def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> No
     assert not of(cluster, Decisions(), said).queues
 
 
+def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_something(cluster: Cluster) -> None:
+    cluster.put("Queue", convert({"metadata": {"name": "root"}}, Queue))
+    cluster.put("Node", _node("n1"))
+    said = Said()
+    assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["default"]
+    cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
+    assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["root", "default"]
+
+
 @pytest.mark.parametrize(
     ("left", "right", "same"),
     [

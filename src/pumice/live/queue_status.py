@@ -1,12 +1,14 @@
 """What queues hold, themselves and all below them, written where it differs from what the server has.
 
-A queue that the server knows nothing about is written even if it holds nothing: who reads it finds zeros, not a gap.
+An open queue of which nothing has been written yet is written even if it holds nothing: who reads it finds zeros, not a gap. One that
+has no state yet is left to its controller, lest both write at once.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pumice.api.volcano import QueueStatus
 from pumice.live.requests import WriteQueue
 from pumice.live.said import QueueNote, Said
 from pumice.model.cluster import Cluster
@@ -20,10 +22,10 @@ def queue_requests(cluster: Cluster, said: Said) -> list[WriteQueue]:
     for name, held in _totals(cluster).items():
         queue = cluster.queues[name]
         note = said.queues.get(name)
-        stored = queue.wire.status.allocated if queue.wire is not None else None
-        known = note.held if note is not None else cluster.dimensions.vector(stored)
+        before = queue.wire.status if queue.wire is not None else QueueStatus()
+        known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
         held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
-        unknown = note is None and not stored
+        unknown = note is None and bool(before.state) and not before.allocated
         if unknown or np.abs(cluster.dimensions.fitted(known) - held).max() >= EPSILON:
             writes.append(WriteQueue(name, cluster.dimensions.quantities(held)))
             said.queues[name] = QueueNote(held)
