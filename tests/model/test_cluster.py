@@ -119,6 +119,15 @@ def test_a_queue_without_its_object_keeps_its_jobs_waiting() -> None:
     assert not made.queues["q"].exists
 
 
+def test_a_queue_is_forgotten_with_its_object_and_its_last_job() -> None:
+    made = cluster(queue("q"), podgroup("a").queue("q"), queue("empty"))
+    made.remove("Queue", "empty")
+    made.remove("Queue", "q")
+    assert "q" in made.queues and "empty" not in made.queues
+    made.remove("PodGroup", "default/a")
+    assert "q" not in made.queues
+
+
 def test_classes_give_jobs_their_priority_also_afterwards() -> None:
     made = cluster(podgroup("g").priority_class("gold"), podgroup("h"))
     made.put(*priority_class("gold", 7).build())
@@ -243,7 +252,7 @@ def test_a_pod_group_that_was_never_seen_may_go() -> None:
     made.remove("PodGroup", "default/g")
     made.remove("PodGroup", "default/g")
     made.check()
-    assert made.queues["q"].pending[0] == 0
+    assert "q" not in made.queues
     assert set(made.jobs) == {"default/g", "default/unseen"}
 
 

@@ -99,6 +99,7 @@ class Cluster:
                 if queue is not None:
                     queue.wire = None
                     queue.read(self.dimensions)
+                    self._drop_if_unused(queue)
             case "Node":
                 row = self.nodes.remove(key)
                 if row is not None:
@@ -159,10 +160,7 @@ class Cluster:
     def _shared(self, pairs: dict[str, str] | None) -> Pairs:
         """One mapping for all equal ones."""
         key = tuple(sorted(pairs.items())) if pairs else ()
-        found = self._pairs.get(key)
-        if found is None:
-            found = self._pairs[key] = Pairs(key)
-        return found
+        return self._pairs.setdefault(key, Pairs(key))
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
@@ -241,6 +239,7 @@ class Cluster:
             queue.pending -= job.asked
             del queue.jobs[job.uid]
             job.queue = None
+            self._drop_if_unused(queue)
 
     def _drop_if_empty(self, job: Job) -> None:
         if is_shadow(job.group) and not job.tasks:
@@ -248,6 +247,10 @@ class Cluster:
             job.group = None
         if job.group is None and not job.tasks:
             self.jobs.pop(job.uid, None)
+
+    def _drop_if_unused(self, queue: Queue) -> None:
+        if queue.wire is None and not queue.jobs:
+            self.queues.pop(queue.name, None)
 
     def _put_queue(self, wire: QueueObject) -> None:
         queue = self.queue(wire.metadata.name)
