@@ -122,9 +122,11 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
     steps = [{"name": "load"}, {"name": "train", "dependsOn": {"targets": ["load"]}}]
     await jobs.client.create(JOB_FLOWS, body(JOB_FLOWS, "flow", {"flows": steps, "jobRetainPolicy": "delete"}), jobs.namespace)
 
+    async def status() -> Body:
+        return as_dict(await jobs.client.get(JOB_FLOWS, ObjectRef("flow", jobs.namespace))).get("status") or {}
+
     async def phase() -> str:
-        found = as_dict(await jobs.client.get(JOB_FLOWS, ObjectRef("flow", jobs.namespace))).get("status") or {}
-        return str((found.get("state") or {}).get("phase"))
+        return str(((await status()).get("state") or {}).get("phase"))
 
     async def runs() -> bool:
         return await phase() == "Running"
@@ -142,6 +144,9 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
         return await phase() == "Succeed" and not await jobs.listed(JOBS)
 
     await until_true(over)
+    told = await status()
+    assert {name: each["phase"] for name, each in told["conditions"].items()} == dict.fromkeys(("flow-load", "flow-train"), "Completed")
+    assert [each["runningHistories"][-1]["state"] for each in told["jobStatusList"]] == ["Completed", "Completed"]
 
 
 async def _has(jobs: Jobs, resource: Resource, name: str) -> bool:
@@ -265,6 +270,8 @@ async def what_cannot_work_is_refused_and_defaults_are_written(jobs: Jobs) -> No
     assert told == f'admission webhook "validatequeue.volcano.sh" denied the request: {expected}'
     assert "unable to find queue" in await refusal(JOBS, body(JOBS, "j", {"queue": "nowhere", "tasks": [task()]}), jobs.namespace)
     assert "validatejob.volcano.sh" in await refusal(JOBS, body(JOBS, "j", {"minAvailable": 2, "tasks": [task()]}), jobs.namespace)
+    assert "write at most 63" in await refusal(JOBS, body(JOBS, "n" * 64, {"tasks": [task()]}), jobs.namespace)
+    assert "plugin svc" in await refusal(JOBS, body(JOBS, "n" * 60, {"tasks": [task()], "plugins": {"svc": []}}), jobs.namespace)
     group = body(POD_GROUPS, "g", {"minMember": 1, "queue": "nowhere"})
     assert "validatepodgroup.volcano.sh" in await refusal(POD_GROUPS, group, jobs.namespace)
     node = body(HYPER_NODES, "odd", {"tier": 1, "members": [{"type": "Node", "selector": {"regexMatch": {"pattern": "["}}}]})
