@@ -273,9 +273,17 @@ def test_a_feature_gate_puts_queue_gates_on_pods(gates: str, on: bool) -> None:
     assert rules_of(flags(feature_gates=gates)).queue_gates is on
 
 
+def test_what_a_newer_chart_enables_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    served = hooks_of("/jobs/mutate,/colocationconfigurations/validate,/queues/validate,/jobs/mutate")
+    assert [hook.path for hook in served] == ["/jobs/mutate", "/queues/validate"]
+    assert caplog.messages == ["/colocationconfigurations/validate is not served: there are no rules for it"]
+
+
 def test_wrong_flags_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='did you mean "/jobs/mutate"'):
         hooks_of("/job/mutate")
+    with pytest.raises(InputError, match='"all" is not a webhook'):
+        hooks_of("all")
     with pytest.raises(InputError, match="cannot be read"):
         rules_of(flags(admission_conf=tmp_path / "nothing"))
     (tmp_path / "wrong").write_text("resourceGroups: yes\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from pumice.kube.errors import KubeError
 from pumice.live.logs import set_up
 from pumice.live.webhooks.hooks import HOOKS, Caller, Hook
 from pumice.live.webhooks.server import Settings, WebhookReplica
+
+log = logging.getLogger(__name__)
 
 NOT_NEEDED = {
     "graceful-shutdown-time": "requests under way are answered within two seconds",
@@ -86,11 +89,15 @@ def settings_of(flags: dict[str, Any]) -> Settings:
 
 
 def hooks_of(text: str) -> tuple[Hook, ...]:
-    paths = [path.strip() for path in text.split(",") if path.strip()]
-    for path in paths:
-        if path not in HOOKS:
-            raise InputError(f'"{path}" is not a webhook{did_you_mean(path, HOOKS)}', where="--enabled-admission")
-    return tuple(HOOKS[path] for path in dict.fromkeys(paths))
+    """Paths of kinds that we have no rules for are passed over: a newer chart may name some. Slips of the pen are not."""
+    paths = dict.fromkeys(path.strip() for path in text.split(",") if path.strip())
+    unknown = [path for path in paths if path not in HOOKS]
+    for path in unknown:
+        meant = did_you_mean(path, HOOKS)
+        if meant or not path.startswith("/"):
+            raise InputError(f'"{path}" is not a webhook{meant}', where="--enabled-admission")
+        log.error("%s is not served: there are no rules for it", path)
+    return tuple(HOOKS[path] for path in paths if path in HOOKS)
 
 
 def _hosts(caller: Caller) -> tuple[str, ...]:
