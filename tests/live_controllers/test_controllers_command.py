@@ -103,7 +103,7 @@ def test_controllers_are_chosen_by_volcanos_names(words: str, kept: set[str] | N
 
 EVERY_FLAG = """--scheduler-name=volcano --max-requeue-num=-1 --worker-threads=3 --worker-threads-for-podgroup=5
     --worker-threads-for-queue=5 --worker-threads-for-gc=1 --worker-threads-for-cronjob=3 --inherit-owner-annotations=true
-    --kube-api-qps=50 --kube-api-burst=100
+    --kube-api-qps=50 --kube-api-burst=100 --resync-period=10h
     --controllers=*,-sharding-controller --leader-elect=true --leader-elect-resource-namespace=volcano-system --kubeconfig= --master=
     --enable-healthz=true --healthz-address=:11251 --enable-metrics=true --listen-address=:8081 --logtostderr -v=4 2>&1"""
 

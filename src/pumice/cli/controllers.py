@@ -38,6 +38,7 @@ NOT_NEEDED = {
     "worker-threads-for-gc": "32 objects are worked on at a time",
     "worker-threads-for-cronjob": "32 objects are worked on at a time",
     "feature-gates": "what gates switch on is on",
+    "resync-period": "watches are never replayed; a dead one is noticed by its silence",
     "leader-elect-resource-lock": "only leases are served by API servers of today",
 }
 
