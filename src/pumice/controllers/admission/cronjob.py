@@ -44,13 +44,14 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
 def _name(cron_job: Object) -> Iterator[Problem]:
     name = name_of(cron_job)
     if len(name) > LONGEST_NAME or not is_subdomain(name):
-        yield Problem("metadata.name", f'"{name}" cannot name its jobs; write at most {LONGEST_NAME} lower case letters, digits and "-"')
+        words = f'invalid cronJob name "{name}": cronJob base name must be no more than {LONGEST_NAME} characters'
+        yield Problem("metadata.name", f'{words}, which are lower case letters, digits and "-"; its jobs get some more')
 
 
 def _schedule(spec: Object) -> Iterator[Problem]:
     text = spec.get("schedule") or ""
     if "TZ" in text:
-        yield Problem("spec.schedule", f'"{text}" names a time zone; write that into spec.timeZone')
+        yield Problem("spec.schedule", f'cannot use TZ or CRON_TZ in schedule "{text}"; write the zone into spec.timeZone')
     else:
         try:
             parse_schedule(text)
@@ -58,7 +59,7 @@ def _schedule(spec: Object) -> Iterator[Problem]:
             yield Problem("spec.schedule", str(error))
     zone = spec.get("timeZone")
     if zone is not None and not _zone_exists(zone):
-        yield Problem("spec.timeZone", f'"{zone}" is not a time zone; write one such as "Etc/UTC" or "Europe/Berlin"')
+        yield Problem("spec.timeZone", f'unknown time zone {zone}; write one such as "Etc/UTC" or "Europe/Berlin"')
 
 
 def _zone_exists(name: str) -> bool:
