@@ -7,12 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
+from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
 from pumice.actions.kube.happenings import Happening, What, of_node
-from pumice.actions.schedule import BACKLOG
 from pumice.framework.cycle import cycle
 from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.model.task import Pairs, Task
 from tests.kube_scheduler.stage import NOW, cluster, machine, policy, standing, waiting
 
 FIT = frozenset(["NodeResourcesFit"])
@@ -123,7 +122,8 @@ TAINT = frozenset(["TaintToleration"])
 AFFINITY = frozenset(["NodeAffinity"])
 NEAR = frozenset(["InterPodAffinity"])
 PORTS = frozenset(["NodePorts"])
-FAR = waiting("p").having("spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", value=[TERM])
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+FAR = waiting("p").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
 PORT = [{"containerPort": 1, "hostPort": 80}]
 
 
@@ -151,6 +151,12 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (NEAR, FAR, GONE, True),
         (NEAR, FAR, Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
         (NEAR, FAR, Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (NEAR, FAR, Happening(What.NODE_REMOVED, "big"), True),
+        (NEAR, FAR, Happening(What.POD_LABELS), True),
+        (NEAR, FAR, Happening(What.POD_LABELS, pod="x", labels=Pairs({"app": "y"})), True),  # type: ignore[arg-type]
+        (NEAR, FAR, Happening(What.POD_LABELS, pod="y", labels=Pairs({"app": "x"})), True),  # type: ignore[arg-type]
+        (NEAR, FAR, Happening(What.POD_LABELS, pod="y", labels=Pairs({"app": "z"})), False),  # type: ignore[arg-type]
+        (NEAR, FAR, Happening(What.POD_LABELS, pod="z", labels=Pairs({"app": "z"})), True),  # type: ignore[arg-type]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), GONE, True),
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
@@ -167,7 +173,8 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
 def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Happening, woken: bool) -> None:
     x = standing("x", "big").label("app", "x").having("spec", "containers", 0, "ports", value=PORT)
     nodes = (machine("big", 4), machine("tainted").taint("t"), machine("cordoned").cordoned())
-    made, backlog = refused_once(*nodes, x, standing("y", "big"), pod, by=by)
+    z = standing("z", "big").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
+    made, backlog = refused_once(*nodes, x, standing("y", "big"), z, pod, by=by)
     if isinstance(event.pod, str):
         event = event._replace(pod=made.tasks[f"default/{event.pod}"])
     assert bool(backlog.happened(event)) == woken

@@ -104,6 +104,24 @@ def test_what_makes_room_wakes_who_found_none(help_it: Any) -> None:
     run(story())
 
 
+def test_a_pod_that_is_no_longer_one_to_keep_away_from_wakes_who_did() -> None:
+    async def story() -> None:
+        api = cluster(cpu=4)
+        api.pod("there", node="a", **PLAIN)
+        there = api.found(PODS, "there")
+        api.put(PODS, "there", metadata={"labels": {"noisy": "yes"}}, spec=there["spec"], status=there["status"])
+        term = {"labelSelector": {"matchLabels": {"noisy": "yes"}}, "topologyKey": "kubernetes.io/hostname"}
+        api.node("a", cpu=4, labels={"kubernetes.io/hostname": "a"})
+        api.pod("shy", affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}, **PLAIN)
+        async with running(Counting(api, policy())) as scheduler:
+            await until(lambda: "shy" in scheduler.refusals)
+            await asyncio.sleep(30)
+            api.put(PODS, "there", metadata={"labels": {"noisy": "no"}}, spec=there["spec"], status=there["status"])
+            await until(lambda: api.placed("shy") == {"shy": "a"}, within_s=2)
+
+    run(story())
+
+
 def test_a_gate_that_is_taken_away_and_a_label_that_comes() -> None:
     async def story() -> None:
         api = cluster(cpu=2)

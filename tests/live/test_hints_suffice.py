@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
 
+import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.schedule import BACKLOG
+from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
 from pumice.config.reading import config_text, read_configurations
 from pumice.framework.cycle import cycle
-from pumice.kube.resource import NODES, PODS
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
+from pumice.live.sources import sources
+from pumice.model import status
+from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
+from tests.live.crowds import THEMES, Step, crowds, node, opened, pod
 from tests.live.memory import MemoryServer
+from tests.live.situations import KUBE, volume_controller
 from tests.live.stories import running
 from tests.live.virtual import VirtualClock, run
 
-KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-HOST = "kubernetes.io/hostname"
-QUICK, NIGHTLY = 60, 5000
+QUICK, NIGHTLY = 25, 1500
 SETTLED_S = 25.0  #: longer than any back-off, shorter than patience
-NAMES = st.sampled_from("ab")
-COLOURS = st.sampled_from(["red", "blue"])
-TAINT = [{"key": "colour", "value": "x", "effect": "NoSchedule"}]
+ENOUGH = 50  #: refusals of each filter in a nightly run
+
+#: what refuses in each theme, besides room
+REFUSERS = {
+    "nodes": ("NodeResourcesFit", "NodeAffinity", "TaintToleration", "NodeUnschedulable"),
+    "near": ("InterPodAffinity",),
+    "far": ("InterPodAffinity",),
+    "spread": ("PodTopologySpread",),
+    "ports": ("NodePorts",),
+    "claims": ("VolumeBinding", "VolumeRestrictions", "VolumeZone"),
+    "made": ("VolumeBinding",),
+    "limits": ("NodeVolumeLimits",),
+    "devices": ("DynamicResources",),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -38,117 +52,65 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def term(colour: str) -> dict[str, Any]:
-    return {"labelSelector": {"matchLabels": {"colour": colour}}, "topologyKey": HOST}
+def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> list[str]:
+    """Pods that wait for a hint, and that a scheduler which begins now would place. Empty while anybody is on the way."""
+    backlog: Backlog = scheduler.cluster.memory[BACKLOG]
+    if backlog.next_due() != min((entry.since + FORGOTTEN_S for entry in backlog.waiting.values()), default=None):
+        return []
+    if any(task.status == status.BINDING for task in scheduler.cluster.tasks.values()):
+        return []
+    refused.update(name for entry in backlog.waiting.values() for name in entry.refused_by)
+    fresh = Cluster(scheduler.options.schedulers)
+    for source in sources(scheduler.options):
+        for obj in api.all(source.resource):
+            item = source.decode(msgspec.Raw(msgspec.json.encode(obj)))
+            fresh.put(source.resource.kind, getattr(item, "item", item))
+    binds = cycle(fresh, scheduler.policy, scheduler.clock.now()).binds
+    return [f"{bind.task.name} to {bind.node}" for bind in binds if bind.task.uid in backlog.waiting]
 
 
-def wants(kind: str, colour: str) -> dict[str, Any]:
-    """What a pod asks for besides room."""
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    spread = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
-    given: dict[str, dict[str, Any]] = {
-        "selector": {"nodeSelector": {"colour": colour}},
-        "near": {"affinity": {"podAffinity": {required: [term(colour)]}}},
-        "far": {"affinity": {"podAntiAffinity": {required: [term(colour)]}}},
-        "spread": {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"colour": colour}}}]},
-        "tolerates": {"tolerations": [{"operator": "Exists"}]},
-        "port": {"ports": [{"containerPort": 1, "hostPort": 80}]},
-    }
-    return given.get(kind, {})
-
-
-def node(api: MemoryServer, name: str, cpu: int, colour: str, tainted: bool, cordoned: bool) -> None:
-    api.node(name, cpu=cpu, labels={HOST: name, "colour": colour})
-    api.put(
-        NODES,
-        name,
-        spec={"taints": TAINT if tainted else [], "unschedulable": cordoned},
-        metadata={"labels": {HOST: name, "colour": colour}},
-    )
-
-
-def without(api: MemoryServer, name: str) -> None:
-    api.remove(NODES, name)
-
-
-def pod(api: MemoryServer, number: int, cpu: int, kind: str, colour: str) -> None:
-    spec = wants(kind, colour)
-    ports = spec.pop("ports", [])
-    container = {"name": "c", "resources": {"requests": {"cpu": str(cpu)}}, "ports": ports}
-    made = {"containers": [container], "schedulerName": "default-scheduler", **spec}
-    api.put(PODS, f"p{number}", metadata={"labels": {"colour": colour}}, spec=made, status={"phase": "Pending"})
-
-
-def standing(api: MemoryServer, number: int) -> dict[str, Any] | None:
-    found = [obj for obj in api.all(PODS) if obj["spec"].get("nodeName")]
-    return found[number % len(found)] if found else None
-
-
-def gone(api: MemoryServer, number: int) -> None:
-    if (found := standing(api, number)) is not None:
-        api.remove(PODS, found["metadata"]["name"])
-
-
-def finished(api: MemoryServer, number: int) -> None:
-    if (found := standing(api, number)) is not None:
-        api.put(PODS, found["metadata"]["name"], metadata=found["metadata"], status={"phase": "Succeeded"})
-
-
-def recoloured(api: MemoryServer, number: int, colour: str) -> None:
-    if (found := standing(api, number)) is not None:
-        api.put(PODS, found["metadata"]["name"], metadata={**found["metadata"], "labels": {"colour": colour}})
-
-
-Step = tuple[Callable[..., None], tuple[Any, ...]]
-KINDS = st.sampled_from(["", "", "selector", "near", "far", "spread", "tolerates", "port"])
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.just(node), st.tuples(NAMES, st.integers(1, 3), COLOURS, st.booleans(), st.booleans())),
-        st.tuples(st.just(without), st.tuples(NAMES)),
-        st.tuples(st.just(pod), st.tuples(st.integers(0, 7), st.integers(1, 2), KINDS, COLOURS)),
-        st.tuples(st.just(gone), st.tuples(st.integers(0, 7))),
-        st.tuples(st.just(finished), st.tuples(st.integers(0, 7))),
-        st.tuples(st.just(recoloured), st.tuples(st.integers(0, 7), COLOURS)),
-    ),
-    min_size=4,
-    max_size=16,
-)
-
-
-async def nobody_waits_who_could_be_placed(happenings: list[Step], pauses: list[float]) -> None:
+async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], pauses: list[float], refused: Counter[str]) -> None:
     api = MemoryServer(start_s=0.1)
     for number, name in enumerate("ab"):
-        node(api, name, 1, "red", tainted=name == "b", cordoned=False)
-        pod(api, number, 1, "", "blue")
-        pod(api, 8 + number, 1, "tolerates", "red")
+        node(api, name, 1 if theme == "nodes" else 4, zone="xy"[number], tainted=theme == "nodes" and name == "b")
+        pod(api, 10 + number, 1, "blue", {})
     policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
-    scheduler = Scheduler(api, policy, Options(schedulers=("default-scheduler",)), VirtualClock())
-    async with running(scheduler):
-        for number, (act, details) in enumerate(happenings):
-            if act is pod and any(obj["metadata"]["name"] == f"p{details[0]}" for obj in api.all(PODS)):
-                continue
+    options = Options(schedulers=("default-scheduler",), volume_timeout_s=5.0)
+    beside = asyncio.create_task(volume_controller(api))
+    async with running(Scheduler(api, policy, options, VirtualClock())) as scheduler:
+        for number, (act, details) in enumerate([*happenings, (opened, (0,))]):
             act(api, *details)
-            await asyncio.sleep(pauses[number % len(pauses)] if pauses else 0.0)
-        await asyncio.sleep(SETTLED_S)
+            pause_s = pauses[number % len(pauses)] if pauses and number < len(happenings) else SETTLED_S
+            await asyncio.sleep(pause_s)
+            if pause_s == SETTLED_S:
+                assert not missed(api, scheduler, refused)
         scheduler.cluster.check()
-        del scheduler.cluster.memory[BACKLOG]
-        missed = cycle(scheduler.cluster, policy, scheduler.clock.now()).binds
-        assert not missed, [(bind.task.name, bind.node) for bind in missed]
+    beside.cancel()
 
 
-def tell(times: int) -> None:
-    @settings(max_examples=times, deadline=None)
-    @given(steps, st.lists(st.sampled_from([0.0, 0.5, 5.0, 15.0]), max_size=4))
+def tell(theme: str, times: int) -> Counter[str]:
+    """Who still refused somebody at the end of all those stories, and how often."""
+    refused: Counter[str] = Counter()
+
+    @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(crowds(theme), st.lists(st.sampled_from([0.0, 0.5, 5.0, SETTLED_S, SETTLED_S]), max_size=4))
     def story(happenings: list[Step], pauses: list[float]) -> None:
-        run(nobody_waits_who_could_be_placed(happenings, pauses), limit_s=5000)
+        run(nobody_waits_who_could_be_placed(theme, happenings, pauses, refused), limit_s=5000)
 
     story()
+    return refused
 
 
-def test_hints_suffice() -> None:
-    tell(QUICK)
+each_theme = pytest.mark.parametrize("theme", THEMES)
+
+
+@each_theme
+def test_hints_suffice(theme: str) -> None:
+    tell(theme, QUICK)
 
 
 @pytest.mark.nightly
-def test_hints_suffice_in_many_stories() -> None:
-    tell(NIGHTLY)
+@each_theme
+def test_hints_suffice_in_many_stories(theme: str) -> None:
+    refused = tell(theme, NIGHTLY)
+    assert all(refused[name] >= ENOUGH for name in REFUSERS[theme]), f"hardly anybody was refused by some: {refused}"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pumice.actions.kube.backlog import Backlog
+from pumice.actions.kube.backlog import BACKLOG, Backlog
 from pumice.actions.kube.happenings import Happening, What, of_node
-from pumice.actions.schedule import BACKLOG
 from pumice.api.core import Node
 from pumice.framework.policy import Policy
 from pumice.model import status
@@ -95,7 +94,7 @@ class Hints:
             self._tell(What.POD_GONE, task)
         elif stood and before is not None:
             if before.labels != now.labels:
-                self._tell(What.POD_LABELS, task)
+                self._backlog.happened(Happening(What.POD_LABELS, task.node_name, task, labels=before.labels))
             if before.template is not now.template:
                 self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.request))
         elif before is not None and before[3:] != now[3:]:

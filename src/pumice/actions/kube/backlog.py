@@ -17,6 +17,7 @@ from pumice.actions.kube.happenings import FLEETING, Happening, helps
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
+BACKLOG = "backlog"  #: its key in the cluster's memory, where a loop that runs for long puts it
 FORGOTTEN_S = 300.0  #: longest wait for an event
 
 

@@ -18,7 +18,7 @@ from pumice.engine.rules import Filter
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Vector
-from pumice.model.task import Task
+from pumice.model.task import Pairs, Task
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.plugins.kube.standing.terms import Terms
@@ -47,6 +47,7 @@ class Happening(NamedTuple):
     node: str = ""
     pod: Task | None = None
     before: Vector | None = None  #: allocatable, or the request of a pod that shrank
+    labels: Pairs | None = None  #: those that the pod had before
 
 
 def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[Happening]:
@@ -132,6 +133,17 @@ def _near_terms(cluster: Cluster, task: Task, event: Happening) -> bool:
     return any(term.scope.has(other) for term in (*own.affinity, *own.anti)) or any(term.scope.has(task) for term in theirs.anti)
 
 
+def _was_or_is_near(cluster: Cluster, task: Task, event: Happening) -> bool:
+    """Whether the other pod is meant by a term of this one, or was by its old labels; what its own terms mean may hang on its labels, too."""
+    other = event.pod
+    if other is None or event.labels is None:
+        return True
+    terms = Terms.of(cluster)
+    own, forms = terms.of_pod(task), (other.labels, event.labels)
+    meant = any(term.scope.means(other.namespace, labels) for term in (*own.affinity, *own.anti) for labels in forms)
+    return meant or bool(terms.of_pod(other).anti)
+
+
 def _same_namespace(cluster: Cluster, task: Task, event: Happening) -> bool:
     return event.pod is None or event.pod.namespace == task.namespace
 
@@ -154,7 +166,8 @@ HINTS: dict[str, dict[What, Hint]] = {
     InterPodAffinityFilter.name: {
         What.POD_PLACED: _near_terms,
         What.POD_GONE: _near_terms,
-        What.POD_LABELS: _near_terms,
+        What.POD_LABELS: _was_or_is_near,
+        What.NODE_REMOVED: _always,
         What.NODE_LABELS: _always,
         What.NAMESPACE: _always,
         **_NODES_COME,

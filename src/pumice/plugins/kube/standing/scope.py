@@ -6,7 +6,7 @@ things filed under its own labels, and those that no label tells.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from pumice.api.selectors import Requirement, Selector, matches
@@ -25,7 +25,10 @@ class Scope(NamedTuple):
     spaces: frozenset[str] | None
 
     def has(self, task: Task) -> bool:
-        return (self.spaces is None or task.namespace in self.spaces) and matches(self.selector, task.labels)
+        return self.means(task.namespace, task.labels)
+
+    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.spaces is None or namespace in self.spaces) and matches(self.selector, labels)
 
 
 def anchors(scopes: Sequence[Scope]) -> Iterator[tuple[Label, ...]]:
