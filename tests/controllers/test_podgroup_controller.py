@@ -49,6 +49,13 @@ def test_pods_of_others_and_pods_with_a_group_are_left_alone() -> None:
     assert group_named_by(stage, "q") == "mine"
 
 
+def test_a_pod_that_an_owner_does_not_control_waits_for_no_others() -> None:
+    pod = plain_pod("p", web := workload(annotations={key.GROUP_MIN_MEMBER: "3", "volcano.sh/x": "y"}))
+    pod["metadata"]["ownerReferences"][0]["controller"] = False
+    group = play(web, pod).get(kinds.POD_GROUP, "podgroup-uid-p")
+    assert group["spec"]["minMember"] == 1 and annotations_of(group) == {"volcano.sh/x": "y"}
+
+
 def test_the_pods_of_one_workload_share_a_group() -> None:
     web = workload()
     stage = play(web, plain_pod("p", web), plain_pod("q", web))

@@ -104,7 +104,7 @@ class PodGroups:
     def build(self, pod: Object, world: World) -> Object:
         """The PodGroup that this pod asks for."""
         inherited = self._inherited(pod, world)
-        members = _min_member(inherited) if self.inherit else 1
+        members = _min_member(inherited) if controller_of(pod) else 1  # a pod with owners and no controller has nobody to wait for
         group = kinds.new(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
         group["metadata"]["ownerReferences"] = copied(owners_of(pod)) if controller_of(pod) else [controlled_by(pod)]
         notes = _group_annotations(pod, {name: value for name, value in inherited.items() if name.startswith("volcano.sh/")})
