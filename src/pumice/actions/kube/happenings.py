@@ -134,7 +134,7 @@ def _near_terms(cluster: Cluster, task: Task, event: Happening) -> bool:
 
 
 def _was_or_is_near(cluster: Cluster, task: Task, event: Happening) -> bool:
-    """Whether the other pod is meant by a term of this one, or was by its old labels; what its own terms mean may hang on its labels, too."""
+    """Whether the other pod is meant by a term of this one, or was by its old labels; whom its own terms mean may hang on them, too."""
     other = event.pod
     if other is None or event.labels is None:
         return True
