@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.replica_flags import options, tell_of
-from pumice.cli.scheduler import Configuration, settings_of
+from pumice.cli.scheduler import Configuration, ring_of, settings_of
 from pumice.cli.scheduler_flags import NOT_NEEDED, OWN
 from pumice.kube.certificates import Authority
 from pumice.live.options import Sharding
@@ -114,6 +114,32 @@ def test_a_flag_that_is_not_needed_says_why(given: list[str], told: str, caplog:
 
     CliRunner().invoke(command, given, standalone_mode=False)
     assert told in caplog.text and bool(told) == bool(caplog.text)
+
+
+def test_replicas_that_share_the_work_are_told_so_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings().options.sharding.ring is None
+    monkeypatch.setenv("MULTI_SCHEDULER_ENABLE", "true")
+    monkeypatch.setenv("SCHEDULER_NUM", "3")
+    monkeypatch.setenv("SCHEDULER_POD_NAME", "volcano-scheduler-2")
+    made = settings()
+    assert made.options.sharding.ring is not None and made.options.sharding.ring.mine == "volcano-scheduler-2"
+    assert made.lock.name == "volcano-2", "each has a lease of its own"
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "told"),
+    [
+        ("three", "scheduler-0", '"three" is not a number of replicas'),
+        ("0", "scheduler-0", '"0" is not a number of replicas'),
+        ("2", "scheduler-2", '"scheduler-2" is none of 2 replicas'),
+        ("", "scheduler-1", '"scheduler-1" is none of 1 replicas'),
+        ("2", "scheduler-x7k", "does not end in"),
+        ("2", "", "does not end in"),
+    ],
+)
+def test_replicas_without_a_number_are_refused(count: str, name: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        ring_of({"MULTI_SCHEDULER_ENABLE": "true", "SCHEDULER_NUM": count, "SCHEDULER_POD_NAME": name})
 
 
 def test_storage_capacity_is_asked_for_unless_it_is_told_not_to_be() -> None:

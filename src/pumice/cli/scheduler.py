@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -18,6 +20,7 @@ from pumice.kube.resource import ObjectRef
 from pumice.live.logs import set_up
 from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings
+from pumice.live.ring import Ring, numbered
 from pumice.plugins.registry import plugins
 from pumice.sim.http_world import HttpWorld
 
@@ -59,6 +62,7 @@ class Configuration:
 
 
 def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Configuration) -> Settings:
+    ring = ring_of(os.environ)
     return Settings(
         options=Options(
             schedulers=tuple(names),
@@ -68,7 +72,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
             node_labels=tuple(_label(text) for text in flags["node_selector"]),
             priority_classes=flags["priority_class"],
             storage_capacity=flags["csi_storage"],
-            sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"]),
+            sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"], ring),
         ),
         load=configuration.load,
         configuration=configuration.text,
@@ -76,13 +80,31 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
         term=term_of(flags),
-        lock=ObjectRef(flags["leader_elect_resource_name"], lock_namespace(flags)),
+        lock=ObjectRef(_lock_name(flags["leader_elect_resource_name"], ring), lock_namespace(flags)),
         metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
         world=HttpWorld(),
     )
+
+
+def ring_of(environment: Mapping[str, str]) -> Ring | None:
+    """The replicas that share the work, as Volcano's variables say it; None if there is but one, or one that leads. Raises InputError."""
+    if environment.get("MULTI_SCHEDULER_ENABLE") != "true":
+        return None
+    count = environment.get("SCHEDULER_NUM") or "1"
+    if not count.isdecimal() or not int(count):
+        raise InputError(f'"{count}" is not a number of replicas', where="SCHEDULER_NUM")
+    try:
+        return numbered(environment.get("SCHEDULER_POD_NAME", ""), int(count))
+    except ValueError as error:
+        raise InputError(str(error), where="SCHEDULER_POD_NAME") from None
+
+
+def _lock_name(name: str, ring: Ring | None) -> str:
+    """Replicas that all work do not compete for one lease; a replica and its successor do."""
+    return name if ring is None else f"{name}-{ring.mine.rpartition('-')[2]}"
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
         if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values()]
-    queues, shards = queue_requests(cluster, said), shard_requests(cluster, sharding, said, now)
+    queues, shards = queue_requests(cluster, said, sharding.ring), shard_requests(cluster, sharding, said, now)
     return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
 
 

@@ -2,7 +2,7 @@
 
 A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Some are not taken at their word:
 
-* pods that neither are ours to place nor stand on a node, and nodes that `--node-selector` leaves to others, are passed over;
+* pods that neither are ours to place nor stand on a node, and what `--node-selector` or the ring leaves to others, are passed over;
 * of a PodGroup or Queue from before our last write of its status, all but the status is taken; of a pod from before it was read, nothing;
 * objects that say nothing new (heartbeats, other fields than ours) are dropped before they cost anything.
 """
@@ -30,6 +30,7 @@ from pumice.live.urgency import Urgency
 from pumice.model import status
 from pumice.model.cluster import Cluster
 
+ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
 log = logging.getLogger(__name__)
 
 
@@ -49,6 +50,7 @@ class Ingest:
         self._cluster = cluster
         self._hints = hints
         self._node_labels = options.node_labels
+        self._ring = options.sharding.ring
         self._said = said
         self._ledger = ledger
         self._metrics = metrics
@@ -90,6 +92,8 @@ class Ingest:
             return Urgency.NOTHING
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
+        if ours and self._ring is not None and not self._ring.has_job_of(pod.metadata):
+            ours, pod = False, replace(pod, spec=replace(pod.spec, scheduler_name=ANOTHER))
         if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
             return self._pod_gone(key)
         task = cluster.tasks.get(key)
@@ -115,7 +119,8 @@ class Ingest:
     def _node(self, node: Node) -> Urgency:
         cluster, name = self._cluster, node.metadata.name
         labels = node.metadata.labels or {}
-        if self._node_labels and not any(labels.get(key) == value for key, value in self._node_labels):
+        chosen = not self._node_labels or any(labels.get(key) == value for key, value in self._node_labels)
+        if not chosen or not (self._ring is None or self._ring.has(name)):
             return self._node_gone(name)
         known = self._known_node(name)
         if known is not None and _same(known, node):
@@ -141,6 +146,8 @@ class Ingest:
 
     def _group(self, group: PodGroup, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, group.metadata
+        if self._ring is not None and not self._ring.has_job_of(meta):
+            return Urgency.NOTHING
         key = f"{meta.namespace}/{meta.name}"
         self._ledger.originals["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)

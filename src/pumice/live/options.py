@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from pumice.live.ring import Ring
 from pumice.model.cluster import DEFAULT_QUEUE
 
 
 class Sharding(msgspec.Struct, frozen=True):
-    """Which nodes are ours when several schedulers share them by NodeShards."""
+    """What is ours when several schedulers share a cluster: by NodeShards, by a ring, or neither."""
 
     mode: str = "none"  #: none, hard, soft
     name: str = "volcano"  #: of our NodeShard
+    ring: Ring | None = None
 
 
 UNSHARDED = Sharding()

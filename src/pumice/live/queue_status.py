@@ -1,7 +1,8 @@
 """What queues hold, themselves and all below them, written where it differs from what the server has.
 
 An open queue of which nothing has been written yet is written even if it holds nothing: who reads it finds zeros, not a gap. One that
-has no state yet is left to its controller, lest both write at once.
+has no state yet is left to its controller, lest both write at once. Of replicas that share the work, one writes a queue's status, with what
+its own jobs hold: they would overwrite each other for ever.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import numpy as np
 
 from pumice.api.volcano import QueueStatus
 from pumice.live.requests import WriteQueue
+from pumice.live.ring import Ring
 from pumice.live.said import QueueNote, Said
 from pumice.model.cluster import Cluster
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector
 
 
-def queue_requests(cluster: Cluster, said: Said) -> list[WriteQueue]:
+def queue_requests(cluster: Cluster, said: Said, ring: Ring | None = None) -> list[WriteQueue]:
     """Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
     writes = []
     for name, held in _totals(cluster).items():
+        if ring is not None and not ring.has(name):
+            continue
         queue = cluster.queues[name]
         note = said.queues.get(name)
         before = queue.wire.status if queue.wire is not None else QueueStatus()
