@@ -152,3 +152,28 @@ def test_tries_and_queue_have_an_end() -> None:
         assert [event["message"] for event in api.objects.values()] == ["two"]
 
     with_recorder(story, queue=2, tries=3)
+
+
+def test_events_wait_while_there_is_something_better_to_do_but_not_for_ever() -> None:
+    async def story(api: FakeApi) -> None:
+        busy = True
+        async with Client(Access(api.url, Fixed())) as client:
+            recorder = Recorder(client, "volcano", flow=Flow(patience_s=60.0), busy=lambda: busy)
+            running = asyncio.create_task(recorder.run())
+            recorder.tell(happened())
+            await asyncio.sleep(0.2)
+            assert not api.requests
+            busy = False
+            await until(lambda: len(api.requests) == 1)
+            await ended(running)
+            recorder = Recorder(client, "volcano", flow=Flow(patience_s=0.2), busy=lambda: True)
+            running = asyncio.create_task(recorder.run())
+            recorder.tell(happened())
+            await until(lambda: len(api.requests) == 2)
+            await ended(running)
+
+    async def whole() -> None:
+        async with FakeApi() as api:
+            await story(api)
+
+    run(whole())

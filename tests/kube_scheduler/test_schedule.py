@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import Backlog
-from pumice.actions.schedule import BACKLOG
+from pumice.actions.kube.backlog import BACKLOG, Backlog
 from pumice.config.kube import read_kube
 from pumice.config.reading import config_text, read_configurations
 from pumice.engine.rules import Filter, Reach, Reason, Refused

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pumice.api.codec import convert
-from pumice.api.errors import InputError
 from pumice.api.pod import Pod
 from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.resources import WIDTH, dominant_share, share
 from pumice.model.template import Template
-from pumice.plugins.registry import installed, plugins
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 
@@ -199,43 +196,6 @@ def test_shares_of_nothing() -> None:
     zeros = Cluster().dimensions.zeros()
     assert (share(0, 0), share(1, 0), share(1, 4)) == (0.0, 1.0, 0.25)
     assert dominant_share(zeros, zeros) == 0.0
-
-
-def test_a_folder_of_plugins_that_cannot_be_read_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a folder"):
-        plugins(str(tmp_path / "absent"))
-    (tmp_path / "broken.py").write_text("import absent_module_of_nobody\n")
-    with pytest.raises(InputError, match=r"broken\.py: cannot be loaded: ModuleNotFoundError"):
-        plugins(str(tmp_path))
-    assert installed() == {}
-
-
-ENTRY = """
-from pumice.framework.plugin import Plugin
-
-class Theirs(Plugin):
-    name = "theirs"
-
-class Unnamed(Plugin):
-    pass
-
-def helper():
-    pass
-"""
-
-
-def test_an_installed_package_brings_plugins_by_its_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "their_plugins.py").write_text(ENTRY)
-    described = tmp_path / "theirs-1.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
-    points = described / "entry_points.txt"
-    points.write_text("[pumice.plugins]\na = their_plugins:Theirs\nb = their_plugins:Unnamed\nc = their_plugins:helper\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert sorted(installed()) == ["b", "theirs"]
-    points.write_text("[pumice.plugins]\na = their_plugins:Absent\n")
-    with pytest.raises(InputError, match=r"theirs: .*entry point 'a' cannot be loaded"):
-        installed()
 
 
 def test_a_pod_group_that_changes_its_queue_takes_its_pods_along() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.actions.kube.backlog import Backlog
+from pumice.actions.kube.backlog import BACKLOG, Backlog
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.preemption import Preemption
@@ -18,7 +18,7 @@ from pumice.engine.evaluation import Evaluation
 from pumice.engine.run import plan
 from pumice.framework.decisions import Bind, Waiting
 from pumice.framework.policy import Action
-from pumice.framework.profile import Profiles
+from pumice.framework.profile import SCHEDULE, Profiles
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model.task import Task
@@ -27,11 +27,11 @@ from pumice.plugins.kube.resources_fit import FitFilter
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
 FAILED, UNSCHEDULABLE, GATED = "SchedulerError", "Unschedulable", "SchedulingGated"
 NO_CLAIMS, STILL = "no new claims to deallocate", "still not schedulable"
-MEMORY, BACKLOG = "schedule", "backlog"  #: keys of the cluster's memory; a loop that runs for long puts its Backlog there
+MEMORY = "schedule"  #: its key in the cluster's memory
 
 
 class Schedule(Action):
-    name = "schedule"
+    name = SCHEDULE
 
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 
@@ -38,5 +37,7 @@ def raise_all(errors: Sequence[InputError]) -> None:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean "x"?`, or nothing if no known word is near."""
+    import difflib  # only who erred waits for it
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

@@ -7,7 +7,6 @@ old are converted first (`kube_old`), with a note.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import structs
 
@@ -26,14 +25,9 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.profile import PreemptionArgs, Profile, Profiles
 
-KIND = "KubeSchedulerConfiguration"
 GROUP = "kubescheduler.config.k8s.io"
 DEFAULT_NAME = "default-scheduler"
 RENEWAL_FACTOR = 1.2  #: by so much the renew deadline must exceed the retry period
-
-
-def is_kube_configuration(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("kind") in (KIND, "Policy")
 
 
 def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:

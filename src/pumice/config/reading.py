@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pumice.actions.schedule import Schedule
 from pumice.api import yaml
 from pumice.api.read import ConfigText
-from pumice.config.kube import is_kube_configuration, read_kube
 from pumice.config.volcano import read_policy
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
+from pumice.framework.profile import SCHEDULE
 
 VOLCANO = "volcano"
+KUBE_KINDS = ("KubeSchedulerConfiguration", "Policy")
 KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def config_text(text: str, where: str) -> ConfigText:
     """A configuration of either kind, by what it says it is."""
     for document in yaml.documents(text, where):
-        if is_kube_configuration(document.value):
+        if isinstance(document.value, dict) and document.value.get("kind") in KUBE_KINDS:
             return ConfigText("", where, 1, document.value, document)
         break
     return ConfigText(text, where)
@@ -41,14 +41,16 @@ def read_configurations(
         assert kube is not None, "there is a configuration"
         return _kube(kube, known)
     policy, notes = read_policy(volcano.text, known, where=volcano.where, first_line=volcano.first_line, strict=strict)
-    if kube is None and not policy.has_action(Schedule.name):
+    if kube is None and not policy.has_action(SCHEDULE):
         return policy, notes
     profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
-    actions = policy.actions if policy.has_action(Schedule.name) else (*profiles.actions, *policy.actions)
+    actions = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
     return replace(policy, actions=actions, profiles=profiles.profiles), notes + more
 
 
 def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+    from pumice.config.kube import read_kube  # large, and most have none
+
     assert text.source is not None
     return read_kube(text.source, known)
 
@@ -56,5 +58,5 @@ def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, 
 def schedulers_of(policy: Policy) -> tuple[str, ...]:
     """The schedulerNames whose pods a policy places."""
     names = tuple(policy.profiles.by_name) if policy.profiles is not None else ()
-    alone = policy.profiles is not None and all(action.name == Schedule.name for action in policy.actions)
+    alone = policy.profiles is not None and all(action.name == SCHEDULE for action in policy.actions)
     return names if alone else tuple(dict.fromkeys((VOLCANO, *names)))

@@ -95,8 +95,9 @@ class Plugin:
         super().__init_subclass__(**options)
         if "name" not in cls.__dict__:
             return
-        for attribute, value in cls.__dict__.items():
-            if callable(value) and not attribute.startswith("_") and attribute not in HOOKS and _looks_like_hook(attribute):
+        methods = (name for name, value in cls.__dict__.items() if callable(value) and not isinstance(value, type))
+        for attribute in methods:
+            if not attribute.startswith("_") and attribute not in HOOKS and _looks_like_hook(attribute):
                 raise TypeError(f"plugin {cls.name!r}: there is no hook {attribute!r}{did_you_mean(attribute, HOOKS)}")
 
 

@@ -52,3 +52,6 @@ class Policy:
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
+
+    def has_plugin(self, name: str) -> bool:
+        return any(choice.plugin.name == name for tier in self.tiers for choice in tier)

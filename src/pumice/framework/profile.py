@@ -14,6 +14,7 @@ from pumice.engine.rules import Filter, Scorer
 if TYPE_CHECKING:
     from pumice.framework.session import Session
 
+SCHEDULE = "schedule"  #: the action's name
 FilterMaker = Callable[["Session"], list[Filter]]
 ScorerMaker = Callable[["Session"], list[Scorer]]
 

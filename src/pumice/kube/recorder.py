@@ -1,8 +1,8 @@
 """The event recorder: a queue between those who tell of events and the API server, which nobody ever waits for.
 
 Occurrences are spread over a few senders by object, so that what concerns one event stays in order. What does not fit into the queue is
-dropped, as is what the server refuses or does not take in several tries; `dropped` counts both. A rate of their own keeps events from
-taking the API server's time from binds.
+dropped, as is what the server refuses or does not take in several tries; `dropped` counts both. A rate of their own, and some patience
+while those who tell are busy with better things, keep events from taking the API server's time from binds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from zlib import crc32
 
@@ -23,6 +24,7 @@ from pumice.kube.resource import EVENTS, ObjectRef
 from pumice.kube.transport import PatchType, Transport
 
 log = logging.getLogger(__name__)
+LOOK_AGAIN_S = 0.05
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -34,6 +36,7 @@ class Flow(msgspec.Struct, frozen=True):
     burst: float = 500.0
     tries: int = 12
     pause_s: float = 10.0  #: between tries
+    patience_s: float = 3.0  #: so long an event waits at most while we are busy
 
 
 DEFAULT_FLOW = Flow()
@@ -43,7 +46,14 @@ class Recorder:
     """`tell` from anywhere in the loop's thread; `run` sends until it is cancelled."""
 
     def __init__(
-        self, transport: Transport, component: str, *, flow: Flow = DEFAULT_FLOW, wall: Clock = time.time, clock: Clock = time.monotonic
+        self,
+        transport: Transport,
+        component: str,
+        *,
+        flow: Flow = DEFAULT_FLOW,
+        wall: Clock = time.time,
+        clock: Clock = time.monotonic,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
         self._transport = transport
@@ -51,6 +61,7 @@ class Recorder:
         self._flow = flow
         self._wall = wall
         self._clock = clock
+        self._busy = busy
         self._bucket = TokenBucket(flow.qps, flow.burst, clock())
         self._queues: list[asyncio.Queue[tuple[Occurrence, float]]] = [asyncio.Queue() for _ in range(flow.senders)]
         self._held = 0
@@ -77,6 +88,8 @@ class Recorder:
     async def _send_all(self, queue: asyncio.Queue[tuple[Occurrence, float]]) -> None:
         while True:
             what, at = await queue.get()
+            while self._busy() and self._wall() - at < self._flow.patience_s:
+                await asyncio.sleep(LOOK_AGAIN_S)
             try:
                 write = self._book.note(what, at)
                 if write is not None:

@@ -68,7 +68,7 @@ class Scheduler:
         self.cluster = Cluster(options.schedulers, options.default_queue)
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
-        self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now)
+        self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
         self._transport = transport
         self._world = world
         self._when_synced = when_synced
@@ -146,7 +146,7 @@ class Scheduler:
 
     async def _all_synced(self) -> None:
         """Wait for it, unless the background fails."""
-        syncing = asyncio.create_task(all_synced(self._following, self.options.sync_timeout_s))
+        syncing = asyncio.create_task(all_synced(self._following, self.policy, self.options.sync_timeout_s))
         try:
             while not syncing.done():
                 self._check()

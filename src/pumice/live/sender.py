@@ -124,6 +124,11 @@ class Sender:
     def idle(self) -> bool:
         return all(lane.idle for lane in self._lanes)
 
+    @property
+    def binding(self) -> bool:
+        """Whether binds wait or are under way."""
+        return not self._binds.idle
+
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for lane in self._lanes:

@@ -15,6 +15,7 @@ import msgspec
 
 from pumice.api.codec import decoder
 from pumice.api.kinds import KINDS
+from pumice.framework.policy import Policy
 from pumice.kube import resource as r
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.kube.resource import Resource
@@ -47,6 +48,10 @@ OPTIONAL = (
     r.NUMA_TOPOLOGIES,
     r.HYPER_NODES,
 )
+
+
+#: kinds that one plugin alone reads: without it nobody waits for them
+READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 
 
 class Source(NamedTuple):
@@ -86,15 +91,19 @@ def reflectors(transport: Transport, options: Options, take: Take, pace: Pace = 
     ]
 
 
-async def all_synced(following: list[Reflector[Any]], timeout_s: float) -> None:
-    """Wait until everything has been read; for what can be done without, no longer than so."""
+async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s: float) -> None:
+    """Wait until everything that the policy needs has been read; for what can be done without, no longer than so."""
     needed = [reflector for reflector in following if reflector.scope.resource in REQUIRED]
-    rest = [reflector for reflector in following if reflector not in needed]
+    rest = [reflector for reflector in following if reflector not in needed and _is_read(reflector.scope.resource, policy)]
     await _synced(needed, None)
     await _synced(rest, timeout_s)
     for reflector in rest:
         if not reflector.synced.is_set():
             log.error("%s cannot be read and are left out for now: %s", reflector.scope.resource.plural, reflector.trouble)
+
+
+def _is_read(resource: Resource, policy: Policy) -> bool:
+    return resource not in READ_BY or policy.has_plugin(READ_BY[resource])
 
 
 async def _synced(following: list[Reflector[Any]], timeout_s: float | None) -> None:

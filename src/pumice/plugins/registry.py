@@ -1,57 +1,25 @@
 """Which plugins and actions there are: those of this package, of installed packages (entry points), of a folder.
 
-Entry-point group: `pumice.plugins`. A folder's `*.py` files are loaded, every Plugin subclass with a name in them is taken. Of this
-package's own only those that are asked for are loaded: a plugin stands in the file of its name, with _ for -.
+Entry-point group: `pumice.plugins`. A folder's `*.py` files are loaded, every Plugin subclass with a name in them is taken.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import pkgutil
 import sys
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 
+import pumice.plugins as package
 from pumice.api.errors import InputError
+from pumice.framework.catalogue import Catalogue, classes_of
 from pumice.framework.plugin import Plugin
 
 GROUP = "pumice.plugins"
 
 
-class Plugins(Mapping[str, type[Plugin]]):
-    """Those of others, and those of this package, of which one that is asked for by its name is loaded alone."""
-
-    def __init__(self, others: Mapping[str, type[Plugin]]) -> None:
-        self._others = others
-
-    def __getitem__(self, name: str) -> type[Plugin]:
-        if name in self._others:
-            return self._others[name]
-        module = f"pumice.plugins.{name.replace('-', '_')}"
-        if not name.replace("-", "").isalpha() or importlib.util.find_spec(module) is None:
-            raise KeyError(name)
-        return _of_module(importlib.import_module(module))[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(built_in() | dict(self._others))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-@lru_cache(maxsize=1)
 def built_in() -> dict[str, type[Plugin]]:
     """Plugins of this package by name."""
-    import pumice.plugins as package
-
-    found: dict[str, type[Plugin]] = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        if info.name != "registry" and not info.ispkg:
-            found |= _of_module(importlib.import_module(f"{package.__name__}.{info.name}"))
-    return found
+    return dict(Catalogue(package, Plugin))
 
 
 def installed() -> dict[str, type[Plugin]]:
@@ -91,15 +59,10 @@ def of_folder(folder: str) -> dict[str, type[Plugin]]:
             spec.loader.exec_module(module)
         except Exception as error:
             raise InputError(f"cannot be loaded: {type(error).__name__}: {error}", where=str(file)) from error
-        found |= _of_module(module)
+        found |= classes_of(module, Plugin)
     return found
 
 
-def plugins(folder: str | None = None) -> Plugins:
+def plugins(folder: str | None = None) -> Catalogue[Plugin]:
     """All plugins by name. Later sources replace earlier ones: own, installed, folder."""
-    return Plugins(installed() | (of_folder(folder) if folder else {}))
-
-
-def _of_module(module: ModuleType) -> dict[str, type[Plugin]]:
-    classes = (value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Plugin))
-    return {plugin.name: plugin for plugin in classes if plugin.__module__ == module.__name__ and plugin.__dict__.get("name")}
+    return Catalogue(package, Plugin, installed() | (of_folder(folder) if folder else {}))

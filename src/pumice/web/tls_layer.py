@@ -14,7 +14,8 @@ class TlsLayer:
     def __init__(self, context: ssl.SSLContext, name: str) -> None:
         self.ready = False
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        plain = name.encode() if name.isascii() else name  # a str would load the tables of international names
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=plain)
 
     def open(self, data: Bytes) -> bytes:
         """What they mean that came. The handshake goes on meanwhile; what it wants to say comes with the next `seal`."""

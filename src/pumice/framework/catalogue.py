@@ -1,0 +1,49 @@
+"""What a package has one file a thing of, by name: its actions, its plugins.
+
+A thing stands in the file of its name, with _ for -, so one that is asked for is loaded alone: a scheduler holds only what it uses.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Catalogue(Mapping[str, type[T]]):
+    """The classes of a package that are a `kind` and have a name; `others` go before those of the same name."""
+
+    def __init__(self, package: ModuleType, kind: type[T], others: Mapping[str, type[T]] | None = None) -> None:
+        self._package = package
+        self._kind = kind
+        self._others = dict(others or {})
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name in self._others:
+            return self._others[name]
+        module = f"{self._package.__name__}.{name.replace('-', '_')}"
+        if not name.replace("-", "").isalpha() or importlib.util.find_spec(module) is None:
+            raise KeyError(name)
+        return classes_of(importlib.import_module(module), self._kind)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All of them, which loads all of them."""
+        names = dict.fromkeys(self._others)
+        for info in pkgutil.iter_modules(self._package.__path__):
+            if not info.ispkg:
+                names |= dict.fromkeys(classes_of(importlib.import_module(f"{self._package.__name__}.{info.name}"), self._kind))
+        return iter(names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def classes_of(module: ModuleType, kind: type[Any]) -> dict[str, type[Any]]:
+    """Those that are defined in the module, by name."""
+    own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
+    return {each.__dict__["name"]: each for each in own if issubclass(each, kind) and each.__dict__.get("name")}

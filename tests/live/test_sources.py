@@ -1,0 +1,54 @@
+"""What a scheduler waits for before its first cycle."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pumice.kube.reflector import Reflector
+from pumice.kube.resource import HYPER_NODES, NODES, NUMA_TOPOLOGIES, Resource
+from pumice.live.options import Options
+from pumice.live.sources import all_synced, reflectors
+from tests.live.memory import MemoryServer
+from tests.live.stories import policy
+
+NUMA_AWARE = "actions: allocate\ntiers:\n- plugins:\n  - name: numa-aware\n"
+
+
+def all_but(missing: Resource) -> list[Reflector[Any]]:
+    """Everything else has been read."""
+    following = reflectors(MemoryServer(), Options(), lambda kind, change: None)
+    for reflector in following:
+        if reflector.scope.resource != missing:
+            reflector.synced.set()
+    return following
+
+
+async def waits(missing: Resource, conf: str) -> bool:
+    """Whether the first cycle waits for this one."""
+    waiting = asyncio.create_task(all_synced(all_but(missing), policy(conf), 60.0))
+    await asyncio.wait([waiting], timeout=0.05)
+    ended = waiting.done()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    return not ended
+
+
+@pytest.mark.parametrize(
+    ("missing", "conf", "waited_for"),
+    [
+        (NODES, NUMA_AWARE.replace("numa-aware", "gang"), True),
+        (HYPER_NODES, NUMA_AWARE.replace("numa-aware", "gang"), True),
+        (NUMA_TOPOLOGIES, NUMA_AWARE.replace("numa-aware", "gang"), False),
+        (NUMA_TOPOLOGIES, NUMA_AWARE, True),
+    ],
+)
+def test_what_one_plugin_alone_reads_is_waited_for_only_where_it_is_used(missing: Resource, conf: str, waited_for: bool) -> None:
+    assert asyncio.run(waits(missing, conf)) is waited_for
+
+
+def test_what_cannot_be_read_is_done_without_after_a_time(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(all_synced(all_but(HYPER_NODES), policy(), 0.01))
+    assert "hypernodes cannot be read and are left out for now" in caplog.text
