@@ -86,6 +86,17 @@ def test_what_a_plugin_made_is_made_again_when_it_is_lost() -> None:
         assert stage.names(kind) == [name]
 
 
+def test_what_somebody_else_has_under_a_plugins_name_stays() -> None:
+    meta = {"name": "train", "namespace": "default", "uid": "uid-by-hand"}
+    by_hand = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"ports": [{"port": 80}]}}
+    stage = Stage(queue(), by_hand, vcjob(tasks=[task("w", 2)], plugins={"svc": [], "ssh": []}))
+    stage.let_in()
+    stage.pods("Running")
+    stage.pods("Succeeded")
+    assert stage.get(kinds.JOB, "train")["status"]["state"]["phase"] == "Completed"
+    assert stage.names(kinds.SERVICE) == ["train"] and stage.names(kinds.NETWORK_POLICY) == stage.names(kinds.SECRET) == []
+
+
 def test_hosts_are_called_as_the_template_says() -> None:
     named = task("m")
     named["template"]["spec"] |= {"hostname": "head", "subdomain": "net"}

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of, spec_of
+from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Write
+from pumice.controllers.writes import Write, delete
 
 
 class Plugin:
@@ -32,6 +32,13 @@ def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
     made = kinds.new(kind, namespace_of(job), name, **fields)
     made["metadata"] |= {"labels": {key.JOB_NAME: name_of(job)}, "ownerReferences": [controlled_by(job)]}
     return made
+
+
+def removed(job: Object, kind: str, name: str, world: World) -> list[Write]:
+    """Delete an object that the job made; one that somebody else has under this name stays."""
+    found = world.get(kind, namespace_of(job), name)
+    owner = controller_of(found) if found is not None else None
+    return [delete(found)] if found is not None and owner is not None and owner["uid"] == uid_of(job) else []
 
 
 def flags(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, owned, port
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts_of, owned, port, removed
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete
+from pumice.controllers.writes import Create, Write
 
 DEFAULTS = {
     "head": "head",
@@ -44,8 +44,7 @@ class Ray(Plugin):
         return [Create(owned(job, kinds.SERVICE, name, spec={"selector": selector, "ports": ports}), job)]
 
     def remove(self, job: Object, world: World) -> list[Write]:
-        service = world.get(kinds.SERVICE, namespace_of(job), _service_name(job))
-        return [delete(service)] if service is not None else []
+        return removed(job, kinds.SERVICE, _service_name(job), world)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         role = spec.task_name(job, task)

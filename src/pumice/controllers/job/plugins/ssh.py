@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete
+from pumice.controllers.writes import Create, Write
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 FOLDER = ".ssh"
@@ -47,8 +47,7 @@ class Ssh(Plugin):
         return [Create(owned(job, kinds.SECRET, _name(job), type="Opaque", data=data), job)]
 
     def remove(self, job: Object, world: World) -> list[Write]:
-        secret = world.get(kinds.SECRET, namespace_of(job), _name(job))
-        return [delete(secret)] if secret is not None else []
+        return removed(job, kinds.SECRET, _name(job), world)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]

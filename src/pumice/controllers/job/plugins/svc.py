@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, set_env
+from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed, set_env
 from pumice.controllers.objects import Object, copied, name_of, namespace_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, change, delete
+from pumice.controllers.writes import Create, Write, change
 
 PATH = "/etc/volcano"
 PARTS = ((kinds.CONFIG_MAP, "-svc"), (kinds.SERVICE, ""), (kinds.NETWORK_POLICY, ""))
@@ -40,8 +40,7 @@ class Svc(Plugin):
         return writes
 
     def remove(self, job: Object, world: World) -> list[Write]:
-        found = (world.get(kind, namespace_of(job), name_of(job) + ending) for kind, ending in PARTS)
-        return [delete(part) for part in found if part is not None]
+        return [write for kind, ending in PARTS for write in removed(job, kind, name_of(job) + ending, world)]
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         pod["spec"].setdefault("hostname", name_of(pod))
