@@ -101,6 +101,16 @@ def test_backfill_binds_a_best_effort_pod_that_preempt_had_let_wait_though_there
     made.check()
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_backfill_gives_nobody_the_place_of_a_pod_that_is_only_just_being_evicted(late: bool) -> None:
+    """Its port and its place are not free before it has gone."""
+    low = [podgroup("g", 0).priority_class("low").phase("Running"), port(pod("old").gang("g").on("a"))]
+    high = [podgroup("h").priority_class("high").phase("Inqueue"), port(pod("new").gang("h"))]
+    another = [podgroup("i", 0).phase("Inqueue"), port(pod("third").gang("i"))] if late else []
+    outcome = schedule(cluster(*CLASSES, node("a").cpu(1), *low, *high, *another), "preempt, backfill", *PLUGINS)
+    assert (outcome.binds, outcome.pipelined, outcome.evictions) == ({}, {"default/new": "a"}, ["default/old"])
+
+
 @pytest.mark.parametrize(("caches", "bound"), [(True, ["other", "plain"]), (False, ["other", "plain", "small"])])
 def test_a_role_of_which_a_pod_found_no_node_is_not_tried_again_unless_that_is_switched_off(caches: bool, bound: list[str]) -> None:
     pods = [

@@ -1,6 +1,11 @@
-"""backfill: place the tasks that ask for nothing but a place, wherever the filters allow one."""
+"""backfill: place the tasks that ask for nothing but a place, wherever the filters allow one.
+
+Nodes that lose tasks in this very session are left out: their ports and places are free only once those are gone.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from pumice.actions.allocate import AllocateArgs
 from pumice.engine.rules import Reason
@@ -10,6 +15,7 @@ from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model import status
 from pumice.model.job import Job
+from pumice.model.resources import Mask
 from pumice.model.task import Task
 
 
@@ -19,6 +25,8 @@ class Backfill(Action):
 
     def run(self, session: Session) -> None:
         cluster = session.cluster
+        clearing = np.zeros(len(session.nodes), bool)
+        clearing[[eviction.task.node for eviction in session.decisions.evictions]] = True
         promised = {uid: job for uid, job in cluster.changed.items() if job.waiting_count}
         open_jobs = session.jobs({**cluster.waiting, **promised}.values())
         jobs = [job for job in open_jobs if not job.is_pending and session.job_valid(job) is None]
@@ -28,30 +36,30 @@ class Backfill(Action):
             by_queue.setdefault(job.queue.name, []).append(job)
         for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
             for job in sorted(by_queue[queue.name], key=session.job_key):
-                self._serve(session, job)
+                self._serve(session, job, clearing)
 
-    def _serve(self, session: Session, job: Job) -> None:
+    def _serve(self, session: Session, job: Job, clearing: Mask) -> None:
         with session.statement() as statement:
-            for task in sorted(self._tasks(job), key=session.task_key):
-                self._place(session, task, statement)
+            for task in sorted(self._tasks(job, clearing), key=session.task_key):
+                self._place(session, task, statement, clearing)
             if session.job_ready(job):
                 statement.commit()
             else:
                 statement.keep()
 
-    def _tasks(self, job: Job) -> list[Task]:
+    def _tasks(self, job: Job, clearing: Mask) -> list[Task]:
         waiting = (task for task in job.tasks.values() if task.status & (status.PENDING | status.PIPELINED))
-        return [task for task in waiting if task.best_effort and not task.gated]
+        return [task for task in waiting if task.best_effort and not task.gated and not (task.node >= 0 and clearing[task.node])]
 
-    def _place(self, session: Session, task: Task, statement: Statement) -> None:
+    def _place(self, session: Session, task: Task, statement: Statement, clearing: Mask) -> None:
         if task.status == status.PIPELINED:
             statement.unpipeline(task)
         evaluation = session.evaluation(task)
         if (stopped := session.pre_predicate(task)) is not None:
             session.fit_errors[task.uid] = everywhere(evaluation, Reason(stopped.message))
             return
-        row = -1 if evaluation.rejected else session.best_node(task, evaluation, evaluation.admitted)
-        if row < 0:
-            session.fit_errors[task.uid] = evaluation.remember(explain)
-        else:
+        row = -1 if evaluation.rejected else session.best_node(task, evaluation, evaluation.admitted & ~clearing)
+        if row >= 0:
             statement.allocate(task, row)
+        else:
+            session.fit_errors[task.uid] = evaluation.remember(explain)
