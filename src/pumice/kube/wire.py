@@ -88,11 +88,11 @@ class Wire:
                 async for part in parts:
                     if part.status >= 300:
                         raise await self._refused(part, parts)
-                    head, newline, tail = part.body.rpartition(b"\n")
-                    if newline:
-                        yield b"".join((*rest, head)).split(b"\n")
-                        rest = []
-                    rest.append(tail)
+                    lines = part.body.split(b"\n")
+                    rest.append(lines[0])
+                    if len(lines) > 1:
+                        lines[0], rest = b"".join(rest), [lines.pop()]
+                        yield lines
 
     async def _refused(self, first: Answer, others: AsyncIterator[Answer]) -> KubeError:
         """Why there is no watch; whoever watches tries again."""

@@ -39,7 +39,7 @@ from pumice.model.cluster import Cluster
 from pumice.web.listener import Listener
 
 log = logging.getLogger(__name__)
-GC_THRESHOLDS = (50_000, 20, 100)
+GC_THRESHOLDS = (50_000, 20, 100)  #: collections are rare, for little garbage is cyclic
 
 
 class Settings(msgspec.Struct):
@@ -72,6 +72,7 @@ class Replica:
         self._election: Election | None = None
 
     async def serve(self) -> None:
+        gc.set_threshold(*GC_THRESHOLDS)
         policy = self._settings.load()
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
@@ -163,7 +164,6 @@ class Replica:
 
 
 def _settle_memory() -> None:
-    """What was read stays: no collection need look at it again. After that, collections are rare, for little garbage is cyclic."""
+    """What was read stays: no collection need look at it again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)

@@ -34,6 +34,7 @@ class Connection(asyncio.BufferedProtocol):
         self._whole = False  #: it is of no use before its end
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None  #: why the connection is lost
+        self._heard_at = 0.0
 
     # ---- setting up; raises OSError
 
@@ -78,6 +79,8 @@ class Connection(asyncio.BufferedProtocol):
         """The answer in parts as they come, the first of them at once; none may take longer than `idle_s`."""
         reply = self._reply = Reply()
         self._whole = False
+        self._heard_at = self._loop.time()
+        self._timer = self._loop.call_later(idle_s, self._still_speaks, idle_s)
         try:
             self._send(request)
             told = False
@@ -89,13 +92,21 @@ class Connection(asyncio.BufferedProtocol):
                 elif reply.ended:
                     return
                 else:
-                    async with asyncio.timeout(idle_s):
-                        await self._news()
+                    await self._news()
         except BaseException:
             self.abort()
             raise
         finally:
+            self._timer.cancel()
             self._ended()
+
+    def _still_speaks(self, idle_s: float) -> None:
+        """Looks again when the other side could have been silent for too long."""
+        left_s = self._heard_at + idle_s - self._loop.time()
+        if left_s <= 0:
+            self._lost(TimeoutError())
+        else:
+            self._timer = self._loop.call_later(left_s, self._still_speaks, idle_s)
 
     def abort(self) -> None:
         self.open = False
@@ -135,6 +146,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data: Bytes = memoryview(self._buffer)[:nbytes]
+        self._heard_at = self._loop.time()
         try:
             for layer in self._layers:
                 data = layer.open(data)

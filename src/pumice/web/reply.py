@@ -93,21 +93,22 @@ class Reply:
 
     def _chunks(self) -> None:
         raw, at = self._raw, 0
-        while not self.ended:
-            if self._left:
-                part = min(self._left, len(raw) - at)
-                self._body += raw[at : at + min(part, max(self._left - 2, 0))]
-                self._left -= part
-                at += part
+        with memoryview(raw) as view:
+            while not self.ended:
                 if self._left:
+                    part = min(self._left, len(raw) - at)
+                    self._body += view[at : at + min(part, max(self._left - 2, 0))]
+                    self._left -= part
+                    at += part
+                    if self._left:
+                        break
+                line = raw.find(b"\r\n", at)
+                if line < 0:
                     break
-            line = raw.find(b"\r\n", at)
-            if line < 0:
-                break
-            if self._trailing:
-                self.ended = line == at
-            else:
-                size = int(raw[at:line].split(b";", 1)[0], 16)
-                self._trailing, self._left = size == 0, size + 2 if size else 0
-            at = line + 2
+                if self._trailing:
+                    self.ended = line == at
+                else:
+                    size = int(raw[at:line].split(b";", 1)[0], 16)
+                    self._trailing, self._left = size == 0, size + 2 if size else 0
+                at = line + 2
         del raw[:at]

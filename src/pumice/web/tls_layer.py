@@ -25,7 +25,7 @@ class TlsLayer:
             if not self.ready:
                 self._tls.do_handshake()
                 self.ready = True
-            while part := self._tls.read(RECORD):
+            while (self._incoming.pending or self._tls.pending()) and (part := self._tls.read(RECORD)):
                 parts.append(part)
         except ssl.SSLWantReadError:
             pass
