@@ -28,7 +28,7 @@ class Fault:
     code: int = 0
     reason: str = ""
     retry_after: str = ""
-    lose: str = ""  #: "request" or "answer"
+    lose: str = ""  #: "request", "answer" or "half" of it, so that it seems whole
     delay_s: float = 0.0
     method: str = ""  #: empty: any
     watch: bool | None = None  #: None: any
@@ -117,6 +117,9 @@ class FakeApi:
         if fault.code:
             return _status(fault.code, fault.reason, "made to fail", fault.retry_after)
         answer = await (self._watch(request) if watch else self._answer(request, json.loads(body) if body else None))
+        if fault.lose == "half" and isinstance(answer, web.Response):
+            assert isinstance(answer.body, bytes)
+            return web.Response(body=answer.body[: len(answer.body) // 2], status=answer.status, content_type="application/json")
         return _abort(request) if fault.lose == "answer" else answer
 
     def _fault(self, method: str, watch: bool) -> Fault:

@@ -84,6 +84,8 @@ def test_verbs_do_what_they_say() -> None:
         (Fault(403, "Forbidden"), True, False),
         (Fault(422, "Invalid"), True, False),
         (Fault(delay_s=0.5), False, False),
+        (Fault(lose="half"), True, True),
+        (Fault(lose="half"), False, False),
     ],
 )
 def test_a_failed_write_is_made_again_only_where_that_is_safe(fault: Fault, repeatable: bool, again: bool) -> None:
@@ -102,7 +104,7 @@ def test_a_failed_write_is_made_again_only_where_that_is_safe(fault: Fault, repe
 
 def test_reads_are_made_again_until_the_tries_are_used_up() -> None:
     async def story(api: FakeApi, client: Client) -> None:
-        api.faults.extend([Fault(500), Fault(lose="request"), Fault(lose="answer")])
+        api.faults.extend([Fault(500), Fault(lose="request"), Fault(lose="half")])
         assert as_dict(await client.get(PODS, A))["metadata"]["name"] == "a"
         api.faults.extend([Fault(500, "InternalError")] * 4)
         with pytest.raises(ApiError, match="500 InternalError: made to fail"):

@@ -43,7 +43,9 @@ def test_a_bind_says_which_pod_it_means() -> None:
     with_pod(story)
 
 
-@pytest.mark.parametrize("fault", [Fault(lose="answer"), Fault(lose="request"), Fault(500), Fault(504), Fault(429, retry_after="0")])
+@pytest.mark.parametrize(
+    "fault", [Fault(lose="answer"), Fault(lose="half"), Fault(lose="request"), Fault(500), Fault(504), Fault(429, retry_after="0")]
+)
 def test_a_bind_whose_answer_was_lost_is_found_out_by_reading(fault: Fault) -> None:
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
         api.faults.append(fault)

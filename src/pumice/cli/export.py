@@ -21,7 +21,7 @@ def export(file: Path, data: Path | None) -> None:
     place = Place(data)
     if place.holder() is None:
         raise InputError("no cluster runs here", where=str(place.directory))
-    archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH))
+    archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH, "*/*"))
     try:
         write_private(file, archive)
     except OSError as error:

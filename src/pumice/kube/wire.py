@@ -12,6 +12,8 @@ from contextlib import aclosing, contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
+import msgspec
+
 from pumice.api.errors import InputError
 from pumice.kube.access import Access
 from pumice.kube.errors import KubeError, NoAnswer, NoCredentials, api_error
@@ -20,6 +22,7 @@ from pumice.web.connection import Answer
 from pumice.web.pool import NotConnected, Pool
 
 JSON = "application/json"
+_json = msgspec.json.Decoder(msgspec.Raw)  # goes through it without making anything
 
 
 class Form(NamedTuple):
@@ -76,6 +79,8 @@ class Wire:
             answer = await self._pool.ask(method, target, head, body, self._context(), timeout_s)
         if answer.status >= 300:
             raise _refusal(answer)
+        if form.accept.startswith(JSON):
+            _check_whole(answer.body, f"{method} {target.partition('?')[0]}")
         return answer.body
 
     async def lines(self, target: str, idle_s: float, form: Form = PLAIN) -> AsyncIterator[list[bytes]]:
@@ -119,6 +124,14 @@ class Wire:
             named |= {"Content-Type": form.content} if form.content else {}
             known = self._heads[authorization, form] = "".join(map(_header_line, [*self._access.headers, *named.items()])).encode()
         return known
+
+
+def _check_whole(body: bytes, what: str) -> None:
+    """An answer that was cut on its way says nothing of what became of the request."""
+    try:
+        _json.decode(body)
+    except msgspec.DecodeError as error:
+        raise NoAnswer(f"{what}: the answer is not JSON: {error}", sent=True) from error
 
 
 def _refusal(answer: Answer) -> KubeError:
