@@ -169,6 +169,23 @@ def test_what_the_role_does_not_let_us_read_is_done_without() -> None:
     play(story, limit_s=20)
 
 
+def test_owners_that_may_be_read_and_not_watched_are_asked_for_what_their_pods_inherit() -> None:
+    async def story(stage: Scene) -> None:
+        spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "i"}]}
+        notes = {"volcano.sh/preemptable": "true", "scheduling.volcano.sh/group-min-member": "2"}
+        body = {"selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}}, "spec": spec}}
+        made = stage.create("daemonsets.apps", {"metadata": {"name": "d", "annotations": notes}, "spec": body})
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": made["metadata"]["uid"], "controller": True}
+        async with working(NoReading(stage.client, "daemonsets", "statefulsets")):  # type: ignore[arg-type]
+            owners = [owner, {**owner, "kind": "StatefulSet", "name": "gone", "uid": "uid-gone", "controller": False}]
+            stage.create("pods", {"metadata": {"name": "d-0", "labels": {"app": "d"}, "ownerReferences": owners}, "spec": spec})
+            await until(lambda: stage.all("podgroups.scheduling.volcano.sh"))
+        (group,) = stage.all("podgroups.scheduling.volcano.sh")
+        assert group["spec"]["minMember"] == 2 and group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+
+    play(story)
+
+
 def test_under_a_role_without_patch_objects_are_updated_whole() -> None:
     async def story(stage: Scene) -> None:
         limited = NoPatch(stage.client, "queues", "jobs", "podgroups")

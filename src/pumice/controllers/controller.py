@@ -83,6 +83,13 @@ class Consults(Protocol):
     def consults(self) -> Sequence[tuple[str, Key]]: ...
 
 
+@runtime_checkable
+class LooksUp(Protocol):
+    """A controller that asks for objects by name: a role may let these be read that does not let all of their kind be watched."""
+
+    def looks_up(self, key: Hashable, world: World) -> Iterable[tuple[str, Key]]: ...
+
+
 def itself(change: Change, world: World) -> Iterable[Key]:
     """The changed object."""
     return (key_of(change.object),)

@@ -17,6 +17,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
+    Key,
     Object,
     annotations_of,
     controlled_by,
@@ -64,6 +65,15 @@ class PodGroups:
     def _lacks_group(self, pod: Object) -> bool:
         ours = spec_of(pod).get("schedulerName") in self.scheduler_names
         return ours and not terminating(pod) and not annotations_of(pod).get(key.GROUP_NAME)
+
+    def looks_up(self, subject: Hashable, world: World) -> Iterable[tuple[str, Key]]:
+        """The owners of a pod: what their annotations say is inherited."""
+        assert isinstance(subject, Subject)
+        pod = world.get(*subject) if subject.kind == kinds.POD and self.inherit else None
+        if pod is not None:
+            for owner in owners_of(pod):
+                if kind_of(owner) in ANNOTATED_OWNERS:
+                    yield kind_of(owner), Key(subject.namespace, owner["name"])
 
     def reconcile(self, subject: Hashable, world: World, now: float) -> Result:
         assert isinstance(subject, Subject)

@@ -16,17 +16,18 @@ from collections import deque
 from collections.abc import Container, Hashable, Mapping, Sequence
 from contextlib import suppress
 
-from pumice.controllers.controller import EVERY, Consults, Controller
+from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
 from pumice.controllers.dispatch import Dispatch, Work
 from pumice.controllers.failures import Failures
 from pumice.controllers.objects import Object
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
+from pumice.kube.resource import ObjectRef
 from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.loop import LostLead
-from pumice.live.object_cache import ObjectCache, decode
+from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import REQUIRED, RESOURCES, kind_of_resource, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
 
@@ -57,6 +58,7 @@ class Controllers:
         self.synced = asyncio.Event()
         self.cache = ObjectCache()
         self.recorder = recorder or Recorder(transport, COMPONENT, wall=self.clock.now)
+        self._transport = transport
         self._queue = Dispatch(controllers)
         self._failures = Failures(self._queue)
         self._writes = ObjectWrites(transport, self.cache, self.recorder, self.clock)
@@ -130,6 +132,7 @@ class Controllers:
     async def _do(self, work: Work, place: Hashable) -> None:
         now = self.clock.now()
         try:
+            await self._look_up(work)
             outcome = work.controller.reconcile(work.key, self.cache, now)
             await self._writes.apply(outcome.writes)
             self._failures.succeeded(work)
@@ -148,6 +151,21 @@ class Controllers:
             for parked in self._parked.pop(place, ()):
                 self._queue.add(*parked)
             self._stirred.set()
+
+    async def _look_up(self, work: Work) -> None:
+        """Read what the controller asks for by name and the role does not let us watch."""
+        for kind, key in work.controller.looks_up(work.key, self.cache) if isinstance(work.controller, LooksUp) else ():
+            if kind in self._following and forbidden(self._following[kind]):
+                await self._read(kind, ObjectRef(key.name, key.namespace))
+
+    async def _read(self, kind: str, ref: ObjectRef) -> None:
+        try:
+            answer = await self._transport.get(RESOURCES[kind], ref)
+        except ApiError as error:
+            if error.code not in (403, 404):
+                raise
+            return
+        self.cache.put(kind, whole(decode(answer), RESOURCES[kind]))
 
 
 def _is_refusal(error: KubeError) -> bool:
