@@ -124,6 +124,32 @@ def test_a_pod_that_is_made_again_joins_the_others(play: Play) -> None:
     play(story)
 
 
+def test_a_gang_whose_leaf_comes_back_under_another_name_goes_on(play: Play) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with scheduling(client, namespace, NEAR) as (stage, _):
+            await tree(stage)
+            await stage.gang("team", pods=4, cpu=1, asks=within(1))
+            (leaf,) = leaves(stage, await stage.until_placed("team", 4))
+            await client.delete(HYPER_NODES, ObjectRef(f"{namespace}-{leaf}"))
+            await client.delete(PODS, ObjectRef("team-0", namespace))
+            await stage.pod("team-again", 1, group="team")
+
+            async def told() -> bool:
+                return any("of its pods that run" in c.get("message", "") for c in (await stage.group("team")).get("conditions", ()))
+
+            await until_true(told)
+            names = "ab" if leaf == "left" else "cd"
+            await stage.hyper_node("other", 1, *(exactly("Node", f"{namespace}-{name}") for name in names))
+            assert leaves(stage, await stage.until_placed("team-again", 1)) == {leaf}
+
+            async def noted() -> bool:
+                return await allocated(stage, "team") == "other"
+
+            await until_true(noted)
+
+    play(story)
+
+
 def test_each_part_of_a_gang_has_a_leaf_of_its_own(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
         async with scheduling(client, namespace, NEAR) as (stage, _):

@@ -109,12 +109,13 @@ def test_best_effort_pods_fill_in_where_nothing_is_left(play: Play) -> None:
     play(story)
 
 
-def test_queues_in_a_tree_borrow_and_give_back_and_tell_what_they_hold(play: Play) -> None:
+@pytest.mark.parametrize("cpu", [4, 8], ids=["the node is full", "only their parent is full"])
+def test_queues_in_a_tree_borrow_and_give_back_and_tell_what_they_hold(play: Play, cpu: int) -> None:
     async def story(client: Client, namespace: str) -> None:
         async with scheduling(client, namespace, HIERARCHY) as (stage, _):
-            await machines(stage, "a", cpu=4)
+            await machines(stage, "a", cpu=cpu)
             await client.patch(QUEUES, ObjectRef("default"), {"spec": {"parent": "root"}}, PatchType.MERGE)
-            team = await stage.queue("team", parent="root", deserved={"cpu": "4"})
+            team = await stage.queue("team", parent="root", capability={"cpu": "4"}, deserved={"cpu": "4"})
             one = await stage.queue("one", parent=team, deserved={"cpu": "2"})
             two = await stage.queue("two", parent=team, deserved={"cpu": "2"})
             await stage.gang("one", pods=4, cpu=1, minimum=1, queue=one)
