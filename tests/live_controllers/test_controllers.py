@@ -9,6 +9,7 @@ import pytest
 
 from pumice.apiserver import Wish
 from pumice.controllers import kinds
+from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.kube.errors import ApiError
@@ -182,6 +183,28 @@ def test_owners_that_may_be_read_and_not_watched_are_asked_for_what_their_pods_i
             await until(lambda: stage.all("podgroups.scheduling.volcano.sh"))
         (group,) = stage.all("podgroups.scheduling.volcano.sh")
         assert group["spec"]["minMember"] == 2 and group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+
+    play(story)
+
+
+def test_keys_that_may_be_read_and_not_watched_are_made_once() -> None:
+    made: list[KeyPair] = []
+
+    def key_pairs() -> KeyPair:
+        made.append(KeyPair("private", "public"))
+        return made[-1]
+
+    async def story(stage: Scene) -> None:
+        limited: Any = NoReading(stage.client, "secrets")
+        async with working(limited, volcano_controllers(key_pairs)):
+            stage.job("keys", plugins={"ssh": []})
+            await until(lambda: stage.enqueue("keys") and len(stage.pods("keys")) == 2)
+        async with working(limited, volcano_controllers(key_pairs)):
+            stage.pods_become("Running", "keys")
+            await until(lambda: stage.phase("keys") == "Running")
+            stage.pods_become("Succeeded", "keys")
+            await until(lambda: stage.phase("keys") == "Completed" and not stage.all("secrets"))
+        assert len(made) == 1
 
     play(story)
 

@@ -13,12 +13,13 @@ from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.job import draft, request, spec, state
 from pumice.controllers.job.group import group_of
 from pumice.controllers.job.kill import condemned, end, end_on_purpose, targeted
-from pumice.controllers.job.plugins import KeyPairs, plugins_of
+from pumice.controllers.job.plugins import KeyPairs, plugins_of, with_implied
+from pumice.controllers.job.plugins.ssh import secret_name
 from pumice.controllers.job.policies import SYNC, choose, delayed, still_stands
 from pumice.controllers.job.request import Request
 from pumice.controllers.job.state import Plan
 from pumice.controllers.job.sync import Setting, sync
-from pumice.controllers.objects import Object, controller_of, name_of, terminating, uid_of
+from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Emit, Write, delete
 
@@ -47,6 +48,15 @@ class Jobs:
         """End the job instead of trying for ever."""
         assert isinstance(key, Request)
         return Request(key.namespace, key.job, action=state.TERMINATE_JOB)
+
+    def looks_up(self, key: Hashable, world: World) -> Iterable[tuple[str, Key]]:
+        """SSH keys that are not known: to make new ones where there are some takes long and is for nothing."""
+        assert isinstance(key, Request)
+        job = world.get(kinds.JOB, key.namespace, key.job)
+        if job is not None and "ssh" in with_implied(spec_of(job).get("plugins") or {}):
+            place = Key(key.namespace, secret_name(job))
+            if world.get(kinds.SECRET, *place) is None:
+                yield kinds.SECRET, place
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Request)

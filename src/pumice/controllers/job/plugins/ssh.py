@@ -39,23 +39,23 @@ class Ssh(Plugin):
         self._key_pairs = key_pairs
 
     def keep(self, job: Object, world: World) -> list[Write]:
-        if world.get(kinds.SECRET, namespace_of(job), _name(job)) is not None:
+        if world.get(kinds.SECRET, namespace_of(job), secret_name(job)) is not None:
             return []
         pair = self._given if all(self._given) else self._key_pairs()
         texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job))
         data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
-        return [Create(owned(job, kinds.SECRET, _name(job), type="Opaque", data=data), job)]
+        return [Create(owned(job, kinds.SECRET, secret_name(job), type="Opaque", data=data), job)]
 
     def remove(self, job: Object, world: World) -> list[Write]:
-        return removed(job, kinds.SECRET, _name(job), world)
+        return removed(job, kinds.SECRET, secret_name(job), world)
 
     def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
         items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]
-        secret = {"secretName": _name(job), "items": items, "defaultMode": READ_BY_OWNER}
-        mount(pod, {"name": _name(job), "secret": secret}, self.path, FOLDER)
+        secret = {"secretName": secret_name(job), "items": items, "defaultMode": READ_BY_OWNER}
+        mount(pod, {"name": secret_name(job), "secret": secret}, self.path, FOLDER)
 
 
-def _name(job: Object) -> str:
+def secret_name(job: Object) -> str:
     return f"{name_of(job)}-ssh"
 
 
