@@ -20,6 +20,7 @@ from pumice.kube.resource import EVENTS, PODS, ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope, Transport
 
 REFUSALS = {
+    "403": ApiError(403, "Forbidden", "made to fail"),
     "409": ApiError(409, "Conflict", "made to fail"),
     "410": ApiError(410, "Expired", "made to fail"),
     "429": ApiError(429, "TooManyRequests", "made to fail", 1.0),
@@ -60,7 +61,7 @@ def queues(names: Sequence[str], faults: Sequence[str], most: int) -> st.SearchS
 
 outages = st.lists(st.builds(Outage, st.floats(0.0, 4.0), st.floats(0.1, 40.0), st.booleans()), max_size=2)
 lives = st.lists(st.floats(0.0, 3.0), max_size=4)
-plans = st.builds(Plan, queues(KINDS, CALLS, 10), queues(WATCHED, STREAMS, 8), outages, lives, st.booleans())
+plans = st.builds(Plan, queues(KINDS, CALLS, 10), queues(WATCHED, STREAMS, 4), outages, lives, st.booleans())
 
 
 class Faults:
@@ -137,38 +138,51 @@ class Faulty:
         if initial and self._faults.lists:
             raise ApiError(400, "BadRequest", "sendInitialEvents is not known")
         await self._before(self._faults.of_call("watch"))
-        held: list[bytes] = []
         options: Any = {"resource_version": resource_version, "initial": initial, "timeout_s": timeout_s, "idle_s": idle_s}
-        async for batch in self._transport.watch(scope, **options):
-            await self._alive()
-            match self._faults.of_stream(scope.resource.plural):
-                case "cut":
-                    raise NoAnswer("cut", sent=True)
-                case "silence":
-                    await asyncio.sleep(idle_s)
-                    raise NoAnswer("silence", sent=True)
-                case "410":
-                    status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "made to fail"}
-                    yield [msgspec.json.encode({"type": "ERROR", "object": status})]
-                    return
-                case "garbage":
-                    yield [batch[0][: len(batch[0]) // 2]]
-                    return
-                case "late":
-                    await asyncio.sleep(5)
-                case "very late":
-                    await asyncio.sleep(40)
-                case "twice" if not initial:
-                    yield batch
-                case "swap" if not initial:
-                    batch = batch[::-1]
-                case "overtaken" if not initial:
-                    held += batch
-                    continue
-            yield batch
-            if held:
-                yield held
-                held = []
+        lines = self._transport.watch(scope, **options)
+        ahead = asyncio.ensure_future(_next(lines))
+        try:
+            while batch := await ahead:
+                ahead = asyncio.ensure_future(_next(lines))
+                async for faulty in self._told(scope, batch, ahead, initial, idle_s):
+                    yield faulty
+        except _Ended:
+            return
+        finally:
+            ahead.cancel()
+            await asyncio.gather(ahead, return_exceptions=True)
+
+    async def _told(
+        self, scope: Scope, batch: list[bytes], ahead: asyncio.Future[list[bytes]], initial: bool, idle_s: float
+    ) -> AsyncIterator[list[bytes]]:
+        """What becomes of a batch; `ahead` is the one after it."""
+        await self._alive()
+        match self._faults.of_stream(scope.resource.plural):
+            case "cut":
+                raise NoAnswer("cut", sent=True)
+            case "silence":
+                await asyncio.sleep(idle_s)
+                raise NoAnswer("silence", sent=True)
+            case "410":
+                status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "made to fail"}
+                yield [msgspec.json.encode({"type": "ERROR", "object": status})]
+                raise _Ended
+            case "garbage":
+                yield [batch[0][: len(batch[0]) // 2]]
+                raise _Ended
+            case "late":
+                await asyncio.sleep(5)
+            case "very late":
+                await asyncio.sleep(40)
+            case "twice" if not initial:
+                yield batch
+            case "swap" if not initial:
+                batch = batch[::-1]
+            case "overtaken" if not initial:
+                await asyncio.wait({ahead}, timeout=10)
+                if ahead.done() and not ahead.exception() and ahead.result():
+                    yield ahead.result()  # and told once more in its turn
+        yield batch
 
     async def create(
         self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
@@ -188,6 +202,15 @@ class Faulty:
 
     async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._call("delete", lambda: self._transport.delete(resource, ref))
+
+
+class _Ended(Exception):
+    """The stream is over, as if the server had ended it."""
+
+
+async def _next(lines: AsyncIterator[list[bytes]]) -> list[bytes]:
+    """Empty at the end."""
+    return await anext(lines, [])
 
 
 def kind_of(resource: Resource) -> str:

@@ -83,7 +83,7 @@ async def played(situation: Situation, plan: Plan, ended: Callable[[MemoryServer
             return ended(api, bool(plan.lives_s or scheduler.metrics.evictions.value("failed")))
 
         try:
-            await until(right, within_s=3000, every_s=1.0)
+            await until(right, within_s=6000, every_s=1.0)
         except TimeoutError:
             pytest.fail(f"it ended otherwise: {outcome(api)}")
         await asyncio.sleep(60)
@@ -136,11 +136,11 @@ async def gangs_take_turns(plan: Plan) -> None:
     api.gang("second", pods=3)
     beside = asyncio.create_task(background(api, plan))
     async with running(Witnessed(Faulty(api, Faults(plan)), Situation(lambda: api), {})):
-        await until(lambda: api.running() == 3, within_s=2000)
+        await until(lambda: api.running() == 3, within_s=4000)
         assert len({name.split("-")[0] for name in api.placed()}) == 1, "a gang is never half placed beside another"
         for name in api.placed():
             api.put(PODS, name, status={"phase": "Succeeded"})
-        await until(lambda: api.running() == 3, within_s=2000)
+        await until(lambda: api.running() == 3, within_s=4000)
     beside.cancel()
     assert not api.breaches
 
@@ -156,7 +156,7 @@ async def a_plain_pod_waits_for_a_node_that_grows(plan: Plan) -> None:
         api.node("b", cpu=1, labels={"disk": "ssd"})
         await asyncio.sleep(5)
         api.node("b", cpu=2, labels={"disk": "ssd"})
-        await until(lambda: api.placed("late") == {"late": "b"}, within_s=2000)
+        await until(lambda: api.placed("late") == {"late": "b"}, within_s=4000)
         await asyncio.sleep(60)
         chosen.cluster.check()
     beside.cancel()
@@ -241,7 +241,7 @@ async def a_fight_for_the_lease_changes_nothing(name: str, expected: Outcome, cu
     tasks = [asyncio.create_task(work) for work in (fight.replica(False), fight.replica(True), background(api, plan))]
     await asyncio.sleep(0.1)
     await fight.disturb(cuts)
-    await until(lambda: is_end(api, expected, True), within_s=3000, every_s=1.0)
+    await until(lambda: is_end(api, expected, True), within_s=6000, every_s=1.0)
     await asyncio.sleep(60)
     for task in tasks:
         task.cancel()
@@ -258,7 +258,7 @@ def tell(times: int, story: Callable[..., Any], *drawn: st.SearchStrategy[Any]) 
     @settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.tuples(*drawn))
     def once(values: tuple[Any, ...]) -> None:
-        run(story(*values), limit_s=8000)
+        run(story(*values), limit_s=20_000)
 
     once()
 

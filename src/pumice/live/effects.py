@@ -32,9 +32,12 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
         for bind in decisions.binds
     ]
     for bound in binds:
-        said.pods.pop(bound.pod.uid, None)
+        said.forget_pod(bound.pod.uid)
     evictions = [_evict(eviction, events) for eviction in decisions.evictions]
-    marks = _marks(decisions, said, events)
+    marks = _marks(decisions, said, events, now)
+    for uid in said.pauses.over("PodGroup", now):
+        if uid in cluster.jobs:
+            cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
     groups = []
     for group in decisions.groups:
         write = _group(group, said, now, transition)
@@ -44,8 +47,8 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
     for event in decisions.events:
         if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
-    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values()]
-    queues, shards = queue_requests(cluster, said, sharding.ring), shard_requests(cluster, sharding, said, now)
+    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
+    queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
     return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
 
 
@@ -73,12 +76,12 @@ def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
 # ---- pods that wait
 
 
-def _marks(decisions: Decisions, said: Said, events: list[Occurrence]) -> list[MarkPod]:
+def _marks(decisions: Decisions, said: Said, events: list[Occurrence], now: float) -> list[MarkPod]:
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
     marks = []
     for waiting in decisions.waiting:
         task = waiting.task
-        if task.gated:
+        if task.gated or said.pauses.holds("Pod", task.uid, now):
             continue
         mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
         if not _is_marked(said.pods.get(task.uid), mark):
@@ -106,7 +109,7 @@ def _group(group: GroupStatus, said: Said, now: float, transition: str) -> Write
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     annotations = _hypernode(group, note)
-    if not annotations and same_status(before, after):
+    if (not annotations and same_status(before, after)) or said.pauses.holds("PodGroup", group.job.uid, now):
         return None
     said.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)

@@ -109,7 +109,7 @@ class Ingest:
         task = self._cluster.tasks.get(key)
         if task is None:
             return Urgency.NOTHING
-        self._said.pods.pop(task.uid, None)
+        self._said.forget_pod(task.uid)
         self._hints.pod_gone(task)
         self._cluster.remove("Pod", key)
         return Urgency.LATER if task.status & status.FINISHED else Urgency.SOON

@@ -15,12 +15,13 @@ from pumice.api.codec import decoder
 from pumice.api.pod import Pod
 from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.kube.errors import KubeError
-from pumice.kube.events import Occurrence
-from pumice.kube.resource import ObjectRef
+from pumice.kube.events import Occurrence, Regarding
+from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, QUEUES, ObjectRef, Resource
 from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
+from pumice.live.pauses import is_refusal
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency
@@ -148,12 +149,11 @@ class Ledger:
         self._read.pop(uid, None)
 
     def gate_failed(self, request: OpenGate, error: KubeError) -> None:
-        log.warning("the gate of pod %s was not taken from it: %s", request.pod, error)
-        self._news(Urgency.LATER)
+        self._failed("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
 
     def mark_failed(self, request: MarkPod, error: KubeError) -> None:
         self._said.pods.pop(request.pod.uid, None)
-        self._failed("Pod", str(request.pod), error)
+        self._failed("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
 
     # ---- statuses
 
@@ -162,6 +162,7 @@ class Ledger:
         note = self._said.group(str(request.group), request.group.uid)
         if note is not None and note.status is request.status:
             note.version = int(group.metadata.resource_version or 0)
+        self._said.pauses.forget("PodGroup", str(request.group))
         self._metrics.writes.add("PodGroup", "written")
 
     def group_failed(self, request: WriteGroup, error: KubeError) -> None:
@@ -169,40 +170,51 @@ class Ledger:
         if note is not None and note.status is request.status:
             del self._said.groups[str(request.group)]
             job = self._cluster.jobs.get(str(request.group))
-            if job is not None and job.group is not None:
+            if job is not None and job.group is not None and not is_refusal(error):
                 self._cluster.changed[job.uid] = job
-        self._failed("PodGroup", str(request.group), error)
+        self._failed("PodGroup", str(request.group), f"PodGroup {request.group}", _about(POD_GROUPS, request.group), error)
 
     def queue_written(self, request: WriteQueue, raw: bytes) -> None:
         queue = self._keep(Queue, request.queue, raw)
         note = self._said.queues.get(request.queue)
         if note is not None:
             note.version = int(queue.metadata.resource_version or 0)
+        self._said.pauses.forget("Queue", request.queue)
         self._metrics.writes.add("Queue", "written")
 
     def queue_failed(self, request: WriteQueue, error: KubeError) -> None:
         self._said.queues.pop(request.queue, None)
-        self._failed("Queue", request.queue, error)
+        self._failed("Queue", request.queue, f"the status of queue {request.queue}", _about(QUEUES, ObjectRef(request.queue)), error)
 
     def shard_written(self, request: WriteShard, raw: bytes) -> None:
         self._keep(NodeShard, request.shard, raw)
+        self._said.pauses.forget("NodeShard", request.shard)
         self._metrics.writes.add("NodeShard", "written")
 
     def shard_failed(self, request: WriteShard, error: KubeError) -> None:
         self._said.shards.pop(request.shard, None)
-        self._failed("NodeShard", request.shard, error)
+        about = _about(NODE_SHARDS, ObjectRef(request.shard))
+        self._failed("NodeShard", request.shard, f"the status of NodeShard {request.shard}", about, error)
 
     def _keep(self, struct: type[Whole], key: str, raw: bytes) -> Whole:
         item: Whole = decoder(struct).decode(raw)
         self.originals[struct.__name__].keep(key, item.metadata, slim(raw))
         return item
 
-    def _failed(self, kind: str, name: str, error: KubeError) -> None:
-        """The next cycle sees that the server does not have it and asks again; no sooner than the period, lest it ask without end."""
+    def _failed(self, kind: str, key: str, what: str, about: Regarding, error: KubeError) -> None:
+        """The next cycle sees that the server does not have it and asks again: after the period, or, if it was refused, with pauses."""
         self._metrics.writes.add(kind, "failed")
-        log.info("the status of %s %s was not written: %s", kind, name, error)
-        self._news(Urgency.LATER)
+        if not is_refusal(error):
+            log.info("%s was not written: %s", what, error)
+            self._news(Urgency.LATER)
+        elif self._said.pauses.refused(kind, key, self._clock.now()):
+            log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
+            self._tell(Occurrence(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
 
     def fenced(self) -> None:
         self.lost_lead = True
         self._news(Urgency.SOON)
+
+
+def _about(resource: Resource, ref: ObjectRef) -> Regarding:
+    return Regarding(resource.kind, ref.name, ref.namespace, ref.uid, resource.api_version)

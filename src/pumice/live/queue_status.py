@@ -18,11 +18,11 @@ from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector
 
 
-def queue_requests(cluster: Cluster, said: Said, ring: Ring | None = None) -> list[WriteQueue]:
+def queue_requests(cluster: Cluster, said: Said, now: float, ring: Ring | None = None) -> list[WriteQueue]:
     """Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
     writes = []
     for name, held in _totals(cluster).items():
-        if ring is not None and not ring.has(name):
+        if (ring is not None and not ring.has(name)) or said.pauses.holds("Queue", name, now):
             continue
         queue = cluster.queues[name]
         note = said.queues.get(name)

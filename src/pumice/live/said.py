@@ -3,6 +3,7 @@
 * Groups and queues: a status stands here from the cycle that decided it until the watch shows an object at least as new as the answer to
   our write. Until then what the watch shows of that status is older than what we know.
 * Pods: the last condition written, for as long as the pod waits.
+* Writes that are refused: until when they are not asked for again.
 * Events: when a message was told last. One that does not change is told again after growing pauses: who begins to watch for it just after
   it came still sees soon that it holds, and what waits for hours costs next to nothing.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from pumice.live.pauses import Pauses
 from pumice.model.resources import Vector
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is told again after so long, then after twice that, and so on
@@ -57,6 +59,7 @@ class Said:
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
+        self.pauses = Pauses()
         self._told: dict[str, dict[str, Message]] = {}  #: by job uid, by reason
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
@@ -90,6 +93,12 @@ class Said:
             told[reason] = Message(message, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
+    def forget_pod(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.pauses.forget("Pod", uid)
+        self.pauses.forget("Gate", uid)
+
     def forget_group(self, job_uid: str) -> None:
         self.groups.pop(job_uid, None)
+        self.pauses.forget("PodGroup", job_uid)
         self._told.pop(job_uid, None)

@@ -62,7 +62,7 @@ def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
 def shard_requests(cluster: Cluster, sharding: Sharding, said: Said, now: float) -> list[WriteShard]:
     """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
     shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
-    if shard is None:
+    if shard is None or said.pauses.holds("NodeShard", sharding.name, now):
         return []
     told = shard.status
     using = nodes_in_use(cluster, shard)

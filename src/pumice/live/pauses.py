@@ -1,0 +1,62 @@
+"""Writes that the server refuses, and would refuse again: tried ever more rarely, each by itself, and never given up.
+
+A role that lacks a verb, or a webhook that is stricter than we are, says no to every try; but an administrator may mend it, and an API
+server that has just started knows no roles for a moment. What was lost on the way or came too late is no refusal: the next cycle asks anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pumice.kube.errors import ApiError, KubeError
+from pumice.kube.retry import Backoff
+
+BACKOFF = Backoff(2.0, 120.0)
+FORGIVEN_S = 300.0  #: after a pause, a refusal is the first again
+PASSING = (404, 408, 409, 410, 429)  #: the object or the moment was wrong, not the write
+
+
+class Write(NamedTuple):
+    kind: str
+    name: str  #: namespace/name, or a uid
+
+
+class Pause(NamedTuple):
+    refusals: int
+    until: float
+    over: bool = False  #: and that was told
+
+
+def is_refusal(error: KubeError) -> bool:
+    """Whether the same write would be refused again."""
+    return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in PASSING
+
+
+class Pauses:
+    """See the module. `now` is the time."""
+
+    def __init__(self) -> None:
+        self._pauses: dict[Write, Pause] = {}
+
+    def refused(self, kind: str, name: str, now: float) -> bool:
+        """The write is held back from now on, longer each time. Whether it is the first of its kind that is refused."""
+        self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
+        first = all(write.kind != kind for write in self._pauses)
+        before = self._pauses.get(Write(kind, name), Pause(0, now))
+        self._pauses[Write(kind, name)] = Pause(before.refusals + 1, now + BACKOFF.delay_s(before.refusals, 1.0))
+        return first
+
+    def forget(self, kind: str, name: str) -> None:
+        """It was granted, or its object is gone."""
+        self._pauses.pop(Write(kind, name), None)
+
+    def holds(self, kind: str, name: str, now: float) -> bool:
+        pause = self._pauses.get(Write(kind, name))
+        return pause is not None and now < pause.until
+
+    def over(self, kind: str, now: float) -> list[str]:
+        """Of a kind, what may be tried again; each is named once."""
+        found = [write for write, pause in self._pauses.items() if write.kind == kind and now >= pause.until and not pause.over]
+        for write in found:
+            self._pauses[write] = self._pauses[write]._replace(over=True)
+        return [write.name for write in found]

@@ -1,0 +1,146 @@
+"""What the server refuses is asked for ever more rarely, told once, and done as soon as it may be."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pumice.kube.errors import ApiError, NoAnswer
+from pumice.kube.resource import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.live.options import Options, Sharding
+from pumice.live.pauses import Pauses, is_refusal
+from pumice.model.task import QUEUE_GATE
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+FORBIDDEN = ApiError(403, "Forbidden", "the role lacks it")
+
+
+class Refusing:
+    """A server that refuses some writes until it is told not to."""
+
+    def __init__(self, api: MemoryServer, verb: str, resource: Resource, error: Exception = FORBIDDEN) -> None:
+        self.tries: list[float] = []
+        self.on = True
+        self._what, self._error = (verb, resource), error
+        api.before_write = self._before
+
+    def _before(self, verb: str, resource: Resource, name: str) -> None:
+        if (verb, resource) == self._what and self.on:
+            self.tries.append(asyncio.get_running_loop().time())
+            raise self._error
+
+
+def told(api: MemoryServer) -> list[Any]:
+    return [event for event in api.all(EVENTS) if event["reason"] == "WriteRefused"]
+
+
+def gang(api: MemoryServer) -> Callable[[], bool]:
+    api.gang("train", pods=1)
+    return lambda: api.found(POD_GROUPS, "train").get("status", {}).get("phase") == "Running"
+
+
+def held(api: MemoryServer) -> Callable[[], bool]:
+    api.gang("train", pods=1)
+    return lambda: api.found(QUEUES, "default")["status"].get("allocated", {}).get("cpu") == "1"
+
+
+def mark(api: MemoryServer) -> Callable[[], bool]:
+    api.gang("large", pods=1, cpu=9)
+    return lambda: bool(api.found(PODS, "large-0")["status"].get("conditions"))
+
+
+def gate(api: MemoryServer) -> Callable[[], bool]:
+    api.gang("train", pods=1)
+    there = api.found(PODS, "train-0")
+    annotated = {"annotations": {**there["metadata"]["annotations"], QUEUE_GATE: "true"}}
+    gated = {**there["spec"], "schedulingGates": [{"name": QUEUE_GATE}]}
+    api.put(PODS, "train-0", metadata=annotated, spec=gated, status=there["status"])
+    return lambda: bool(api.placed("train-0"))
+
+
+def shard(api: MemoryServer) -> Callable[[], bool]:
+    api.put(NODE_SHARDS, "volcano", spec={"nodesDesired": ["a"]})
+    return lambda: api.found(NODE_SHARDS, "volcano").get("status", {}).get("nodesInUse") == ["a"]
+
+
+CASES = [
+    ("update", POD_GROUPS, gang),
+    ("update", QUEUES, held),
+    ("update", PODS, mark),
+    ("patch", PODS, gate),
+    ("update", NODE_SHARDS, shard),
+]
+
+
+@pytest.mark.parametrize(("verb", "resource", "need"), CASES, ids=lambda case: getattr(case, "__name__", None))
+def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely_until_it_is_done(
+    verb: str, resource: Resource, need: Callable[[MemoryServer], Callable[[], bool]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        api = server("a")
+        done = need(api)
+        refusing = Refusing(api, verb, resource)
+        async with scheduling(api, options=Options(sharding=Sharding("soft"))):
+            await asyncio.sleep(1800)
+            assert 10 < len(refusing.tries) < 60 and len(told(api)) == 1 and not done()
+            refusing.on = False
+            await until(done, within_s=130)
+
+    with caplog.at_level(logging.WARNING):
+        run(story(), limit_s=5000)
+    assert caplog.text.count("is tried again with pauses") == 1
+
+
+def test_a_refusal_that_passes_delays_little() -> None:
+    async def story() -> None:
+        api = server("a")
+        done = gang(api)
+        refusing = Refusing(api, "update", POD_GROUPS)
+        async with scheduling(api):
+            await until(lambda: bool(refusing.tries))
+            refusing.on = False
+            await until(done, within_s=5)
+
+    run(story())
+
+
+def test_a_group_that_is_made_anew_under_its_name_does_not_wait_for_what_the_old_one_was_refused() -> None:
+    async def story() -> None:
+        api = server("a")
+        gang(api)
+        refusing = Refusing(api, "update", POD_GROUPS)
+        async with scheduling(api):
+            await asyncio.sleep(900)
+            api.remove(PODS, "train-0")
+            api.remove(POD_GROUPS, "train")
+            await asyncio.sleep(5)
+            refusing.on = False
+            await until(gang(api), within_s=5)
+
+    run(story(), limit_s=2000)
+
+
+def test_pauses_double_and_are_forgiven() -> None:
+    pauses = Pauses()
+    assert not pauses.holds("Queue", "q", 0.0)
+    assert pauses.refused("Queue", "q", 0.0) and not pauses.refused("Queue", "other", 0.0) and pauses.refused("Pod", "q", 0.0)
+    assert pauses.holds("Queue", "q", 1.9) and not pauses.holds("Queue", "q", 2.0)
+    assert pauses.over("Queue", 1.0) == [] and pauses.over("Queue", 2.0) == ["q", "other"] and pauses.over("Queue", 3.0) == []
+    pauses.refused("Queue", "q", 2.0)
+    assert pauses.holds("Queue", "q", 5.9) and not pauses.holds("Queue", "q", 6.0)
+    pauses.forget("Queue", "q")
+    assert not pauses.holds("Queue", "q", 2.0)
+    assert pauses.refused("Queue", "q", 1000.0) and not pauses.holds("Queue", "q", 1002.0), "long ago"
+
+
+@pytest.mark.parametrize(
+    ("code", "refusal"), [(400, True), (403, True), (422, True), (404, False), (409, False), (429, False), (500, False)]
+)
+def test_what_came_too_late_or_was_lost_is_no_refusal(code: int, refusal: bool) -> None:
+    assert is_refusal(ApiError(code)) == refusal and not is_refusal(NoAnswer("cut", sent=True))
