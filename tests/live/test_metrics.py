@@ -106,6 +106,10 @@ def test_how_long_sessions_plugins_actions_and_stages_take() -> None:
         for stage in ("Watched", "Assumed", "PreBound", "Bound"):
             assert page[f'volcano_task_scheduling_latency_milliseconds_count{{stage="{stage}"}}'] == 2
         assert page['volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}'] == 2
+        for stage in ("Predicate", "Scoring"):
+            label = f'{{stage="{stage}"}}'
+            assert page[f"volcano_scheduling_stage_duration_milliseconds_count{label}"] == 1, "one cycle had to place pods"
+            assert page[f"volcano_scheduling_stage_duration_milliseconds_sum{label}"] > 0
         assert page['pumice_binds_total{result="bound"}'] == 2
 
     run(story())

@@ -40,6 +40,7 @@ class LiveMetrics:
         )
         self.tasks = self._histogram("volcano_task_scheduling_latency_milliseconds", "From a pod's creation to a stage.", MILLIS, "stage")
         self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
+        self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that rules took
         self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
         self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
         self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
@@ -89,6 +90,10 @@ class LiveMetrics:
 
     def observe_cycle(self, decisions: Decisions, now: float, took_s: float) -> None:
         self.cycles.observe(took_s * 1000)
+        for stage, seconds in self.spent.items():
+            if seconds:
+                self.stages.observe(seconds * 1000, stage)
+            self.spent[stage] = 0.0
         self.attempts.add("scheduled", by=len(decisions.binds))
         self.attempts.add("unschedulable", by=len(decisions.waiting))
         for bind in decisions.binds:
