@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -70,12 +71,15 @@ async def stage_for(client: Client, namespace: str, stop_s: float = 0.0) -> Asyn
 
 
 @asynccontextmanager
-async def replica(cluster: RealCluster, stage: Stage, folder: Path, *flags: str, user: str = "scheduler") -> AsyncIterator[Process]:
+async def replica(
+    cluster: RealCluster, stage: Stage, folder: Path, *flags: str, user: str = "scheduler", environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Process]:
     log = folder / f"replica-{len(list(folder.iterdir()))}.log"
     command = [PROGRAM, "scheduler", f"--kubeconfig={cluster.kubeconfig(user)}"]
     command += [f"--leader-elect-resource-namespace={stage.namespace}", f"--node-selector=story:{stage.namespace}", *SHORT, *flags]
     with log.open("wb") as out:
-        process = Process(await asyncio.create_subprocess_exec(*command, stderr=out, stdout=out), log)
+        variables = {**os.environ, **(environment or {})}
+        process = Process(await asyncio.create_subprocess_exec(*command, stderr=out, stdout=out, env=variables), log)
     try:
         yield process
     finally:

@@ -1,9 +1,10 @@
-"""Nodes shared out by NodeShards on a real API server, with the rights of the installed role."""
+"""Nodes shared out by NodeShards, and jobs and nodes by a ring of replicas, on a real API server, with the rights of the installed role."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from stage import until_true
 from pumice.kube.client import Client
 from pumice.kube.resource import NODE_SHARDS, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
+from pumice.live.ring import Ring, numbered
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]
@@ -40,5 +42,37 @@ def test_a_scheduler_keeps_to_its_shard_and_tells_what_it_uses(cluster: RealClus
                 await stage.until_placed("train", 4)
                 await until_true(lambda: using(nodes))
                 assert "403 Forbidden" not in process.log.read_text()
+
+    play(story)
+
+
+def owned(ring: Ring, prefix: str, each: int) -> dict[str, list[str]]:
+    """So many names for each replica."""
+    found: dict[str, list[str]] = {"volcano-0": [], "volcano-1": []}
+    for number in count():
+        names = found[ring.owner(f"{prefix}{number}")]
+        if len(names) < each:
+            names.append(f"{prefix}{number}")
+        elif all(len(names) == each for names in found.values()):
+            return found
+    raise AssertionError
+
+
+def test_replicas_share_the_jobs_and_the_nodes_and_each_has_a_lease_of_its_own(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
+    async def story(client: Client, namespace: str) -> None:
+        async with stage_for(client, namespace) as stage:
+            ring = numbered("volcano-0", 2)
+            nodes, gangs = owned(ring, f"{namespace}-n", 2), owned(ring, "g", 3)
+            for name in (*nodes["volcano-0"], *nodes["volcano-1"]):
+                await stage.node(name.removeprefix(f"{namespace}-"), cpu=4)
+            shared = {"MULTI_SCHEDULER_ENABLE": "true", "SCHEDULER_NUM": "2"}
+            first, second = ({**shared, "SCHEDULER_POD_NAME": f"volcano-{number}"} for number in range(2))
+            async with replica(cluster, stage, tmp_path, environment=first), replica(cluster, stage, tmp_path, environment=second):
+                for name in (*gangs["volcano-0"], *gangs["volcano-1"]):
+                    await stage.gang(name, pods=2, cpu=1)
+                placed = await stage.until_placed("g", 12)
+                assert all(ring.owner(pod.rpartition("-")[0]) == ring.owner(node) for pod, node in placed.items())
+                for name in (*gangs["volcano-0"], *gangs["volcano-1"]):
+                    await stage.until_phase(name, "Running")
 
     play(story)
