@@ -8,6 +8,7 @@ import pytest
 
 from pumice.model import status
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
+from pumice.plugins.kube.standing.terms import FEW
 from pumice.testing import PodBuilder, node
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, put, refusals, scores, zoned
 
@@ -88,6 +89,18 @@ def test_without_any_terms_in_the_cluster_the_rules_stay_out() -> None:
     for rule in (InterPodAffinityFilter(made), InterPodAffinityScorer(made)):
         assert rule.prepare(task) is None and rule.key(task) is None
     assert "terms" not in made.memory
+
+
+def test_terms_of_pods_that_have_gone_are_forgotten_and_those_of_the_others_still_hold() -> None:
+    made = made_of(*ZONES, far(app("stays", "web", "a"), term("p")), app("p", "p"))
+    for number in range(2 * FEW):
+        made.put(*far(app("passing", "web", "c"), term(f"p{number}")).build())
+        assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "c d"
+        made.remove("Pod", "default/passing")
+        assert len(made.termed) <= 2 * FEW
+    made.put(*far(app("again", "web", "c"), term("p0")).build())
+    made.put(*app("p", "p0").build())
+    assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "a b d"
 
 
 def test_terminating_pods_still_count() -> None:

@@ -148,8 +148,8 @@ def _copy(made: Cluster, into: Cluster) -> Cluster:
     for task in made.tasks.values():
         twin = pod(task.name, task.namespace).having("metadata", "labels", value=dict(task.labels)).build()[1]
         into.tasks[task.key] = copied = type(task)(twin, task.template, task.labels, task.annotations, task.number)
-        if task.template not in into.termed and task.template.has_pod_terms:
-            into.termed.append(task.template)
+        if task.template.has_pod_terms:
+            into.termed[task.template] = None
         if task.node >= 0:
             into.move(copied, task.status, task.node, evicted=task.evicted)
     return into

@@ -52,7 +52,7 @@ class Cluster:
         self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Promises.admitted
         self.log: list[Change] = []
         self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
-        self.termed: list[Template] = []  #: templates with inter-pod affinity, as they were met
+        self.termed: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
         self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()  #: those of the pods there are
@@ -153,8 +153,8 @@ class Cluster:
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = Template(msgspec.structs.replace(pod, spec=spec), self.dimensions)
-            if template.has_pod_terms:
-                self.termed.append(template)
+        if template.has_pod_terms:
+            self.termed[template] = None
         return template
 
     def _shared(self, pairs: dict[str, str] | None) -> Pairs:

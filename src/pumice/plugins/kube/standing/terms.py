@@ -1,13 +1,15 @@
 """Inter-pod terms: read from pod specs, and those of standing pods counted per row, found by the pods that they mean.
 
 What a standing pod's term does to a newcomer depends on the newcomer's labels and namespace alone; so terms are filed by whom they
-mean. `possible` knows the terms of every pod ever met, so that a rule can tell that no pod of this session will ever concern it.
+mean. `possible` knows the terms of every pod met lately, so that a rule can tell that no pod of this session will ever concern it. When
+most of those pods have gone, all is counted anew from those that are left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -20,6 +22,8 @@ from pumice.model.template import Template
 from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
 from pumice.plugins.kube.standing.scope import NOTHING, Register, Scope
+
+FEW = 256  #: templates of pods that are gone that are not worth a recount
 
 
 class Term(NamedTuple):
@@ -69,6 +73,7 @@ class Terms:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._bound = FEW  #: templates met after which those that are gone are looked for
         self._build()
         cluster.watchers.append(self.change)
 
@@ -98,7 +103,9 @@ class Terms:
     def _catch_up(self) -> None:
         if self._selects_spaces and self._spaces_version != self._cluster.versions.get("Namespace", 0):
             self._build()
-        for template in self._cluster.termed[self._met :]:
+        if len(self._cluster.termed) > self._bound:
+            self._forget_the_gone()
+        for template in islice(self._cluster.termed, self._met, None):
             for held in _held(self._read(template, {})):
                 if held not in self._possible[held.role]:
                     self._possible[held.role].add(held, (held.term.scope,))
@@ -106,6 +113,14 @@ class Terms:
             self._label_keys.update(dict.fromkeys(_match_keys(template)))
             self._pod_keys.clear()
         self._met = len(self._cluster.termed)
+
+    def _forget_the_gone(self) -> None:
+        termed = self._cluster.termed
+        there = {task.template for task in self._cluster.tasks.values()}
+        for template in [template for template in termed if template not in there]:
+            del termed[template]
+        self._bound = FEW + 2 * len(termed)
+        self._build()
 
     # -- answers
 
