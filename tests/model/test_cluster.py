@@ -10,10 +10,11 @@ import pytest
 
 from pumice.api.codec import convert
 from pumice.api.pod import Pod
+from pumice.api.quantity import quantity
 from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.model.resources import WIDTH, dominant_share, share
+from pumice.model.resources import MOST_SHARED, WIDTH, dominant_share, share
 from pumice.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
@@ -52,6 +53,14 @@ def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:
         made.remove("Node", f"n{number}")
         made.check()
     assert made.nodes.total()[0] == 1000
+
+
+def test_minimums_that_are_all_different_are_not_kept_for_ever() -> None:
+    dimensions = cluster().dimensions
+    for milli in range(2 * MOST_SHARED):
+        found = dimensions.shared({"cpu": quantity(f"{milli}m")})
+    assert found[1][0] == 2 * MOST_SHARED - 1
+    assert len(dimensions._shared) <= MOST_SHARED
 
 
 def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its_own() -> None:

@@ -21,6 +21,7 @@ Rows: TypeAlias = NDArray[np.intp]
 CPU, MEMORY, PODS = 0, 1, 2
 EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
 WIDTH = 16
+MOST_SHARED = 4096
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
 #: what pods ask of a single card: no sum over a node means anything, and no node offers it
 
@@ -80,11 +81,13 @@ class Dimensions:
         return found
 
     def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
-        """The amounts and their vector, the same objects for all equal ones: not to be changed."""
+        """The amounts and their vector, as a rule the same objects for equal ones: not to be changed."""
         amounts = self.amounts(resources)
         key = (self.width, *sorted(amounts.items()))
         found = self._shared.get(key)
         if found is None:
+            if len(self._shared) >= MOST_SHARED:
+                self._shared.clear()
             vector = self.zeros()
             for column, amount in amounts.items():
                 vector[column] = amount
