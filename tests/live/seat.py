@@ -33,9 +33,9 @@ class Wire(Faulty):
 class Seat(Wire):
     """See the module. `election` uses `wire`, which asks no fence."""
 
-    def __init__(self, transport: Transport, name: str, faults: Faults | None = None) -> None:
+    def __init__(self, transport: Transport, name: str, faults: Faults | None = None, of_lease: Faults | None = None) -> None:
         super().__init__(transport, faults or Faults(CALM))
-        self.wire = Wire(transport, Faults(CALM))
+        self.wire = Wire(transport, of_lease or Faults(CALM))
         clock = VirtualClock().now
         self.election = Election(self.wire, Candidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
 

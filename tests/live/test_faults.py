@@ -172,13 +172,14 @@ STORIES = (gangs_take_turns, a_plain_pod_waits_for_a_node_that_grows)
 IN_TIME = [fault for fault in CALLS if fault != "late request"]
 cuts = st.lists(st.tuples(st.booleans(), st.sampled_from(["lease", "rest", "kill"]), st.floats(0.0, 25.0)), max_size=6)
 rough = st.builds(Plan, queues(WRITES, IN_TIME, 6), outages=outages)
+leases = st.builds(Plan, queues(["get", "other"], IN_TIME, 6))
 
 
 class Watched(Seat):
     """A seat whose every write must find its name in the lease on the server."""
 
-    def __init__(self, api: MemoryServer, name: str, faults: Faults, intruders: list[str]) -> None:
-        super().__init__(api, name, faults)
+    def __init__(self, api: MemoryServer, name: str, faults: Faults, of_lease: Faults, intruders: list[str]) -> None:
+        super().__init__(api, name, faults, of_lease)
         self._api, self._name, self._intruders = api, name, intruders
 
     async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
@@ -194,17 +195,17 @@ class Watched(Seat):
 class Fight:
     """Two replicas over one server; whoever loses the lead or is killed is started again, as a new process."""
 
-    def __init__(self, situation: Situation, plan: Plan) -> None:
+    def __init__(self, situation: Situation, plan: Plan, of_lease: Plan) -> None:
         self.api = situation.build()
         self.intruders: list[str] = []
         self.evicted: dict[str, str] = {}
         self.seats: dict[bool, Watched] = {}
         self._situation = situation
-        self._faults = Faults(plan)
+        self._faults, self._of_lease = Faults(plan), Faults(of_lease)
 
     async def replica(self, which: bool) -> None:
         for life in range(1000):
-            seat = self.seats[which] = Watched(self.api, f"{which}-{life}", self._faults, self.intruders)
+            seat = self.seats[which] = Watched(self.api, f"{which}-{life}", self._faults, self._of_lease, self.intruders)
             electing = asyncio.create_task(seat.election.run())
             working = asyncio.create_task(self._work(seat))
             try:
@@ -235,8 +236,10 @@ class Fight:
             seat.cut = seat.wire.cut = False
 
 
-async def a_fight_for_the_lease_changes_nothing(name: str, expected: Outcome, cuts: list[tuple[bool, str, float]], plan: Plan) -> None:
-    fight = Fight(SITUATIONS[name], plan)
+async def a_fight_for_the_lease_changes_nothing(
+    name: str, expected: Outcome, cuts: list[tuple[bool, str, float]], plan: Plan, of_lease: Plan
+) -> None:
+    fight = Fight(SITUATIONS[name], plan, of_lease)
     api = fight.api
     tasks = [asyncio.create_task(work) for work in (fight.replica(False), fight.replica(True), background(api, plan))]
     await asyncio.sleep(0.1)
@@ -273,7 +276,7 @@ def end_under_faults(name: str, times: int) -> None:
 
 
 def end_of_fight(name: str, times: int) -> None:
-    tell(times, partial(a_fight_for_the_lease_changes_nothing, name, calm_end(name)), cuts, rough)
+    tell(times, partial(a_fight_for_the_lease_changes_nothing, name, calm_end(name)), cuts, rough, leases)
 
 
 @each_situation
