@@ -123,10 +123,9 @@ def _task_name(job: Object, names: list[str], index: int, field: str) -> Iterato
         yield Problem(f"{field}.name", f'"{name}" is not a name: {A_LABEL}')
     elif name in names[:index]:
         yield Problem(f"{field}.name", f"duplicated task name {name}; tasks are told apart by name")
-    elif not is_subdomain(job_spec.pod_name(job, name, index)):
-        yield Problem(
-            f"{field}.name", f'its pods would be called "{job_spec.pod_name(job, name, 0)}", which is no name; shorten the job\'s'
-        )
+    elif len(name_of(job)) <= LONGEST_NAME < len(pod := job_spec.pod_name(job, name, index)):
+        problem = f"create pod with name {pod} validate failed: it has {len(pod)} characters, {LONGEST_NAME} are allowed"
+        yield Problem(f"{field}.name", f"{problem}; shorten it or the job's name")
 
 
 def _template(task: Object, field: str) -> Iterator[Problem]:
