@@ -255,10 +255,10 @@ class _Stream:
         elif fault.swap == number and kind != "BOOKMARK":
             self.held = line
         elif kind == "BOOKMARK":
-            await self.response.write(self.held + line)
+            await self.response.write(self.held + line * (1 + (fault.twice == number)))
             self.held = b""
         else:
-            await self.response.write(line * (2 if fault.twice == number else 1) + self.held)
+            await self.response.write(line * (1 + (fault.twice == number)) + self.held)
             self.held = b""
 
     async def end(self, line: bytes) -> None:

@@ -298,3 +298,11 @@ def test_a_list_older_than_what_was_told_is_refused() -> None:
     view.list_begins()
     with pytest.raises(Disorder):
         view.list_is_of("8")
+
+
+def test_the_end_of_a_list_may_be_told_twice() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.changed("a", meta("a", 3))
+    assert view.list_ends("9") == view.list_ends("9") == []
+    assert view.changed("a", meta("a", 10)) == [Modified("a")]

@@ -80,8 +80,10 @@ class View(Generic[T]):
             raise Disorder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
 
     def list_ends(self, resource_version: str) -> list[Change[T]]:
-        """All objects were listed, as of `resource_version`. What was not met is gone."""
-        assert self._listed is not None
+        """All objects were listed, as of `resource_version`. What was not met is gone. Told once more, it says nothing new."""
+        if self._listed is None:
+            self.stands_at(resource_version)
+            return []
         self.list_is_of(resource_version)
         gone = [key for key in self._known if key not in self._listed]
         self._listed = None

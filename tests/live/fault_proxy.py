@@ -1,0 +1,148 @@
+"""An HTTP proxy before an API server that spoils calls and watches as chance has it.
+
+A call may be dropped before or after it was carried out, delayed, carried out twice, refused (409, 410, 429, 500; 500 also after it was
+carried out), or answered with half an answer that looks whole. A watch may be cut within a line, end with an error, skip back (a line
+again), or change the order of two lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Self
+
+from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, TCPConnector, web
+
+HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+CALL_FAULTS = ("drop", "lose", "delay", "twice", "half", "torn", "409", "410", "429", "500", "500 though done")
+STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
+
+
+class FaultProxy:
+    """`rate` of the calls and of the lines of watches are spoiled while it is above 0. `done` counts the faults."""
+
+    def __init__(self, target: str, seed: int, rate: float) -> None:
+        self.rate = rate
+        self.url = ""
+        self.done: Counter[str] = Counter()
+        self._target = target
+        self._chance = random.Random(seed)
+
+    async def __aenter__(self) -> Self:
+        self._session = ClientSession(connector=TCPConnector(limit=0), auto_decompress=False)
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_route("*", "/{rest:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def _fault(self, faults: tuple[str, ...], of: str, rate: float) -> str:
+        if self._chance.random() >= rate:
+            return ""
+        fault = self._chance.choice(faults)
+        self.done[f"{of}: {fault}"] += 1
+        return fault
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch") == "true":
+            return await self._watch(request)
+        fault = self._fault(CALL_FAULTS, request.method, self.rate)
+        body = await request.read()
+        if fault == "drop":
+            return _abort(request)
+        if fault in ("409", "410", "429", "500"):
+            return _refusal(int(fault))
+        if fault == "delay":
+            await asyncio.sleep(self._chance.uniform(0.1, 1.5))
+        if fault == "twice":
+            await self._forward(request, body)
+        status, answer = await self._forward(request, body)
+        match fault:
+            case "lose":
+                return _abort(request)
+            case "500 though done":
+                return _refusal(500)
+            case "half" if status < 300:
+                return web.Response(status=status, body=answer[: len(answer) // 2], content_type="application/json")
+            case "torn":
+                return await _torn(request, status, answer)
+        return web.Response(status=status, body=answer, content_type="application/json")
+
+    async def _forward(self, request: web.Request, body: bytes) -> tuple[int, bytes]:
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        async with self._session.request(request.method, self._target + request.path_qs, data=body or None, headers=headers) as answer:
+            return answer.status, await answer.read()
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        if fault := self._fault(("drop", "429", "500", "410"), "watch", self.rate / 2):
+            return _abort(request) if fault == "drop" else _refusal(int(fault))
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        with suppress(ConnectionError, ClientConnectionError, ClientPayloadError):
+            async with self._session.get(self._target + request.path_qs, headers=headers) as stream:
+                response.set_status(stream.status)
+                await response.prepare(request)
+                async for line in self._spoiled(aiter(stream.content)):
+                    if line is None:
+                        return _abort(request)
+                    await response.write(line)
+        return response
+
+    async def _spoiled(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes | None]:
+        """What is sent instead of these lines; None: the connection breaks."""
+        held = b""
+        async for line in lines:
+            if held:
+                yield line + held
+                held = b""
+                continue
+            match self._fault(STREAM_FAULTS, "line", self.rate / 6):
+                case "":
+                    yield line
+                case "cut":
+                    yield line[: len(line) // 2]
+                    yield None
+                case "half a line":
+                    yield line[: len(line) // 2] + b"\n"
+                    return
+                case "410":
+                    yield json.dumps({"type": "ERROR", "object": _status(410)}).encode() + b"\n"
+                    return
+                case "again":
+                    yield line + line
+                case "swapped":
+                    held = line
+
+
+def _status(code: int) -> dict[str, object]:
+    reason = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}[code]
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "made to fail"}
+
+
+def _refusal(code: int) -> web.Response:
+    return web.json_response(_status(code), status=code, headers={"Retry-After": "1"} if code == 429 else {})
+
+
+def _abort(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def _torn(request: web.Request, status: int, answer: bytes) -> web.StreamResponse:
+    """The head promises more than comes."""
+    response = web.StreamResponse(status=status, headers={"Content-Length": str(len(answer)), "Content-Type": "application/json"})
+    await response.prepare(request)
+    with suppress(ConnectionError):
+        await response.write(answer[: len(answer) // 2])
+    return _abort(request)
