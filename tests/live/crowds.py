@@ -15,6 +15,7 @@ from pumice.kube.resource import (
     CSI_DRIVERS,
     CSI_NODES,
     DEVICE_CLASSES,
+    DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
     PODS,
@@ -29,6 +30,7 @@ from tests.live.memory import MemoryServer
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREEMPTS = "PreemptLowerPriority"
 TAINT = [{"key": "colour", "value": "x", "effect": "NoSchedule"}]
 Step = tuple[Callable[..., None], tuple[Any, ...]]
 Spec = dict[str, Any]
@@ -251,8 +253,30 @@ def given_back(api: MemoryServer, name: str) -> None:
 with_devices = pods(st.builds(lambda name: {"resourceClaims": [{"name": "g", "resourceClaimName": name}]}, CLAIMS))
 
 
+# ---- priorities
+
+
+def budget(api: MemoryServer, colour: str, least: int) -> None:
+    api.put(
+        DISRUPTION_BUDGETS,
+        colour,
+        spec={"minAvailable": least, "selector": {"matchLabels": {"colour": colour}}},
+        status={"disruptionsAllowed": 0},
+    )
+
+
+important = pods(
+    st.builds(
+        lambda value, policy: {"priority": value, "preemptionPolicy": policy},
+        st.integers(0, 3),
+        st.sampled_from([PREEMPTS, PREEMPTS, "Never"]),
+    )
+)
+
+
 THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
     "nodes": (barred, barred, selecting, tolerating, gated, act(opened, NUMBERS)),
+    "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2))),
     "near": (near, near, repainted, act(namespace, COLOURS)),
     "far": (far, far, far, repainted, act(namespace, COLOURS)),
     "spread": (spreading, spreading, spreading, spreading, repainted, barred),

@@ -31,9 +31,12 @@ QUICK, NIGHTLY = 25, 1500
 SETTLED_S = 25.0  #: longer than any back-off, shorter than patience
 ENOUGH = 50  #: refusals of each filter in a nightly run
 
+TIGHT = ("nodes", "priorities")  #: themes of little room
+
 #: what refuses in each theme, besides room
 REFUSERS = {
     "nodes": ("NodeResourcesFit", "NodeAffinity", "TaintToleration", "NodeUnschedulable"),
+    "priorities": ("NodeResourcesFit", "InterPodAffinity"),
     "near": ("InterPodAffinity",),
     "far": ("InterPodAffinity",),
     "spread": ("PodTopologySpread",),
@@ -53,7 +56,7 @@ def quiet() -> Iterator[None]:
 
 
 def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> list[str]:
-    """Pods that wait for a hint, and that a scheduler which begins now would place. Empty while anybody is on the way."""
+    """Pods that wait for a hint, and that a scheduler which begins now would place or make room for. Empty while anybody is on the way."""
     backlog: Backlog = scheduler.cluster.memory[BACKLOG]
     if backlog.next_due() != min((entry.since + FORGOTTEN_S for entry in backlog.waiting.values()), default=None):
         return []
@@ -65,14 +68,15 @@ def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> li
         for obj in api.all(source.resource):
             item = source.decode(msgspec.Raw(msgspec.json.encode(obj)))
             fresh.put(source.resource.kind, getattr(item, "item", item))
-    binds = cycle(fresh, scheduler.policy, scheduler.clock.now()).binds
-    return [f"{bind.task.name} to {bind.node}" for bind in binds if bind.task.uid in backlog.waiting]
+    decided = cycle(fresh, scheduler.policy, scheduler.clock.now())
+    placed = [(bind.task, bind.node) for bind in decided.binds] + [(task, node) for task, node in decided.nominations.items() if node]
+    return [f"{task.name} to {node}" for task, node in placed if task.uid in backlog.waiting]
 
 
 async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], pauses: list[float], refused: Counter[str]) -> None:
     api = MemoryServer(start_s=0.1)
     for number, name in enumerate("ab"):
-        node(api, name, 1 if theme == "nodes" else 4, zone="xy"[number], tainted=theme == "nodes" and name == "b")
+        node(api, name, 1 if theme in TIGHT else 4, zone="xy"[number], tainted=theme == "nodes" and name == "b")
         pod(api, 10 + number, 1, "blue", {})
     policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
     options = Options(schedulers=("default-scheduler",), volume_timeout_s=5.0)
