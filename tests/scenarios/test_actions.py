@@ -101,6 +101,17 @@ def test_backfill_binds_a_best_effort_pod_that_preempt_had_let_wait_though_there
     made.check()
 
 
+@pytest.mark.parametrize(("spare", "binds", "waits"), [("3", {}, "a"), ("0", {}, ""), ("free", {"default/third": "b"}, "")])
+def test_allocate_gives_nobody_the_port_of_a_pod_that_is_only_just_being_evicted(spare: str, binds: dict[str, str], waits: str) -> None:
+    low = [podgroup("g", 0).priority_class("low").phase("Running"), port(pod("old").cpu(2).gang("g").on("a"))]
+    high = [podgroup("h").priority_class("high").phase("Inqueue"), pod("new").cpu(2).gang("h")]
+    third = [podgroup("i", 0).phase("Inqueue"), port(pod("third").cpu(1).gang("i"))]
+    nodes = [node("a").cpu(2 if spare == "0" else 3), *([node("b").cpu(1)] if spare == "free" else [])]
+    outcome = schedule(cluster(*CLASSES, *nodes, *low, *high, *third), "preempt, allocate", *PLUGINS)
+    assert (outcome.binds, outcome.evictions) == (binds, ["default/old"])
+    assert outcome.pipelined == {"default/new": "a"} | ({"default/third": waits} if waits else {})
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_backfill_gives_nobody_the_place_of_a_pod_that_is_only_just_being_evicted(late: bool) -> None:
     """Its port and its place are not free before it has gone."""

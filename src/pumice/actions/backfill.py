@@ -1,11 +1,9 @@
 """backfill: place the tasks that ask for nothing but a place, wherever the filters allow one.
 
-Nodes that lose tasks in this very session are left out: their ports and places are free only once those are gone.
+Nodes that lose tasks in this very session are left out.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from pumice.actions.allocate import AllocateArgs
 from pumice.engine.rules import Reason
@@ -25,8 +23,7 @@ class Backfill(Action):
 
     def run(self, session: Session) -> None:
         cluster = session.cluster
-        clearing = np.zeros(len(session.nodes), bool)
-        clearing[[eviction.task.node for eviction in session.decisions.evictions]] = True
+        clearing = session.clearing()
         promised = {uid: job for uid, job in cluster.changed.items() if job.waiting_count}
         open_jobs = session.jobs({**cluster.waiting, **promised}.values())
         jobs = [job for job in open_jobs if not job.is_pending and session.job_valid(job) is None]

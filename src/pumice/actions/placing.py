@@ -1,6 +1,7 @@
 """Placing the tasks of a job, or of a part of it, one after the other, until it is ready.
 
-Equal tasks in a row are planned together. With a domain only its nodes count.
+Equal tasks in a row are planned together. With a domain only its nodes count. On nodes that an earlier action of the session clears, tasks
+wait until it is done.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Placing:
         self.session = session
         self.cluster = session.cluster
         self._cache_errors = cache_errors
+        self._quiet = ~session.clearing()
         self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
 
     def place(self, queue: Queue, sheet: Worksheet, statement: Statement, part: SubJob | None = None, within: Mask | None = None) -> None:
@@ -89,9 +91,8 @@ class Placing:
         self._take(task, row, evaluation, statement)
         return None
 
-    @staticmethod
-    def _take(task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
-        if evaluation.fits_idle[row]:
+    def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
+        if evaluation.fits_idle[row] and self._quiet[row]:
             statement.allocate(task, row)
         else:
             statement.pipeline(task, row)
@@ -101,7 +102,7 @@ class Placing:
         return row if row >= 0 and feasible[row] else -1
 
     def _search(self, task: Task, sheet: Worksheet, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
-        idle = feasible & evaluation.fits_idle
+        idle = feasible & evaluation.fits_idle & self._quiet
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
         is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN

@@ -11,6 +11,8 @@ from functools import cached_property, cmp_to_key
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.evaluations import Evaluations
 from pumice.framework import closing, folds
@@ -278,6 +280,12 @@ class Session:
             if row is not None:
                 return int(row)
         return evaluation.best(candidates)
+
+    def clearing(self) -> Mask:
+        """Nodes that lose tasks by this very session: filters see those no more, but they keep ports and places until they have gone."""
+        mask = np.zeros(len(self.nodes), bool)
+        mask[[eviction.task.node for eviction in self.decisions.evictions]] = True
+        return mask
 
     # -- where, in the network
 
