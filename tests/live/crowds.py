@@ -275,7 +275,7 @@ important = pods(
 
 
 THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
-    "nodes": (barred, barred, selecting, tolerating, gated, act(opened, NUMBERS)),
+    "nodes": (barred, barred, act(shrunk, NUMBERS), selecting, tolerating, gated, act(opened, NUMBERS)),
     "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2))),
     "near": (near, near, repainted, act(namespace, COLOURS)),
     "far": (far, far, far, repainted, act(namespace, COLOURS)),

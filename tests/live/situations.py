@@ -16,12 +16,25 @@ from typing import Any, NamedTuple
 from pumice.api.quantity import quantity
 from pumice.config.volcano import DEFAULT
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from pumice.kube.resource import (
+    DEVICE_CLASSES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
 
 KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 GANGS = PREEMPTING.replace("preempt, reclaim", "gangpreempt, gangreclaim")
+DRA = DEFAULT.replace("  - name: predicates\n", "  - name: predicates\n    arguments: {predicate.DynamicResourceAllocationEnable: true}\n")
 PLAIN: Any = {"scheduler": "default-scheduler"}
 
 
@@ -139,6 +152,33 @@ def with_volumes() -> MemoryServer:
     return api
 
 
+def with_devices() -> MemoryServer:
+    """One device on each of two nodes, a claim for one in each of two pods."""
+    api = server("a", "b")
+    api.put(DEVICE_CLASSES, "gpu", spec={})
+    for name in "ab":
+        pool = {"name": name, "resourceSliceCount": 1}
+        api.put(RESOURCE_SLICES, name, spec={"driver": "d", "nodeName": name, "pool": pool, "devices": [{"name": "gpu"}]})
+    api.put(POD_GROUPS, "work", spec={"minMember": 2, "queue": "default"})
+    for number in range(2):
+        asked = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
+        api.put(RESOURCE_CLAIMS, f"gpu-{number}", spec={"devices": {"requests": asked}}, status={})
+        api.pod(f"work-{number}", group="work", resourceClaims=[{"name": "g", "resourceClaimName": f"gpu-{number}"}])
+    return api
+
+
+def with_gates() -> MemoryServer:
+    """A gang that the queue's room is to let in, and one that it has none for."""
+    api = server("a", "b")
+    for name, pods in (("fits", 3), ("large", 6)):
+        api.gang(name, pods=pods)
+    for pod in api.all(PODS):
+        annotations = {**pod["metadata"]["annotations"], QUEUE_GATE: "true"}
+        gated = {**pod["spec"], "schedulingGates": [{"name": QUEUE_GATE}]}
+        api.put(PODS, pod["metadata"]["name"], metadata={"annotations": annotations}, spec=gated, status=pod["status"])
+    return api
+
+
 SITUATIONS = {
     "room for all": Situation(room_for_all),
     "one is too large": Situation(one_is_too_large),
@@ -151,6 +191,8 @@ SITUATIONS = {
     "preempt and reclaim": Situation(important_and_poor, PREEMPTING),
     "plain pods": Situation(plain_pods_of_importance, KUBE, "default-scheduler"),
     "volumes": Situation(with_volumes),
+    "devices": Situation(with_devices, DRA),
+    "gates": Situation(with_gates),
 }
 
 
