@@ -101,6 +101,31 @@ def test_backfill_binds_a_best_effort_pod_that_preempt_had_let_wait_though_there
     made.check()
 
 
+@pytest.mark.parametrize("evicting", ["preempt", "reclaim"])
+@pytest.mark.parametrize(
+    ("free", "size", "gone", "bound"), [(0, 1, 1, 0), (1, 1, 0, 1), (1, 2, 1, 0), (2, 2, 0, 2)], ids=["full", "free", "half", "both"]
+)
+def test_before_allocate_nobody_is_evicted_for_what_is_free_and_nobody_waits_for_it(
+    evicting: str, free: int, size: int, gone: int, bound: int
+) -> None:
+    """In an order like "reclaim, allocate" too, a gang is placed at once where it can be."""
+    queues = [queue("one"), queue("two")]
+    low = podgroup("g", 0).queue("one").priority_class("low").phase("Running")
+    high = podgroup("h", size).queue("one" if evicting == "preempt" else "two").priority_class("high").phase("Inqueue")
+    nodes = [node("a").cpu(2), *([node("b").cpu(free)] if free else [])]
+    old = [pod(f"old-{number}").cpu(1).gang("g").on("a") for number in range(2)]
+    made = cluster(*CLASSES, *queues, *nodes, low, high, *old, *pod("new").cpu(1).gang("h").times(size))
+    outcome = schedule(made, f"{evicting}, allocate", *PLUGINS, Anybody)
+    assert (len(outcome.evictions), len(outcome.binds), len(outcome.pipelined)) == (gone, bound, size - bound)
+
+
+def test_a_gang_gives_its_more_important_pod_what_is_free_before_allocate() -> None:
+    made = cluster(
+        *CLASSES, node("a").cpu(2), podgroup("g", 2).phase("Running"), pod("old").cpu(1).gang("g").on("a"), pod("new").cpu(1).gang("g")
+    )
+    assert schedule(made, "preempt, allocate", *PLUGINS).binds == {"default/new": "a"}
+
+
 @pytest.mark.parametrize(("spare", "binds", "waits"), [("3", {}, "a"), ("0", {}, ""), ("free", {"default/third": "b"}, "")])
 def test_allocate_gives_nobody_the_port_of_a_pod_that_is_only_just_being_evicted(spare: str, binds: dict[str, str], waits: str) -> None:
     low = [podgroup("g", 0).priority_class("low").phase("Running"), port(pod("old").cpu(2).gang("g").on("a"))]

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import NOTHING, Evaluation
-from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, takes, victim_order
+from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -69,7 +69,7 @@ class Preempt(Action):
                         hopeless.clear()
                     else:
                         hopeless.add(kind)
-                if session.job_pipelined(job):
+                if session.job_pipelined(job) and is_worth_it(statement, self.name):
                     statement.commit()
 
     def _within_jobs(self, session: Session, jobs: list[Job]) -> None:
@@ -79,6 +79,8 @@ class Preempt(Action):
             for task in sorted(_tasks(job), key=session.task_key):
                 with session.statement() as statement:
                     if search.has_room_promised(task) or not search.preempt(task, statement, lambda victim: True):
+                        break
+                    if not is_worth_it(statement, self.name):
                         break
                     statement.commit()
 
@@ -107,6 +109,8 @@ class Search:
         evaluation = session.evaluation(task)
         if evaluation.rejected is not None:
             return False
+        if waits_in_peace(statement, task, Preempt.name, evaluation):
+            return True
         feasible, hopeful = self._feasible(task, evaluation), self.prospects.rows(task)
         if self.args.topology_aware:
             return DryRun(session, self.args).preempt(task, statement, feasible & hopeful, lambda row: self._victims(task, row, wanted))

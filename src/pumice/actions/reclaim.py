@@ -13,7 +13,7 @@ import numpy as np
 from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.eviction import Prospects, could_fit, likeness, make_room, takes, victim_order
+from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -53,7 +53,7 @@ class Reclaim(Action):
                     hopeless.clear()
                 else:
                     hopeless.add(kind)
-            if session.job_pipelined(job):
+            if session.job_pipelined(job) and is_worth_it(statement, self.name):
                 statement.commit()
 
     def _reclaim(self, session: Session, task: Task, statement: Statement, prospects: Prospects) -> bool:
@@ -62,6 +62,8 @@ class Reclaim(Action):
         evaluation = session.evaluation(task)
         if evaluation.rejected is not None:
             return False
+        if waits_in_peace(statement, task, self.name, evaluation):
+            return True
         candidates = evaluation.resolvable & prospects.rows(task) & prospects.occupied
         errors = session.fit_errors.get(task.uid)
         if errors is not None:

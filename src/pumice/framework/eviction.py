@@ -141,3 +141,23 @@ def takes(session: Session, task: Task, row: int, evaluation: Evaluation) -> boo
         return False
     evaluation.refresh()
     return bool(evaluation.admitted[row])
+
+
+# -- before allocate
+
+
+def is_worth_it(statement: Statement, action: str) -> bool:
+    """Whether what waits in the statement should. If it needed no eviction and allocate is still to come, that can place it at once."""
+    return statement.evicts or not statement.session.policy.comes_later("allocate", than=action)
+
+
+def waits_in_peace(statement: Statement, task: Task, action: str, evaluation: Evaluation) -> bool:
+    """If allocate is still to come: let the task wait where it fits as things are, so that nobody goes for what is free elsewhere."""
+    session = statement.session
+    assert task.job is not None and task.job.queue is not None
+    if not session.policy.comes_later("allocate", than=action) or not session.allocatable(task.job.queue, task):
+        return False
+    row = session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_future)
+    if row >= 0:
+        statement.pipeline(task, row)
+    return row >= 0

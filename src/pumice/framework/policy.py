@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -52,6 +53,10 @@ class Policy:
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
+
+    def comes_later(self, name: str, than: str) -> bool:
+        """Whether an action has a turn after another."""
+        return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
 
     def has_plugin(self, name: str) -> bool:
         return any(choice.plugin.name == name for tier in self.tiers for choice in tier)

@@ -84,6 +84,10 @@ class Statement:
 
     # -- ends
 
+    @property
+    def evicts(self) -> bool:
+        return any(operation.action for operation in self.operations)
+
     def mark(self) -> int:
         return len(self.operations)
 
