@@ -53,6 +53,35 @@ def node(
     api.put(NODES, name, metadata={"labels": labels}, spec=spec, status={"allocatable": amounts, "capacity": amounts})
 
 
+def changed(api: MemoryServer, name: str, **spec: Any) -> None:
+    """One thing about a node, if it is there."""
+    if ("nodes", "", name) in api.objects:
+        there = api.found(NODES, name)
+        api.put(NODES, name, metadata=there["metadata"], spec={**there["spec"], **spec}, status=there["status"])
+
+
+def tainted(api: MemoryServer, name: str, yes: bool) -> None:
+    changed(api, name, taints=TAINT if yes else [])
+
+
+def cordoned(api: MemoryServer, name: str, yes: bool) -> None:
+    changed(api, name, unschedulable=yes)
+
+
+def resized(api: MemoryServer, name: str, cpu: int) -> None:
+    if ("nodes", "", name) in api.objects:
+        there = api.found(NODES, name)
+        amounts = {**there["status"]["allocatable"], "cpu": str(cpu)}
+        api.put(NODES, name, metadata=there["metadata"], spec=there["spec"], status={"allocatable": amounts, "capacity": amounts})
+
+
+def labelled(api: MemoryServer, name: str, key: str, value: str) -> None:
+    if ("nodes", "", name) in api.objects:
+        there = api.found(NODES, name)
+        labels = {**there["metadata"]["labels"], key: value}
+        api.put(NODES, name, metadata={**there["metadata"], "labels": labels}, spec=there["spec"], status=there["status"])
+
+
 def without(api: MemoryServer, name: str) -> None:
     api.remove(NODES, name)
 
@@ -138,6 +167,7 @@ def namespace(api: MemoryServer, colour: str) -> None:
 
 
 repainted = act(recoloured, NUMBERS, COLOURS, st.just(True))
+large = st.tuples(st.just(pod), st.tuples(NUMBERS, st.just(2), COLOURS, st.just(dict[str, Any]())))
 near = pods(st.builds(terms, st.just("podAffinity"), COLOURS, KEYS, FLAGS))
 far = pods(st.builds(terms, st.just("podAntiAffinity"), COLOURS, KEYS, FLAGS))
 policies = st.sampled_from(["Honor", "Ignore"])
@@ -275,11 +305,22 @@ important = pods(
 
 
 THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
-    "nodes": (barred, barred, act(shrunk, NUMBERS), selecting, tolerating, gated, act(opened, NUMBERS)),
+    "room": (act(resized, NAMES, st.integers(1, 3)), act(shrunk, NUMBERS), large, large, gated, act(opened, NUMBERS)),
+    "taints": (act(tainted, NAMES, FLAGS), act(tainted, NAMES, FLAGS), tolerating),
+    "cordons": (act(cordoned, NAMES, FLAGS), act(cordoned, NAMES, FLAGS), tolerating),
+    "selectors": (act(labelled, NAMES, st.just("colour"), COLOURS), selecting, selecting),
     "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2))),
-    "near": (near, near, repainted, act(namespace, COLOURS)),
-    "far": (far, far, far, repainted, act(namespace, COLOURS)),
-    "spread": (spreading, spreading, spreading, spreading, repainted, barred),
+    "near": (near, near, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
+    "far": (far, far, far, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
+    "spread": (
+        spreading,
+        spreading,
+        spreading,
+        spreading,
+        repainted,
+        act(labelled, NAMES, st.just(ZONE), ZONES),
+        act(tainted, NAMES, FLAGS),
+    ),
     "ports": (ports, ports, ports, ports, ports, selecting),
     "claims": (with_claims, with_claims, claims, claims, volumes, volumes, act(no_claim, CLAIMS)),
     "made": (

@@ -31,11 +31,14 @@ QUICK, NIGHTLY = 25, 1500
 SETTLED_S = 25.0  #: longer than any back-off, shorter than patience
 ENOUGH = 50  #: refusals of each filter in a nightly run
 
-TIGHT = ("nodes", "priorities")  #: themes of little room
+TIGHT = ("room", "priorities")  #: themes of little room
 
 #: what refuses in each theme, besides room
 REFUSERS = {
-    "nodes": ("NodeResourcesFit", "NodeAffinity", "TaintToleration", "NodeUnschedulable"),
+    "room": ("NodeResourcesFit",),
+    "taints": ("TaintToleration",),
+    "cordons": ("NodeUnschedulable",),
+    "selectors": ("NodeAffinity",),
     "priorities": ("NodeResourcesFit", "InterPodAffinity"),
     "near": ("InterPodAffinity",),
     "far": ("InterPodAffinity",),
@@ -76,7 +79,8 @@ def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> li
 async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], pauses: list[float], refused: Counter[str]) -> None:
     api = MemoryServer(start_s=0.1)
     for number, name in enumerate("ab"):
-        node(api, name, 1 if theme in TIGHT else 4, zone="xy"[number], tainted=theme == "nodes" and name == "b")
+        barred = theme == "taints" or (theme in TIGHT and name == "b")
+        node(api, name, 1 if theme in TIGHT else 4, zone="xy"[number], tainted=barred, cordoned=theme == "cordons")
         pod(api, 10 + number, 1, "blue", {})
     policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
     options = Options(schedulers=("default-scheduler",), volume_timeout_s=5.0)
