@@ -20,6 +20,7 @@ Play = Callable[..., None]
 SLOW_S = 2.0
 SLOW = {"terminationGracePeriodSeconds": 30}
 GANGS = PREEMPTING.replace("preempt, reclaim", "gangpreempt, gangreclaim")
+EARLY = PREEMPTING.replace("allocate, preempt, reclaim", "reclaim, preempt, allocate")
 
 
 async def running(stage: Stage, name: str, pods: int, **more: Any) -> None:
@@ -79,7 +80,7 @@ def test_victims_end_in_peace_and_no_more_go_than_must(play: Play, conf: str) ->
     play(story)
 
 
-@pytest.mark.parametrize("conf", [PREEMPTING, CAPACITY, GANGS], ids=["proportion", "capacity", "gangs"])
+@pytest.mark.parametrize("conf", [PREEMPTING, CAPACITY, GANGS, EARLY], ids=["proportion", "capacity", "gangs", "before allocate"])
 def test_a_queue_gets_its_share_back_while_the_others_pods_come_again(play: Play, conf: str) -> None:
     """A controller makes a new pod for each that was evicted; it waits."""
 
