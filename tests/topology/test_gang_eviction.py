@@ -58,6 +58,13 @@ def test_a_whole_gang_goes_rather_than_a_part_of_two() -> None:
     assert waiting == {"high-0": "n", "high-1": "n"}
 
 
+@pytest.mark.parametrize(("free", "gone", "bound"), [(0, 2, 0), (1, 2, 0), (2, 0, 2)])
+def test_before_allocate_nobody_goes_for_a_gang_that_finds_room(free: int, gone: int, bound: int) -> None:
+    made = cluster(*CLASSES, node("n").cpu(2), node("m").cpu(free), *low("a", "n", "n", least=2), *high(2))
+    decisions = decide(made, "enqueue, gangpreempt, allocate")
+    assert (len(decisions.evictions), len(decisions.binds), len(decisions.pipelined)) == (gone, bound, 2 - bound)
+
+
 def test_whole_gangs_are_spared_if_that_is_configured() -> None:
     objects = [node("n").cpu(4), *low("a", "n", "n", least=2), *low("b", "n", "n", least=2), *high(2)]
     assert preempt(*objects, whole=False) == ([], {})

@@ -85,7 +85,12 @@ class GangEviction(Action):
         tasks = [task for _, part in wanted for task in part]
         if not tasks or not self.may_take(session, queue, tasks):
             return
-        for domain in self._domains(session, job):
+        domains = self._domains(session, job)
+        if session.policy.comes_later("allocate", than=self.name):
+            with session.statement() as statement:
+                if any(Attempt(session, self, job, queue, wanted, domain).finds_room(statement) for domain in domains):
+                    return  # it needs no eviction, allocate can place it
+        for domain in domains:
             with session.statement() as statement:
                 attempt = Attempt(session, self, job, queue, wanted, domain)
                 if attempt.clear(statement) and session.job_pipelined(job):
@@ -139,9 +144,13 @@ class Attempt:
             for victim in bundle.tasks:
                 statement.evict(victim, self.action.name, self.job.uid)
             room = room + size
-            if fits(self.need, room) and self._has_room() and self._place(statement):
+            if fits(self.need, room) and self.finds_room(statement):
                 return True
         return False
+
+    def finds_room(self, statement: Statement) -> bool:
+        """Place the gang in the domain as it is; undone if that does not do."""
+        return self._has_room() and self._place(statement)
 
     # -- who goes
 
