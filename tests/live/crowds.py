@@ -172,7 +172,9 @@ near = pods(st.builds(terms, st.just("podAffinity"), COLOURS, KEYS, FLAGS))
 far = pods(st.builds(terms, st.just("podAntiAffinity"), COLOURS, KEYS, FLAGS))
 policies = st.sampled_from(["Honor", "Ignore"])
 spreading = pods(st.builds(spread, COLOURS, KEYS, st.integers(1, 3), policies, policies))
-ports = pods(st.builds(port, st.sampled_from([80, 80, 81]), st.sampled_from(["TCP", "TCP", "UDP"]), st.sampled_from(["", "", "10.0.0.1"])))
+ports = pods(
+    st.builds(port, st.sampled_from([80, 80, 80, 81]), st.sampled_from(["TCP", "TCP", "TCP", "UDP"]), st.sampled_from(["", "", "10.0.0.1"]))
+)
 selecting = pods(st.builds(lambda colour: {"nodeSelector": {"colour": colour}}, COLOURS))
 tolerating = pods(st.just({"tolerations": [{"operator": "Exists"}]}))
 gated = pods(st.just({"schedulingGates": [{"name": "example.com/hold"}]}))
@@ -321,7 +323,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
         act(labelled, NAMES, st.just(ZONE), ZONES),
         act(tainted, NAMES, FLAGS),
     ),
-    "ports": (ports, ports, ports, ports, ports, selecting),
+    "ports": (ports, ports, ports, act(gone, NUMBERS), act(without, NAMES)),
     "claims": (with_claims, with_claims, claims, claims, volumes, volumes, act(no_claim, CLAIMS)),
     "made": (
         with_claims,
