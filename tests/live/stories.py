@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from pumice.config.volcano import DEFAULT, read_policy
 from pumice.framework.policy import Policy
-from pumice.kube.resource import POD_GROUPS, PRIORITY_CLASSES
 from pumice.kube.transport import Transport
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
@@ -31,20 +30,6 @@ def server(*nodes: str, cpu: int = 2, **options: Any) -> MemoryServer:
     api.queue()
     for name in nodes:
         api.node(name, cpu=cpu)
-    return api
-
-
-def crowded() -> MemoryServer:
-    """Two full nodes, and a more important gang that needs half of them."""
-    api = server("a", "b")
-    for name, value in (("low", 1), ("high", 10)):
-        api.put(PRIORITY_CLASSES, name, value=value)
-    api.put(POD_GROUPS, "low", spec={"minMember": 1, "queue": "default", "priorityClassName": "low"}, status={"phase": "Running"})
-    for number in range(4):
-        api.pod(f"low-{number}", group="low", node="ab"[number % 2], priority=1)
-    api.put(POD_GROUPS, "high", spec={"minMember": 2, "queue": "default", "priorityClassName": "high"})
-    for number in range(2):
-        api.pod(f"high-{number}", group="high", priority=10)
     return api
 
 

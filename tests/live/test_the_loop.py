@@ -12,7 +12,8 @@ from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASS
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer
-from tests.live.stories import PREEMPTING, crowded, policy, scheduling, server, until
+from tests.live.situations import important
+from tests.live.stories import PREEMPTING, policy, scheduling, server, until
 from tests.live.virtual import VirtualClock, run
 
 
@@ -261,7 +262,7 @@ def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:
     """Pods whose promised room came to nothing preempt again, although their nominated node refuses nothing."""
 
     async def story() -> None:
-        api = crowded()
+        api = important(1)
         refused: list[str] = []
 
         def refuse(verb: str, resource: Resource, name: str) -> None:
@@ -282,7 +283,7 @@ def test_who_was_to_be_evicted_before_and_was_not_may_be_a_victim_again() -> Non
     """Its status tells of the eviction that failed; it does not leave for anybody."""
 
     async def story() -> None:
-        api = crowded()
+        api = important(1)
         refused: list[str] = []
 
         def refuse(verb: str, resource: Resource, name: str) -> None:
