@@ -171,7 +171,15 @@ large = st.tuples(st.just(pod), st.tuples(NUMBERS, st.just(2), COLOURS, st.just(
 near = pods(st.builds(terms, st.just("podAffinity"), COLOURS, KEYS, FLAGS))
 far = pods(st.builds(terms, st.just("podAntiAffinity"), COLOURS, KEYS, FLAGS))
 policies = st.sampled_from(["Honor", "Ignore"])
-spreading = pods(st.builds(spread, COLOURS, KEYS, st.integers(1, 3), policies, policies))
+spreading = st.builds(
+    lambda number, colour, *more: (pod, (number, 1, colour, spread(colour, *more))),
+    NUMBERS,
+    COLOURS,
+    KEYS,
+    st.integers(1, 3),
+    policies,
+    policies,
+)
 ports = pods(
     st.builds(port, st.sampled_from([80, 80, 80, 81]), st.sampled_from(["TCP", "TCP", "TCP", "UDP"]), st.sampled_from(["", "", "10.0.0.1"]))
 )
@@ -318,10 +326,10 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
         spreading,
         spreading,
         spreading,
-        spreading,
         repainted,
         act(labelled, NAMES, st.just(ZONE), ZONES),
         act(tainted, NAMES, FLAGS),
+        act(cordoned, st.just("b"), st.just(True)),
     ),
     "ports": (ports, ports, ports, act(gone, NUMBERS), act(without, NAMES)),
     "claims": (with_claims, with_claims, claims, claims, volumes, volumes, act(no_claim, CLAIMS)),

@@ -80,7 +80,8 @@ async def nobody_waits_who_could_be_placed(theme: str, happenings: list[Step], p
     api = MemoryServer(start_s=0.1)
     for number, name in enumerate("ab"):
         barred = theme == "taints" or (theme in TIGHT and name == "b")
-        node(api, name, 1 if theme in TIGHT else 4, zone="xy"[number], tainted=barred, cordoned=theme == "cordons")
+        closed = theme == "cordons" or (theme == "spread" and name == "b")
+        node(api, name, 1 if theme in TIGHT else 4, zone="xy"[number], tainted=barred, cordoned=closed)
         pod(api, 10 + number, 1, "blue", {})
     policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
     options = Options(schedulers=("default-scheduler",), volume_timeout_s=5.0)
