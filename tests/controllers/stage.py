@@ -138,9 +138,12 @@ class Stage:
         self.settle()
 
     def command(self, action: str, target: Object) -> None:
+        self.add(self.order(action, target))
+
+    def order(self, action: str, target: Object) -> Object:
         about = {"apiVersion": target["apiVersion"], "kind": target["kind"], "name": name_of(target)}
         meta = {"name": f"command-{action.lower()}", "namespace": "default"}
-        self.add({"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": action, "target": about})
+        return {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": action, "target": about}
 
     def assert_settled(self) -> None:
         """Looking at everything again writes nothing (pods as they were: one first seen failed is news)."""

@@ -8,6 +8,7 @@ from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import annotations_of, controller_of
+from pumice.controllers.writes import Create, Delete, Emit
 from tests.controllers.job_stage import phase, play, running, status
 from tests.controllers.stage import fixed_key_pair, plain_pod, task, vcjob
 
@@ -117,6 +118,20 @@ def test_a_user_suspends_and_resumes_a_job() -> None:
     stage.let_in()
     assert len(stage.names(kinds.POD)) == 2
     assert annotations_of(stage.get(kinds.POD, "train-w-0"))[key.JOB_VERSION] != "0"
+
+
+def test_an_order_that_was_taken_is_tried_until_it_is_done_and_only_on_the_job_that_it_was_for() -> None:
+    stage = running(vcjob(tasks=[task(replicas=2)]))
+    job, (jobs,) = stage.get(kinds.JOB, "train"), [each for each in stage.loop.controllers if each.name == "job"]
+    stage.world.apply(Create(stage.order("AbortJob", job)))
+    taking = jobs.reconcile(Request("default", "train"), stage.world, 0.0)
+    assert [type(write) for write in taking.writes] == [Delete, Emit] and taking.writes[0].must_exist
+    stage.world.apply(taking.writes[0])
+    (_, order), _ = taking.later
+    for _ in range(2):  # the first time its writes failed
+        assert "train-w-0" in {write.name for write in jobs.reconcile(order, stage.world, 0.0).writes if isinstance(write, Delete)}
+    other = order._replace(uid="of-an-earlier-job")
+    assert not any(isinstance(write, Delete) for write in jobs.reconcile(other, stage.world, 0.0).writes)
 
 
 def test_a_task_waits_for_the_tasks_it_depends_on() -> None:

@@ -102,6 +102,26 @@ def test_a_failed_write_is_made_again_only_where_that_is_safe(fault: Fault, repe
     with_client(story, limits=Limits(timeout_s=0.2))
 
 
+@pytest.mark.parametrize(
+    ("fault", "ours"), [(Fault(lose="answer"), True), (Fault(lose="half"), True), (Fault(429, retry_after="0"), False), (None, False)]
+)
+def test_a_deletion_whose_answer_was_lost_is_told_from_one_by_somebody_else(fault: Fault | None, ours: bool) -> None:
+    async def story(api: FakeApi, client: Client) -> None:
+        if not ours:
+            await api.remove("pods", "a")
+        if fault is not None:
+            api.faults.append(fault)
+        if ours:
+            await client.delete(PODS, A)
+        else:
+            with pytest.raises(ApiError, match="404"):
+                await client.delete(PODS, A)
+        assert [method for method, _, _ in api.requests] == ["DELETE"] * (1 + (fault is not None))
+        assert not api.objects
+
+    with_client(story)
+
+
 def test_reads_are_made_again_until_the_tries_are_used_up() -> None:
     async def story(api: FakeApi, client: Client) -> None:
         api.faults.extend([Fault(500), Fault(lose="request"), Fault(lose="half")])

@@ -105,5 +105,5 @@ async def play(seed: int, rate: float) -> tuple[Watchman, Counter[str]]:
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 12))])
 def test_all_ends_as_it_would_without_faults(seed: int) -> None:
     watchman, done = asyncio.run(play(seed, 0.3))
-    assert not watchman.breaches and sum(done.values()) > 10
+    assert not watchman.breaches and sum(done.values()) > 3
     assert {name.partition("-")[0] for name in watchman.evicted} <= {"base"} and len(watchman.evicted) <= 6

@@ -1,6 +1,7 @@
-"""Commands (bus.volcano.sh): a user's order to a job or a queue, carried out at most once.
+"""Commands (bus.volcano.sh): a user's order to a job or a queue.
 
-A Command is deleted before it is followed; the deletion must succeed, so of two controllers only one follows it.
+One to a job is deleted before it is followed; the deletion must succeed, so of two controllers only one follows it, and that one tries
+until it is done. One to a queue names the state that is wanted, so it is deleted when the queue has it.
 """
 
 from __future__ import annotations

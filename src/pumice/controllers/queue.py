@@ -55,8 +55,8 @@ class Queues:
         if refusal:
             return result([take(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
-        first = (take(command), taken(command, queue, command["action"]))
-        return result([*first, *_adopt(queue), *_enter(queue, command["action"], None, world), done])
+        told = (take(command), taken(command, queue, command["action"]), done)
+        return result([*_adopt(queue), *_enter(queue, command["action"], None, world), *told])  # to follow it twice does no harm
 
 
 def _adopt(queue: Object) -> list[Write]:

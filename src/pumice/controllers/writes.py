@@ -1,7 +1,7 @@
 """What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
 
 The writes of one result are applied in order; the first that fails ends it and the key is tried again, so what must happen at
-most once (taking a Command) comes first, with `must_exist`. Patches are JSON merge patches and are made by comparing what is
+most once (taking a job's Command) comes first, with `must_exist`. Patches are JSON merge patches and are made by comparing what is
 with what should be (`status_change`, `change`): where nothing differs there is no write.
 """
 

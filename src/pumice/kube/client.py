@@ -20,10 +20,10 @@ import msgspec
 
 from pumice import __version__
 from pumice.kube.access import Access, Clock
-from pumice.kube.errors import Fenced, KubeError
+from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import ObjectRef, Resource
-from pumice.kube.retry import Retry
+from pumice.kube.retry import Retry, perhaps_done
 from pumice.kube.transport import Page, PatchType, Scope
 from pumice.kube.wire import JSON, Form, Wire
 
@@ -153,13 +153,16 @@ class Client:
         await self._call("DELETE", resource.path(ref.name, ref.namespace), _encode(options), repeatable=True)
 
     async def _call(self, method: str, target: str, body: bytes | None = None, form: Form = _JSON, *, repeatable: bool) -> bytes:
-        attempt = 0
+        attempt, doubtful = 0, False
         while True:
             try:
                 if method == "GET":
                     return await self._wire.call(method, target, None, Form(accept=form.accept), self._timeout_s)
                 return await self._write(method, target, body, form)
             except KubeError as error:
+                if method == "DELETE" and doubtful and isinstance(error, ApiError) and error.code == 404:
+                    return b""  # an earlier try of ours was carried out
+                doubtful = doubtful or perhaps_done(error)
                 delay_s = self._retry.delay_s(error, attempt, repeatable=repeatable, jitter=self._jitter())
                 if delay_s is None:
                     raise

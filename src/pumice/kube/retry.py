@@ -51,6 +51,11 @@ def may_repeat(error: KubeError, repeatable: bool) -> bool:
     return False
 
 
+def perhaps_done(error: KubeError) -> bool:
+    """Whether the call may have been carried out though it failed."""
+    return may_repeat(error, repeatable=True) and not may_repeat(error, repeatable=False)
+
+
 def asked_delay_s(error: BaseException) -> float:
     """What the server asked us to wait: Retry-After, a second if a 429 came without."""
     if not isinstance(error, ApiError):

@@ -66,5 +66,5 @@ class Transport(Protocol):
     ) -> bytes: ...
 
     async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
-        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). May reach the server twice (404).
+        """Delete that very object: if `ref` has a uid, another of its name is left alone (409). ApiError 404 if somebody else did.
         `propagation` says what becomes of what it owns (Background, Foreground, Orphan); "": as the server does by default."""

@@ -120,8 +120,8 @@ class ObjectWrites:
         try:
             await self._transport.delete(RESOURCES[write.kind], ref, propagation=write.propagation, grace_s=write.grace_s)
         except ApiError as error:
-            if error.code not in (404, 409) or write.must_exist:
-                raise
+            if error.code != 404 or write.must_exist:
+                raise  # at 409 it is another object by now, which the watch will tell, or the server was wrong
         self._going(write.kind, known)
 
     def _going(self, kind: str, known: Object) -> None:

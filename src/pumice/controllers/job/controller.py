@@ -65,8 +65,8 @@ class Jobs:
             return NOTHING
         command = next(commands_for(job, world), None)
         if command is not None:
-            first: list[Write] = [take(command), taken(command, job, "CommandIssued")]
-            return result([*first, *self._carry_out(job, Request(*key[:2]), command["action"], world, now)], [(now, key)])
+            order = Request(key.namespace, key.job, uid=uid_of(job), action=command["action"])
+            return result([take(command), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
         if key.due:
             action = key.action if still_stands(job, key, world) else SYNC
             return result(self._carry_out(job, key, action, world, now))

@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 def choose(job: Object, request: Request) -> Choice:
     """The action for a request."""
     if request.action:
-        return Choice(request.action)
+        return Choice(request.action if request.uid in ("", uid_of(job)) else SYNC)
     stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
     if request.event == OUT_OF_SYNC or stale:
         return Choice(SYNC)
