@@ -65,7 +65,7 @@ class Jobs:
             return NOTHING
         command = next(commands_for(job, world), None)
         if command is not None:
-            order = Request(key.namespace, key.job, uid=uid_of(job), action=command["action"])
+            order = Request(key.namespace, key.job, uid=uid_of(job), version=spec.version_of(job), action=command["action"])
             return result([take(command), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
         if key.due:
             action = key.action if still_stands(job, key, world) else SYNC

@@ -25,9 +25,9 @@ class Choice(NamedTuple):
 
 def choose(job: Object, request: Request) -> Choice:
     """The action for a request."""
-    if request.action:
-        return Choice(request.action if request.uid in ("", uid_of(job)) else SYNC)
     stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
+    if request.action:
+        return Choice(SYNC if stale and request.uid else request.action)
     if request.event == OUT_OF_SYNC or stale:
         return Choice(SYNC)
     task = spec.task_named(job, request.task) if request.task else None
