@@ -41,7 +41,8 @@ async def is_suspended_and_resumed(stage: Scene, name: str) -> None:
     await until(lambda: stage.phase(name) == "Pending")
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 12))])
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(12))
 def test_jobs_live_as_they_would_without_faults(seed: int) -> None:
     async def story(stage: Scene) -> None:
         async with FaultProxy(stage.server.url, seed, 0.3, spared=SPARED) as proxy:
