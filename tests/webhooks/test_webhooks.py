@@ -16,9 +16,10 @@ from pumice.controllers.admission import Settings as Rules
 from pumice.kube.certificates import Authority
 from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
+from pumice.live.webhooks import server
 from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
-from tests.live_controllers.scene import QUEUES, Scene, play
+from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served
 
 QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
@@ -130,6 +131,27 @@ def test_only_enabled_paths_are_served_and_registered() -> None:
         async with served(stage, hooks=hooks_of("/queues/validate")) as call:
             assert (await call.raw("/jobs/validate", b"{}"))[0] == 404
             assert [each["metadata"]["name"] for each in stage.all(VALIDATING)] == ["volcano-admission-service-queues-validate"]
+
+    play(story)
+
+
+def test_an_authority_that_somebody_emptied_is_given_again_and_what_was_deleted_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CHECKED_EVERY_S", 0.05)
+
+    async def story(stage: Scene) -> None:
+        prepare(stage)
+        hook, other = HOOKS["/queues/validate"], HOOKS["/jobs/validate"]
+        name = CALLER.configuration(hook)
+
+        def bundle() -> str:
+            return str((stage.find(VALIDATING, name, "") or {})["webhooks"][0]["clientConfig"].get("caBundle") or "")
+
+        async with served(stage, hooks=(hook, other)):
+            first = bundle()
+            stage.store.delete(VALIDATING, CALLER.configuration(other))
+            stage.store.update(VALIDATING, {**configuration(hook, CALLER, b""), "metadata": {"name": name}})
+            await until(lambda: bundle() == first)
+            assert first and stage.find(VALIDATING, CALLER.configuration(other), "") is None
 
     play(story)
 

@@ -86,6 +86,7 @@ class Reflector(Generic[T]):
         self._view: View[T] = View()
         self._page = pace.page
         self._failures = 0  #: rounds without progress, one after the other
+        self._told = ""  #: the failure that was logged last; the same one again is no news
 
     def version(self, namespace: str, name: str) -> int:
         """Of an object as it was delivered last; 0 if it is not known."""
@@ -120,7 +121,9 @@ class Reflector(Generic[T]):
             self._streams = False
         elif isinstance(error, ApiError) and error.code == 404 and self._optional:
             self.synced.set()
-        level = logging.DEBUG if isinstance(error, NoAnswer) and not self._failures else logging.WARNING
+        known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
+        self._told = str(error)
+        level = logging.DEBUG if known else logging.WARNING
         log.log(level, "%s: %s", self.scope.resource.plural, error)
 
     async def _list(self) -> None:
@@ -156,7 +159,7 @@ class Reflector(Generic[T]):
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
                 if self._view.position:  # a list alone is no progress: a server may forget each position at once
-                    self._failures = 0
+                    self._failures, self._told = 0, ""
                     self.trouble = None
                 for line in batch:
                     event = _event.decode(line)

@@ -20,27 +20,28 @@ log = logging.getLogger(__name__)
 TRIES = 5
 
 
-async def register(transport: Transport, hooks: Sequence[Hook], caller: Caller, authority: bytes) -> None:
-    """Raises KubeError."""
+async def register(transport: Transport, hooks: Sequence[Hook], caller: Caller, authority: bytes, *, create: bool = True) -> None:
+    """Give configurations our authority, and perhaps create those that are missing. Raises KubeError."""
     for hook in hooks:
         for left in reversed(range(TRIES)):
             try:
-                await _register(transport, hook, caller, authority)
+                await _register(transport, hook, caller, authority, create)
                 break
             except ApiError as error:
                 if error.code != 409 or not left:  # another replica is at it
                     raise
 
 
-async def _register(transport: Transport, hook: Hook, caller: Caller, authority: bytes) -> None:
+async def _register(transport: Transport, hook: Hook, caller: Caller, authority: bytes, create: bool) -> None:
     ref = ObjectRef(caller.configuration(hook))
     try:
         found = as_dict(await transport.get(hook.resource, ref))
     except ApiError as error:
         if error.code != 404:
             raise
-        await transport.create(hook.resource, configuration(hook, caller, authority))
-        log.info("%s %s was created", hook.resource.kind, ref)
+        if create:
+            await transport.create(hook.resource, configuration(hook, caller, authority))
+            log.info("%s %s was created", hook.resource.kind, ref)
         return
     if _trusting(found, hook, caller, authority):
         await transport.update(hook.resource, ref, found)

@@ -117,9 +117,10 @@ class WebhookReplica:
 
     async def _register(self, client: Client) -> None:
         assert self._served is not None
-        if self._settings.caller.known and self._served.authority != self._registered:
-            await register(client, self._settings.hooks, self._settings.caller, self._served.authority)
-            self._registered = self._served.authority
+        settings, authority = self._settings, self._served.authority
+        if settings.caller.known:  # again and again: an upgrade of the chart empties what we wrote
+            await register(client, settings.hooks, settings.caller, authority, create=authority != self._registered)
+            self._registered = authority
 
     def alive(self) -> str:
         return ""
