@@ -76,6 +76,7 @@ class Scheduler:
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
         self._failure: BaseException | None = None
+        self._broken = asyncio.Event()
         self._hints = Hints(self.cluster)
         self._next_try = NEVER  #: when a pod that only hints wake is due
         self._ledger = Ledger(
@@ -142,20 +143,21 @@ class Scheduler:
         """A bug there must not leave a scheduler that looks alive."""
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
+            self._broken.set()
             self._stirred.set()
 
     async def _all_synced(self) -> None:
-        """Wait for it, unless the background fails."""
+        """Wait for it, unless the background fails. News wake nobody yet: there are as many as objects."""
         syncing = asyncio.create_task(all_synced(self._following, self.policy, self.options.sync_timeout_s))
+        broken = asyncio.create_task(self._broken.wait())
         try:
-            while not syncing.done():
-                self._check()
-                await self._ended_or_news(syncing)
-                self._stirred.clear()
-            await syncing
+            await asyncio.wait([syncing, broken], return_when=asyncio.FIRST_COMPLETED)
+            self._check()
+            syncing.result()
         finally:
             syncing.cancel()
-            await asyncio.gather(syncing, return_exceptions=True)
+            broken.cancel()
+            await asyncio.gather(syncing, broken, return_exceptions=True)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -212,17 +214,10 @@ class Scheduler:
             await self._sleep_or_news(left_s)
 
     async def _sleep_or_news(self, seconds: float) -> None:
-        sleep = asyncio.ensure_future(self.clock.sleep(seconds))
+        waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]
         try:
-            await self._ended_or_news(sleep)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            sleep.cancel()
-            await asyncio.gather(sleep, return_exceptions=True)
-
-    async def _ended_or_news(self, other: asyncio.Future[Any]) -> None:
-        stirred: asyncio.Future[Any] = asyncio.ensure_future(self._stirred.wait())
-        try:
-            await asyncio.wait([other, stirred], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stirred.cancel()
-            await asyncio.gather(stirred, return_exceptions=True)
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
