@@ -52,5 +52,9 @@ def test_what_answers_is_reachable(url: str) -> None:
     assert asyncio.run(found(Probe(url))) is CASES[url]
 
 
+def test_a_header_that_would_break_out_of_its_line_is_not_sent() -> None:
+    assert not asyncio.run(found(Probe("http://127.0.0.1:{port}/ok", ("X-For", "flow\r\nX-Evil: b"))))
+
+
 def test_a_header_is_sent_along() -> None:
     assert asyncio.run(found(Probe("http://127.0.0.1:{port}/guarded", ("X-For", "flow"))))

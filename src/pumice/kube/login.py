@@ -22,6 +22,7 @@ from pumice.kube.key_files import KeyFiles
 from pumice.kube.kubeconfig import Chosen, Cluster, Entry, Kubeconfig, User, files
 from pumice.kube.proxy import from_environment
 from pumice.kube.tls import KeyPair, Trust
+from pumice.web.head import basic
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"  #: the cluster extension that is handed to exec plugins
@@ -144,7 +145,7 @@ def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
     if user.token:
         return Fixed(f"Bearer {user.token}", keys)
     if user.username:
-        return Fixed("Basic " + base64.b64encode(f"{user.username}:{user.password}".encode()).decode(), keys)
+        return Fixed(basic(user.username, user.password), keys)
     return Fixed("", keys)
 
 

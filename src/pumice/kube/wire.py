@@ -19,6 +19,7 @@ from pumice.kube.access import Access
 from pumice.kube.errors import KubeError, NoAnswer, NoCredentials, api_error
 from pumice.kube.tls import KeyPair, context
 from pumice.web.connection import Answer
+from pumice.web.head import head_of
 from pumice.web.pool import NotConnected, Pool
 
 JSON = "application/json"
@@ -122,7 +123,10 @@ class Wire:
             named = {"User-Agent": self._user_agent, "Accept": form.accept, "Accept-Encoding": "identity"}
             named |= {"Authorization": authorization} if authorization else {}
             named |= {"Content-Type": form.content} if form.content else {}
-            known = self._heads[authorization, form] = "".join(map(_header_line, [*self._access.headers, *named.items()])).encode()
+            try:
+                known = self._heads[authorization, form] = head_of([*self._access.headers, *named.items()])
+            except ValueError as error:
+                raise NoCredentials(str(error)) from None
         return known
 
 
@@ -136,13 +140,6 @@ def _check_whole(body: bytes, what: str) -> None:
 
 def _refusal(answer: Answer) -> KubeError:
     return api_error(answer.status, answer.body, answer.retry_after)
-
-
-def _header_line(item: tuple[str, str]) -> str:
-    name, value = item
-    if any(ord(letter) < 32 and letter != "\t" for letter in value):
-        raise NoCredentials(f"the value for the header {name} has a line break or another control character in it")
-    return f"{name}: {value}\r\n"
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.controller_metrics import ControllerMetrics
 from pumice.live.controllers import Controllers
-from pumice.live.health import measures, probes
+from pumice.live.health import listeners, measures, probes
 from pumice.live.reach import Reach
 from pumice.live.running import first, told_to_end, while_leading
 from pumice.web.listener import Listener
@@ -101,10 +101,7 @@ class ControllerReplica:
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
-        if settings.metrics_address and settings.metrics_address == settings.healthz_address:
-            return [Listener(settings.metrics_address, {**probes(self), **measures(self)}, settings.tls)]
-        servers = [Listener(settings.metrics_address, measures(self))] if settings.metrics_address else []
-        return servers + ([Listener(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
+        return listeners(settings.metrics_address, measures(self), settings.healthz_address, probes(self), settings.tls)
 
     def alive(self) -> str:
         lost = self._election is not None and self._election.candidate.lost

@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Protocol
 
 from pumice.live.exposition import CONTENT_TYPE
-from pumice.web.listener import Handler
+from pumice.web.listener import Handler, Listener
 from pumice.web.messages import Request, Response
+
+Routes = dict[str, Handler]
 
 
 class Probed(Protocol):
@@ -35,16 +38,24 @@ class Status(Probed, Measured, Protocol):
     def state(self) -> bytes: ...
 
 
-def probes(status: Probed) -> dict[str, Handler]:
+def probes(status: Probed) -> Routes:
     return {"/healthz": _probe(status.alive), "/livez": _probe(status.alive), "/readyz": _probe(status.ready)}
 
 
-def measures(status: Measured) -> dict[str, Handler]:
+def measures(status: Measured) -> Routes:
     return {"/metrics": lambda _: Response(status.metrics().encode(), content_type=CONTENT_TYPE)}
 
 
-def insights(status: Status) -> dict[str, Handler]:
+def insights(status: Status) -> Routes:
     return {**measures(status), "/debug/state": lambda _: Response(status.state())}
+
+
+def listeners(metrics_address: str, measured: Routes, healthz_address: str, probed: Routes, tls: ssl.SSLContext | None) -> list[Listener]:
+    """One for each address that is given, or one for both; the TLS is that of the health address."""
+    if metrics_address and metrics_address == healthz_address:
+        return [Listener(metrics_address, {**probed, **measured}, tls)]
+    servers = [Listener(metrics_address, measured)] if metrics_address else []
+    return servers + ([Listener(healthz_address, probed, tls)] if healthz_address else [])
 
 
 def _probe(question: Callable[[], str]) -> Handler:

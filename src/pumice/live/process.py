@@ -28,7 +28,7 @@ from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 from pumice.live.dump import dump
-from pumice.live.health import insights, probes
+from pumice.live.health import insights, listeners, probes
 from pumice.live.loop import Scheduler
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
@@ -135,10 +135,7 @@ class Replica:
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
-        if settings.metrics_address and settings.metrics_address == settings.healthz_address:
-            return [Listener(settings.metrics_address, {**probes(self), **insights(self)}, settings.tls)]
-        servers = [Listener(settings.metrics_address, insights(self))] if settings.metrics_address else []
-        return servers + ([Listener(settings.healthz_address, probes(self), settings.tls)] if settings.healthz_address else [])
+        return listeners(settings.metrics_address, insights(self), settings.healthz_address, probes(self), settings.tls)
 
     def alive(self) -> str:
         lost = self._election is not None and self._election.candidate.lost

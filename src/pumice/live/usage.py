@@ -7,7 +7,6 @@ Prometheus' `instance` may have a port after it.
 from __future__ import annotations
 
 import ssl
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +18,7 @@ from pumice.api.times import instant
 from pumice.framework.world import Usage
 from pumice.kube.tls import Trust, context
 from pumice.web.fetch import fetch as call
+from pumice.web.head import basic
 
 PERIOD = "10m"
 TIMEOUT_S = 10.0
@@ -56,8 +56,7 @@ class _Asked:
 
     async def post(self, path: str, body: Any) -> Any:
         user = self.metrics.get("elasticsearch.username", "")
-        pair = f"{user}:{self.metrics.get('elasticsearch.password', '')}".encode()
-        headers = {"Authorization": "Basic " + b64encode(pair).decode()} if user else {}
+        headers = {"Authorization": basic(user, self.metrics.get("elasticsearch.password", ""))} if user else {}
         return await self._call(path, {"Content-Type": "application/json", **headers}, msgspec.json.encode(body))
 
     async def _call(self, target: str, headers: dict[str, str], body: bytes | None) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from base64 import b64encode
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pumice.web.connection import Answer
+from pumice.web.head import basic_of, head_of
 from pumice.web.pool import NotConnected, Pool
+
+AS_WRITTEN = "!$%&'()*+,/:;=?@[]~"  #: of a URL; whatever else stands in one is quoted
 
 
 async def fetch(
@@ -17,12 +19,10 @@ async def fetch(
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f'"{url}" is not an http or https URL')
-    named = {"Accept-Encoding": "identity", **(headers or {})}
-    if parts.username:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        named.setdefault("Authorization", f"Basic {b64encode(pair.encode()).decode()}")
-    head = "".join(f"{name}: {value}\r\n" for name, value in named.items()).encode("latin-1")
-    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    known = basic_of(parts)
+    named = {"Accept-Encoding": "identity", **({"Authorization": known} if known else {}), **(headers or {})}
+    head = head_of(named.items())
+    target = quote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/", safe=AS_WRITTEN)
     pool = Pool(f"{parts.scheme}://{parts.netloc}")
     context = tls or ssl.create_default_context() if parts.scheme == "https" else None
     try:

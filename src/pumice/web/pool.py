@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from functools import partial
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pumice.web.connection import Answer, Connection
+from pumice.web.head import basic_of, head_of
 
 CONNECT_S = 10.0
 KEPT_ALIVE_S = 60.0
@@ -36,9 +36,9 @@ class Pool:
         self._idle: list[Connection] = []
         self._tls: ssl.SSLContext | None = None
         host = url.netloc.rpartition("@")[2]
-        self._origin, self._own_head = url.path, f"Host: {host}\r\n"
+        self._origin, self._own_head = url.path, head_of([("Host", host)])
         if self._proxy and url.scheme == "http":
-            self._origin, self._own_head = f"http://{host}{url.path}", self._own_head + _proof(self._proxy)
+            self._origin, self._own_head = f"http://{host}{url.path}", head_of([("Host", host), *_proof(self._proxy)])
 
     async def ask(self, method: str, target: str, head: bytes, body: bytes | None, tls: ssl.SSLContext | None, timeout_s: float) -> Answer:
         """`head`: header lines beside Host and length. Raises NotConnected, TimeoutError, or OSError when it broke after sending."""
@@ -65,9 +65,7 @@ class Pool:
 
     def _request(self, method: str, target: str, head: bytes, body: bytes | None) -> bytes:
         length = b"Content-Length: %d\r\n\r\n" % len(body) if body is not None else b"\r\n"
-        return b"".join(
-            (f"{method} {self._origin}{target} HTTP/1.1\r\n".encode("ascii"), self._own_head.encode(), head, length, body or b"")
-        )
+        return b"".join((f"{method} {self._origin}{target} HTTP/1.1\r\n".encode("ascii"), self._own_head, head, length, body or b""))
 
     def _take(self, tls: ssl.SSLContext | None) -> Connection | None:
         """The idle connection used last. Those that are old, or made with another certificate, are given up."""
@@ -108,16 +106,14 @@ class Pool:
         if self._url.scheme == "https":
             name = self._url.hostname or ""
             host = f"{f'[{name}]' if ':' in name else name}:{_port(self._url)}"
-            await connection.tunnel(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n{_proof(proxy)}\r\n".encode("ascii"))
+            head = head_of([("Host", host), *_proof(proxy)])
+            await connection.tunnel(f"CONNECT {host} HTTP/1.1\r\n".encode("ascii") + head + b"\r\n")
 
 
 def _port(url: SplitResult) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _proof(proxy: SplitResult) -> str:
-    """The header for the user and password in the proxy's URL, if there are any."""
-    if not proxy.username:
-        return ""
-    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return f"Proxy-Authorization: Basic {b64encode(pair.encode()).decode()}\r\n"
+def _proof(proxy: SplitResult) -> list[tuple[str, str]]:
+    known = basic_of(proxy)
+    return [("Proxy-Authorization", known)] if known else []
