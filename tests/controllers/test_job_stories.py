@@ -125,7 +125,7 @@ def test_an_order_that_was_taken_is_tried_until_it_is_done_and_not_after() -> No
     job, (jobs,) = stage.get(kinds.JOB, "train"), [each for each in stage.loop.controllers if each.name == "job"]
     stage.world.apply(Create(stage.order("AbortJob", job)))
     taking = jobs.reconcile(Request("default", "train"), stage.world, 0.0)
-    assert [type(write) for write in taking.writes] == [Delete, Emit] and taking.writes[0].must_exist
+    assert [type(write) for write in taking.writes] == [Delete, Emit] and taking.writes[0].surely
     stage.world.apply(taking.writes[0])
     (_, order), _ = taking.later
     for _ in range(2):  # the first time its writes failed

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.apiserver import ApiError as Refused
 from pumice.apiserver import Server, Store, Wish
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
@@ -123,8 +122,6 @@ def test_writes_are_as_forgiving_as_controllers_are_told() -> None:
     writes.apply(Delete(kinds.POD, "default", "a"))
     writes.apply(Delete(kinds.POD, "default", "a"))
     assert cluster.find("pods", "default", "a") is None
-    with pytest.raises(Refused):
-        writes.apply(Delete(kinds.POD, "default", "a", must_exist=True))
 
 
 def test_an_event_that_is_repeated_is_counted() -> None:
@@ -158,7 +155,7 @@ class Stubborn:
             return NOTHING
         self.tried_at.append(now)
         self.left -= 1
-        return result([Delete(kinds.POD, "default", "absent", must_exist=self.left >= 0)])
+        return result([Create(pod("No Name" if self.left >= 0 else "a"))])
 
 
 @pytest.mark.parametrize(("refusals", "tries", "gives_up"), [(2, 3, False), (9, 4, True)])

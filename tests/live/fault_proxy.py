@@ -23,15 +23,13 @@ STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
 
 
 class FaultProxy:
-    """`rate` of the calls and of the lines of watches are spoiled while it is above 0, but for what is `spared` (method, fault).
-    `done` counts the faults."""
+    """`rate` of the calls and of the lines of watches are spoiled while it is above 0. `done` counts the faults."""
 
-    def __init__(self, target: str, seed: int, rate: float, *, spared: tuple[str, str] = ("", "")) -> None:
+    def __init__(self, target: str, seed: int, rate: float) -> None:
         self.rate = rate
         self.url = ""
         self.done: Counter[str] = Counter()
         self._target = target
-        self._spared = spared
         self._chance = random.Random(seed)
 
     async def __aenter__(self) -> Self:
@@ -52,8 +50,6 @@ class FaultProxy:
         if self._chance.random() >= rate:
             return ""
         fault = self._chance.choice(faults)
-        if (of, fault) == self._spared:
-            return ""
         self.done[f"{of}: {fault}"] += 1
         return fault
 

@@ -11,8 +11,9 @@ import pytest
 
 from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.resource import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.kube.retry import is_refusal
 from pumice.live.options import Options, Sharding
-from pumice.live.pauses import Pauses, is_refusal
+from pumice.live.pauses import Pauses
 from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,8 +12,9 @@ from pumice.controllers import kinds
 from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
-from pumice.kube.errors import ApiError
-from pumice.kube.resource import POD_GROUPS, SECRETS
+from pumice.kube.client import Client
+from pumice.kube.errors import ApiError, KubeError, NoAnswer
+from pumice.kube.resource import POD_GROUPS, SECRETS, ObjectRef, Resource
 from pumice.live.loop import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
@@ -59,6 +60,34 @@ def test_a_suspended_job_gives_up_its_pods_and_a_resumed_one_gets_them_back() ->
             assert stage.pods("pause") == []
             stage.order("Job", "batch.volcano.sh/v1alpha1", "pause", "ResumeJob")
             await until(lambda: stage.enqueue("pause") and len(stage.pods("pause")) == 2)
+
+    play(story)
+
+
+class Deaf(Client):
+    """Answers deletions of Commands with `answers` as long as there are some: all but 403 though it was done."""
+
+    answers: ClassVar[list[KubeError]] = []
+
+    async def delete(self, resource: Resource, ref: ObjectRef, **options: Any) -> None:
+        answer = self.answers.pop() if resource.kind == "Command" and self.answers else None
+        if not (isinstance(answer, ApiError) and answer.code == 403):
+            await super().delete(resource, ref, **options)
+        if answer is not None:
+            raise answer
+
+
+@pytest.mark.parametrize("answer", [NoAnswer("lost", sent=True), ApiError(409), ApiError(410), ApiError(500), ApiError(403)], ids=str)
+def test_an_order_is_followed_though_nobody_says_that_it_was_taken(answer: KubeError) -> None:
+    async def story(stage: Scene) -> None:
+        async with Deaf(stage.client.access) as client, working(client):
+            client.answers.append(answer)
+            stage.job("pause")
+            await until(lambda: stage.enqueue("pause"))
+            await until(lambda: len(stage.pods("pause")) == 2)
+            stage.order("Job", "batch.volcano.sh/v1alpha1", "pause", "AbortJob")
+            await until(lambda: stage.let_go() or stage.phase("pause") == "Aborted")
+            assert not client.answers and not stage.all("commands.bus.volcano.sh")
 
     play(story)
 

@@ -12,8 +12,6 @@ from tests.live.fault_proxy import FaultProxy
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 
 TROUBLE_S = 8.0
-#: whoever sends one deletion of a Command and hears that there is none cannot know that it was his own
-SPARED = ("DELETE", "twice")
 PLUGINS = {"env": [], "svc": [], "ssh": []}
 
 
@@ -45,7 +43,7 @@ async def is_suspended_and_resumed(stage: Scene, name: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_jobs_live_as_they_would_without_faults(seed: int) -> None:
     async def story(stage: Scene) -> None:
-        async with FaultProxy(stage.server.url, seed, 0.3, spared=SPARED) as proxy:
+        async with FaultProxy(stage.server.url, seed, 0.3) as proxy:
             access = Access(proxy.url, Fixed(f"Bearer {stage.server.token}"))
             async with Client(access, limits=Limits(timeout_s=2.0)) as client, working(client):
                 stage.job("whole", 3, plugins=PLUGINS)

@@ -1,7 +1,7 @@
 """Commands (bus.volcano.sh): a user's order to a job or a queue.
 
-One to a job is deleted before it is followed; the deletion must succeed, so of two controllers only one follows it, and that one tries
-until it is done. One to a queue names the state that is wanted, so it is deleted when the queue has it.
+One to a job is deleted before it is followed, and whoever has seen it and finds it gone follows it too: an answer that says so may be about
+a deletion of his own. One to a queue names the state that is wanted, so it is deleted when the queue has it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pumice.controllers.controller import Change
 from pumice.controllers.kinds import joined, kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Delete, Emit, delete
+from pumice.controllers.writes import Emit
 
 
 def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:
@@ -36,10 +36,6 @@ def commands_for(subject: Object, world: World) -> Iterator[Object]:
         named = _kind(target) == kind and target.get("name") == name_of(subject) and same_uid
         if named and command.get("action") and not terminating(command):
             yield command
-
-
-def take(command: Object) -> Delete:
-    return delete(command, must_exist=True)
 
 
 def taken(command: Object, subject: Object, reason: str) -> Emit:

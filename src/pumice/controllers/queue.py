@@ -11,11 +11,11 @@ from collections.abc import Hashable, Iterable
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
-from pumice.controllers.command import commands_for, take, taken, target_of
+from pumice.controllers.command import commands_for, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
 from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import Emit, Write, patch, status_change
+from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 ROOT = "root"
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
@@ -53,9 +53,9 @@ class Queues:
             return result([*_adopt(queue), *_enter(queue, *_without_command(queue, world), world)])
         refusal = _refusal(queue, command["action"], world)
         if refusal:
-            return result([take(command), Emit(queue, "Warning", "CommandRefused", refusal)])
+            return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
-        told = (take(command), taken(command, queue, command["action"]), done)
+        told = (delete(command), taken(command, queue, command["action"]), done)
         return result([*_adopt(queue), *_enter(queue, command["action"], None, world), *told])  # to follow it twice does no harm
 
 

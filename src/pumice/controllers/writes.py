@@ -1,7 +1,7 @@
 """What a reconciler wants done, as values. Somebody else sends them to an API server or applies them to a store.
 
 The writes of one result are applied in order; the first that fails ends it and the key is tried again, so what must happen at
-most once (taking a job's Command) comes first, with `must_exist`. Patches are JSON merge patches and are made by comparing what is
+most once (taking a job's Command) comes first, and `surely`. Patches are JSON merge patches and are made by comparing what is
 with what should be (`status_change`, `change`): where nothing differs there is no write.
 """
 
@@ -32,7 +32,7 @@ class Patch(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Delete an object, if it still has the uid; one that is gone already is a failure only with `must_exist`."""
+    """Delete an object, if it still has the uid; one that is gone already is well."""
 
     kind: str
     namespace: str
@@ -40,7 +40,7 @@ class Delete(NamedTuple):
     uid: str = ""
     propagation: str = "Background"  #: Background, Foreground or Orphan
     grace_s: int | None = None  #: None: as the object says
-    must_exist: bool = False
+    surely: bool = False  #: what follows is not decided again: where it may have been carried out though it failed, ask on
 
 
 class Emit(NamedTuple):
@@ -55,8 +55,8 @@ class Emit(NamedTuple):
 Write = Create | Patch | Delete | Emit
 
 
-def delete(subject: Object, *, propagation: str = "Background", grace_s: int | None = None, must_exist: bool = False) -> Delete:
-    return Delete(kind_of(subject), namespace_of(subject), name_of(subject), uid_of(subject), propagation, grace_s, must_exist)
+def delete(subject: Object, *, propagation: str = "Background", grace_s: int | None = None, surely: bool = False) -> Delete:
+    return Delete(kind_of(subject), namespace_of(subject), name_of(subject), uid_of(subject), propagation, grace_s, surely)
 
 
 def patch(subject: Object, content: Object, subresource: str = "") -> Patch:

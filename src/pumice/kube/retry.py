@@ -15,6 +15,8 @@ import msgspec
 
 from pumice.kube.errors import ApiError, KubeError, NoAnswer
 
+PASSING = (404, 408, 409, 410, 429)  #: the object or the moment was wrong, not the write
+
 
 class Backoff(msgspec.Struct, frozen=True):
     """Waiting times that double from `first_s` up to `longest_s`, spread by up to half so that clients do not come in step."""
@@ -54,6 +56,11 @@ def may_repeat(error: KubeError, repeatable: bool) -> bool:
 def perhaps_done(error: KubeError) -> bool:
     """Whether the call may have been carried out though it failed."""
     return may_repeat(error, repeatable=True) and not may_repeat(error, repeatable=False)
+
+
+def is_refusal(error: KubeError) -> bool:
+    """Whether the same write would be refused again."""
+    return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in PASSING
 
 
 def asked_delay_s(error: BaseException) -> float:

@@ -24,6 +24,7 @@ from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
 from pumice.kube.resource import ObjectRef
+from pumice.kube.retry import is_refusal
 from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.loop import LostLead
@@ -142,7 +143,7 @@ class Controllers:
             self._failure = LostLead()
         except KubeError as error:
             log.info("%s %s: %s", work.controller.name, work.key, error)
-            self._failures.failed(work, now, refused=_is_refusal(error))
+            self._failures.failed(work, now, refused=is_refusal(error))
         except Exception:
             log.exception("%s %s failed", work.controller.name, work.key)
             self._failures.failed(work, now, refused=False)  # our mistake; nobody's job ends by it
@@ -166,11 +167,6 @@ class Controllers:
                 raise
             return
         self.cache.put(kind, whole(decode(answer), RESOURCES[kind]))
-
-
-def _is_refusal(error: KubeError) -> bool:
-    """Whether trying again is idle, for all that is known now: conflicts, overload and outages pass."""
-    return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in (409, 429)
 
 
 def _place(work: Work) -> Hashable:

@@ -17,11 +17,11 @@ from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.kube.errors import KubeError
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, QUEUES, ObjectRef, Resource
+from pumice.kube.retry import is_refusal
 from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
-from pumice.live.pauses import is_refusal
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency

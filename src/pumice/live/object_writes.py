@@ -1,7 +1,7 @@
 """What controllers want written, as requests to an API server, each answer going straight into the cache.
 
 As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
-is gone is deleted well enough unless it had to exist. Creations that stand side by side leave together, and so do deletions, for a job's
+is gone is deleted well enough. Creations that stand side by side leave together, and so do deletions, for a job's
 pods are many. A role that allows updates and no patches (Volcano's own has such) is found out by a 403 where an update is let through: from
 then on the merged object is sent whole. A 403 alone proves nothing: an API server that has just started knows no roles for a moment.
 """
@@ -11,22 +11,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 
 from pumice.api.times import rfc3339
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
-from pumice.kube.errors import ApiError
+from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.recorder import Recorder
 from pumice.kube.resource import ObjectRef, Resource
+from pumice.kube.retry import Backoff, is_refusal
 from pumice.kube.transport import PatchType, Transport
 from pumice.live.clock import Clock
 from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import LABELLED, RESOURCES
 
 log = logging.getLogger(__name__)
+
+BACKOFF = Backoff()
 
 
 class ObjectWrites:
@@ -64,6 +67,8 @@ class ObjectWrites:
                 await self._create(subject)
             case Patch():
                 await self._patch(write)
+            case Delete(surely=True):
+                await self._delete_surely(write)
             case Delete():
                 await self._delete(write)
             case Emit():
@@ -108,19 +113,27 @@ class ObjectWrites:
         log.info("%s %s may not be patched; they are updated whole", resource.plural, write.subresource)
         return answer
 
+    async def _delete_surely(self, write: Delete) -> None:
+        """Until it is gone or refused: a deletion that failed may have been carried out, and who looks later finds nothing to follow."""
+        for attempt in count():
+            try:
+                await self._delete(write)
+                return
+            except KubeError as error:
+                if isinstance(error, Fenced) or is_refusal(error):
+                    raise
+                log.info("%s %s/%s is to be deleted: %s", write.kind, write.namespace, write.name, error)
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 1.0))
+
     async def _delete(self, write: Delete) -> None:
         known = self._cache.get(write.kind, write.namespace, write.name)
-        if known is not None and write.uid and uid_of(known) != write.uid:
-            known = None
-        if known is None:
-            if write.must_exist:
-                raise ApiError(404, "NotFound", f"{write.kind} {write.namespace}/{write.name} is gone")
+        if known is None or (write.uid and uid_of(known) != write.uid):
             return
         ref = ObjectRef(write.name, write.namespace, uid_of(known))
         try:
             await self._transport.delete(RESOURCES[write.kind], ref, propagation=write.propagation, grace_s=write.grace_s)
         except ApiError as error:
-            if error.code != 404 or write.must_exist:
+            if error.code != 404:
                 raise  # at 409 it is another object by now, which the watch will tell, or the server was wrong
         self._going(write.kind, known)
 
@@ -145,5 +158,5 @@ def _steps(writes: Sequence[Write]) -> Iterator[list[Write]]:
 
 def _side_by_side(write: Write) -> type[Write] | None:
     """What kind of step a write may share with its neighbours."""
-    alone = isinstance(write, Delete) and write.must_exist
+    alone = isinstance(write, Delete) and write.surely
     return type(write) if isinstance(write, Create | Delete) and not alone else None

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.retry import Backoff
 
 BACKOFF = Backoff(2.0, 120.0)
 FORGIVEN_S = 300.0  #: after a pause, a refusal is the first again
-PASSING = (404, 408, 409, 410, 429)  #: the object or the moment was wrong, not the write
 
 
 class Write(NamedTuple):
@@ -25,11 +23,6 @@ class Pause(NamedTuple):
     refusals: int
     until: float
     over: bool = False  #: and that was told
-
-
-def is_refusal(error: KubeError) -> bool:
-    """Whether the same write would be refused again."""
-    return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code not in PASSING
 
 
 class Pauses:

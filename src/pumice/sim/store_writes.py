@@ -1,7 +1,7 @@
 """What controllers want written, carried out on the store in process.
 
 As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone, what
-is gone is deleted well enough unless it had to exist. Everything else that the store refuses is an ApiError for the caller.
+is gone is deleted well enough. Everything else that the store refuses is an ApiError for the caller.
 Events are counted and thinned out as every component of Kubernetes does it, with the same book.
 """
 
@@ -72,8 +72,6 @@ class StoreWrites:
     def _delete(self, write: Delete) -> None:
         found = self._world.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
-            if write.must_exist:
-                raise ApiError(404, "NotFound", f"{write.kind} {write.namespace}/{write.name} is gone")
             return
         wish = Wish(grace_s=write.grace_s, propagation=write.propagation)
         self._store.delete(self._storage(write.kind), write.name, write.namespace, wish, self._options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.command import commands_for, take, taken, target_of
+from pumice.controllers.command import commands_for, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.job import draft, request, spec, state
 from pumice.controllers.job.group import group_of
@@ -66,7 +66,7 @@ class Jobs:
         command = next(commands_for(job, world), None)
         if command is not None:
             order = Request(key.namespace, key.job, uid=uid_of(job), version=spec.version_of(job), action=command["action"])
-            return result([take(command), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
+            return result([delete(command, surely=True), taken(command, job, "CommandIssued")], [(now, order), (now, key)])
         if key.due:
             action = key.action if still_stands(job, key, world) else SYNC
             return result(self._carry_out(job, key, action, world, now))
