@@ -90,13 +90,11 @@ def test_a_reflector_follows_from_its_first_list_to_the_last_change(play: Play) 
     play(story)
 
 
-@pytest.mark.parametrize("streaming", [True, False])
-def test_a_server_that_is_killed_and_comes_back_is_caught_up_with(cluster: RealCluster, play: Play, streaming: bool) -> None:
+def test_a_server_that_is_killed_and_comes_back_is_caught_up_with(cluster: RealCluster, play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
         told: list[Any] = []
         pace = Pace(Backoff(0.2, 1.0), page=2)
         reflector = Reflector(client, Scope(CONFIG_MAPS, namespace), decode, told.append, pace=pace)
-        reflector._streams = streaming
         for number in range(5):
             await client.create(CONFIG_MAPS, {"metadata": {"name": f"c{number}"}}, namespace)
         task = asyncio.create_task(reflector.run())

@@ -50,7 +50,6 @@ class StreamFault:
 class FakeApi:
     """The server. `objects` is its state; `requests` the method, path and body of everything asked."""
 
-    streaming_lists: bool = True
     objects: dict[Key, dict[str, Any]] = field(default_factory=dict)
     log: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     faults: deque[Fault] = field(default_factory=deque)
@@ -139,7 +138,10 @@ class FakeApi:
         if request.method == "POST":
             return await self._create((plural, namespace, body["metadata"]["name"]), body)
         if not name:
-            return self._list(plural, request.query)
+            answer = self._list(plural, request.query)
+            if "gzip" in request.headers["Accept-Encoding"]:
+                answer.enable_compression(web.ContentCoding.gzip)
+            return answer
         old = self.objects.get((plural, namespace, name))
         if old is None:
             return _status(404, "NotFound", name)
@@ -200,19 +202,14 @@ class FakeApi:
         return [body for _, body in sorted(state.items())]
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        initial = request.query.get("sendInitialEvents") == "true"
-        position = int(request.query.get("resourceVersion", "0"))
-        if initial and not self.streaming_lists:
-            return _status(422, "Invalid", "sendInitialEvents is forbidden")
-        if not initial and position < self.oldest:
+        position = int(request.query["resourceVersion"])
+        if position < self.oldest:
             return _status(410, "Expired", "too old resource version")
         response = web.StreamResponse()
         await response.prepare(request)
         self._watches.append(request)
         try:
-            await _Stream(self, request, response, self.stream_faults.popleft() if self.stream_faults else StreamFault()).run(
-                position, initial
-            )
+            await _Stream(self, request, response, self.stream_faults.popleft() if self.stream_faults else StreamFault()).run(position)
         except ConnectionError:
             pass
         finally:
@@ -231,19 +228,15 @@ class _Stream:
         self.sent = 0
         self.held: bytes = b""
 
-    async def run(self, position: int, initial: bool) -> None:
+    async def run(self, position: int) -> None:
         plural = PATH.match(self.request.path).group(2)  # type: ignore[union-attr]
-        if initial:
-            position = self.api.version
-            for body in self.api._state(plural):
-                await self.send("ADDED", body)
-            mark = {"resourceVersion": str(position), "annotations": {"k8s.io/initial-events-end": "true"}}
-            await self.send("BOOKMARK", {"metadata": mark, "spec": {"containers": None}})
         while self.request.transport is not None and not self.request.transport.is_closing():
             news = [entry for entry in self.api.log if entry[0] > position and entry[1] == plural]
             position = self.api.version
             for _, _, event, body in news:
                 await self.send(event, body)
+            if news:
+                await self.send("BOOKMARK", {"metadata": {"resourceVersion": str(position)}, "spec": {"containers": None}})
             await asyncio.sleep(0.002)
 
     async def send(self, kind: str, body: dict[str, Any]) -> None:

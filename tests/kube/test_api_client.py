@@ -232,7 +232,7 @@ def test_a_watch_whose_token_is_refused_has_it_read_again(tmp_path: Path) -> Non
         file = tmp_path / "token"
         file.write_text("old")
         async with FakeApi() as api, Client(Access(api.url, TokenFile(file, lambda: 0.0)), retry=QUICK) as client:
-            scope, how = Scope(PODS), {"resource_version": "", "initial": True, "timeout_s": 1, "idle_s": 5.0}
+            scope, how = Scope(PODS), {"resource_version": "1", "timeout_s": 1, "idle_s": 5.0}
             await api.put("pods", "a")
             await client.get(PODS, A)
             file.write_text("new")

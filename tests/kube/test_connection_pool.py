@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -17,6 +18,11 @@ from pumice.web.pool import NotConnected, Pool
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
 HELLO = Answer(200, "", b"hello")
+ZIPPED = gzip.compress(b"hello")
+
+
+def zipped(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 def served(
@@ -69,6 +75,8 @@ async def ask(pool: Pool, timeout_s: float = 5.0) -> Answer:
     [
         (OK, HELLO),
         (CHUNKED, HELLO),
+        (zipped(ZIPPED), HELLO),
+        (zipped(b""), Answer(200, "", b"")),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, HELLO),
         (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, "", b"")),
         (b"HTTP/1.1 429 Slow Down\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", Answer(429, "7", b"")),
@@ -95,7 +103,16 @@ def test_one_connection_serves_one_call_after_the_other(answers: list[bytes], pi
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", OK[:-2], CHUNKED[:-5], b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"]
+    "answer",
+    [
+        b"",
+        OK[:-2],
+        CHUNKED[:-5],
+        zipped(ZIPPED[:-9]),
+        zipped(b"hello"),
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    ],
 )
 def test_half_an_answer_is_a_lost_connection(answer: bytes) -> None:
     async def story(pool: Pool, connections: list[int]) -> None:

@@ -81,10 +81,9 @@ async def following(api: FakeApi, **options: Any):
             await ended(task)
 
 
-@pytest.mark.parametrize("streaming", [True, False])
-def test_it_tells_what_is_there_and_then_what_changes(streaming: bool) -> None:
+def test_it_tells_what_is_there_and_then_what_changes() -> None:
     async def story() -> None:
-        async with FakeApi(streaming_lists=streaming) as api:
+        async with FakeApi() as api:
             for name in "abcde":
                 await api.put("pods", name)
             async with following(api) as (reflector, consumer):
@@ -99,9 +98,9 @@ def test_it_tells_what_is_there_and_then_what_changes(streaming: bool) -> None:
     run(story())
 
 
-def test_a_server_without_streaming_lists_is_asked_for_pages_and_a_watch() -> None:
+def test_a_server_is_asked_for_pages_and_a_watch() -> None:
     async def story() -> None:
-        async with FakeApi(streaming_lists=False) as api:
+        async with FakeApi() as api:
             for name in "abcde":
                 await api.put("pods", name)
             async with following(api) as (reflector, _):
@@ -115,7 +114,7 @@ def test_a_server_without_streaming_lists_is_asked_for_pages_and_a_watch() -> No
 
 def test_pages_that_expire_are_replaced_by_one_whole_list() -> None:
     async def story() -> None:
-        async with FakeApi(streaming_lists=False, pages_expire=True) as api:
+        async with FakeApi(pages_expire=True) as api:
             for name in "abc":
                 await api.put("pods", name)
             async with following(api) as (reflector, consumer):
@@ -125,10 +124,9 @@ def test_pages_that_expire_are_replaced_by_one_whole_list() -> None:
     run(story())
 
 
-@pytest.mark.parametrize("streaming", [True, False])
-def test_after_410_only_the_differences_are_told(streaming: bool) -> None:
+def test_after_410_only_the_differences_are_told() -> None:
     async def story() -> None:
-        async with FakeApi(streaming_lists=streaming) as api:
+        async with FakeApi() as api:
             for name in "abcd":
                 await api.put("pods", name)
             async with following(api) as (reflector, consumer):
@@ -250,14 +248,13 @@ STEPS = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    streaming=st.booleans(),
     steps=st.lists(STEPS, max_size=25),
     faults=st.lists(FAULTS, max_size=5),
     stream_faults=st.lists(STREAM_FAULTS, max_size=5),
 )
-def test_after_any_faults_the_consumer_knows_what_the_server_knows(streaming: bool, steps: Any, faults: Any, stream_faults: Any) -> None:
+def test_after_any_faults_the_consumer_knows_what_the_server_knows(steps: Any, faults: Any, stream_faults: Any) -> None:
     async def story() -> None:
-        async with FakeApi(streaming_lists=streaming) as api:
+        async with FakeApi() as api:
             for fault in faults:
                 fault.retry_after = ""
             api.faults.extend(faults)
@@ -295,14 +292,6 @@ def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order
         view.changed("a", meta("a", 6))
 
 
-def test_news_of_an_object_that_was_deleted_while_the_list_came_is_dropped() -> None:
-    view: View[str] = View()
-    view.list_begins()
-    view.deleted(meta("a", 9))
-    assert view.changed("a", meta("a", 8)) == []
-    assert view.list_ends("9") == []
-
-
 def test_a_list_older_than_what_was_told_is_refused() -> None:
     view: View[str] = View()
     view.list_begins()
@@ -310,11 +299,3 @@ def test_a_list_older_than_what_was_told_is_refused() -> None:
     view.list_begins()
     with pytest.raises(Disorder):
         view.list_is_of("8")
-
-
-def test_the_end_of_a_list_may_be_told_twice() -> None:
-    view: View[str] = View()
-    view.list_begins()
-    view.changed("a", meta("a", 3))
-    assert view.list_ends("9") == view.list_ends("9") == []
-    assert view.changed("a", meta("a", 10)) == [Modified("a")]

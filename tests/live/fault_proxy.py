@@ -66,22 +66,23 @@ class FaultProxy:
             await asyncio.sleep(self._chance.uniform(0.1, 1.5))
         if fault == "twice":
             await self._forward(request, body)
-        status, answer = await self._forward(request, body)
+        status, answer, form = await self._forward(request, body)
         match fault:
             case "lose":
                 return _abort(request)
             case "500 though done":
                 return _refusal(500)
             case "half" if status < 300:
-                return web.Response(status=status, body=answer[: len(answer) // 2], content_type="application/json")
+                return web.Response(status=status, body=answer[: len(answer) // 2], headers=form)
             case "torn":
-                return await _torn(request, status, answer)
-        return web.Response(status=status, body=answer, content_type="application/json")
+                return await _torn(request, status, answer, form)
+        return web.Response(status=status, body=answer, headers=form)
 
-    async def _forward(self, request: web.Request, body: bytes) -> tuple[int, bytes]:
+    async def _forward(self, request: web.Request, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         async with self._session.request(request.method, self._target + request.path_qs, data=body or None, headers=headers) as answer:
-            return answer.status, await answer.read()
+            form = {name: answer.headers[name] for name in ("Content-Type", "Content-Encoding") if name in answer.headers}
+            return answer.status, await answer.read(), form
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         if fault := self._fault(("drop", "429", "500", "410"), "watch", self.rate / 2):
@@ -139,9 +140,9 @@ def _abort(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-async def _torn(request: web.Request, status: int, answer: bytes) -> web.StreamResponse:
+async def _torn(request: web.Request, status: int, answer: bytes, form: dict[str, str]) -> web.StreamResponse:
     """The head promises more than comes."""
-    response = web.StreamResponse(status=status, headers={"Content-Length": str(len(answer)), "Content-Type": "application/json"})
+    response = web.StreamResponse(status=status, headers={**form, "Content-Length": str(len(answer))})
     await response.prepare(request)
     with suppress(ConnectionError):
         await response.write(answer[: len(answer) // 2])

@@ -49,7 +49,6 @@ class Plan(NamedTuple):
     streams: Mapping[str, Sequence[str]] = {}
     outages: Sequence[Outage] = ()
     lives_s: Sequence[float] = ()  #: how long each scheduler lives that is killed
-    lists: bool = False  #: the server cannot begin a watch with all objects
 
 
 def queues(names: Sequence[str], faults: Sequence[str], most: int) -> st.SearchStrategy[dict[str, list[str]]]:
@@ -61,7 +60,7 @@ def queues(names: Sequence[str], faults: Sequence[str], most: int) -> st.SearchS
 
 outages = st.lists(st.builds(Outage, st.floats(0.0, 4.0), st.floats(0.1, 40.0), st.booleans()), max_size=2)
 lives = st.lists(st.floats(0.0, 3.0), max_size=4)
-plans = st.builds(Plan, queues(KINDS, CALLS, 10), queues(WATCHED, STREAMS, 4), outages, lives, st.booleans())
+plans = st.builds(Plan, queues(KINDS, CALLS, 10), queues(WATCHED, STREAMS, 4), outages, lives)
 
 
 class Faults:
@@ -70,7 +69,6 @@ class Faults:
     def __init__(self, plan: Plan) -> None:
         self._calls = {kind: deque(faults) for kind, faults in plan.calls.items()}
         self._streams = {plural: deque(faults) for plural, faults in plan.streams.items()}
-        self.lists = plan.lists
 
     def of_call(self, kind: str) -> str:
         waiting = self._calls.get(kind)
@@ -125,26 +123,21 @@ class Faulty:
     async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
         return await self._call("get", lambda: self._transport.get(resource, ref))
 
-    async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         fault = self._faults.of_call("list")
         await self._before(fault)
         async for page in self._transport.pages(scope, limit=limit):
             yield page
             await self._after(fault)
 
-    async def watch(
-        self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float
-    ) -> AsyncIterator[list[bytes]]:
-        if initial and self._faults.lists:
-            raise ApiError(400, "BadRequest", "sendInitialEvents is not known")
+    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         await self._before(self._faults.of_call("watch"))
-        options: Any = {"resource_version": resource_version, "initial": initial, "timeout_s": timeout_s, "idle_s": idle_s}
-        lines = self._transport.watch(scope, **options)
+        lines = self._transport.watch(scope, resource_version=resource_version, timeout_s=timeout_s, idle_s=idle_s)
         ahead = asyncio.ensure_future(_next(lines))
         try:
             while batch := await ahead:
                 ahead = asyncio.ensure_future(_next(lines))
-                async for faulty in self._told(scope, batch, ahead, initial, idle_s):
+                async for faulty in self._told(scope, batch, ahead, idle_s):
                     yield faulty
         except _Ended:
             return
@@ -153,7 +146,7 @@ class Faulty:
             await asyncio.gather(ahead, return_exceptions=True)
 
     async def _told(
-        self, scope: Scope, batch: list[bytes], ahead: asyncio.Future[list[bytes]], initial: bool, idle_s: float
+        self, scope: Scope, batch: list[bytes], ahead: asyncio.Future[list[bytes]], idle_s: float
     ) -> AsyncIterator[list[bytes]]:
         """What becomes of a batch; `ahead` is the one after it."""
         await self._alive()
@@ -174,11 +167,11 @@ class Faulty:
                 await asyncio.sleep(5)
             case "very late":
                 await asyncio.sleep(40)
-            case "twice" if not initial:
+            case "twice":
                 yield batch
-            case "swap" if not initial:
+            case "swap":
                 batch = batch[::-1]
-            case "overtaken" if not initial:
+            case "overtaken":
                 await asyncio.wait({ahead}, timeout=10)
                 if ahead.done() and not ahead.exception() and ahead.result():
                     yield ahead.result()  # and told once more in its turn

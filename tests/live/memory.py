@@ -1,7 +1,7 @@
 """An API server in memory, as a Transport: what the live loop is tested against, without a network.
 
-It keeps the real one's promises: rising resource versions, optimistic locking, 404, 409, watches that begin with all objects or go on from
-a version, subresources that write only their part. It also watches over the promises that are made to users: `breaches` lists every bind
+It keeps the real one's promises: rising resource versions, optimistic locking, 404, 409, watches that go on from a
+version, subresources that write only their part. It also watches over the promises that are made to users: `breaches` lists every bind
 that put a node above its allocatable cpu, or that was asked for a pod which stands elsewhere. Its kubelets are instant or as slow as
 `start_s` and `stop_s` say. It can be away for a while, and have forgotten earlier versions when it is back.
 """
@@ -113,7 +113,7 @@ class MemoryServer:
         await self._reached()
         return msgspec.json.encode(self._find(resource, ref))
 
-    async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         await self._reached()
         self._known(scope.resource)
         version, items = str(self.version), [msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)]
@@ -122,19 +122,14 @@ class MemoryServer:
             yield Page(items[start : start + step], version)
             await self._reached()
 
-    async def watch(
-        self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float
-    ) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         await self._reached()
         self._known(scope.resource)
-        plural, position = scope.resource.plural, int(resource_version or 0)
-        if not initial and position < self._oldest:
+        plural, position = scope.resource.plural, int(resource_version)
+        if position < self._oldest:
             raise ApiError(410, "Expired", "too old resource version")
-        if initial:
-            position = self.version
-            yield [*(_event("ADDED", obj) for obj in self.all(scope.resource)), _bookmark(position)]
         deadline = asyncio.get_running_loop().time() + timeout_s
-        at = len(self.log) if initial else 0
+        at = 0
         while asyncio.get_running_loop().time() < deadline:
             if self._away:
                 raise NoAnswer("connection lost", sent=True)
@@ -297,8 +292,3 @@ def _plain(body: Any) -> Object:
 
 def _event(kind: str, obj: Object) -> bytes:
     return msgspec.json.encode({"type": kind, "object": obj})
-
-
-def _bookmark(version: int) -> bytes:
-    meta = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
-    return msgspec.json.encode({"type": "BOOKMARK", "object": {"metadata": meta}})

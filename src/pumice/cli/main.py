@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -56,6 +57,7 @@ def cli() -> None:
 
 def main() -> None:
     """Wrong input ends with one line and exit code 2."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     try:
         code = cli.main(standalone_mode=False)
     except InputError as error:

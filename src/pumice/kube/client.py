@@ -25,7 +25,7 @@ from pumice.kube.pace import TokenBucket
 from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.retry import Retry, perhaps_done
 from pumice.kube.transport import Page, PatchType, Scope
-from pumice.kube.wire import JSON, Form, Wire
+from pumice.kube.wire import JSON, PLAIN, Form, Wire
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -40,6 +40,7 @@ class Limits(msgspec.Struct, frozen=True):
 DEFAULT_LIMITS = Limits()
 DEFAULT_RETRY = Retry()
 _JSON = Form(JSON)
+_LIST = Form(zipped=True)
 
 
 class _ListMeta(msgspec.Struct):
@@ -93,7 +94,7 @@ class Client:
         return other
 
     async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
-        return await self._call("GET", resource.path(ref.name, ref.namespace), repeatable=True)
+        return await self._call("GET", resource.path(ref.name, ref.namespace), form=PLAIN, repeatable=True)
 
     async def get_path(self, path: str, accept: str = JSON) -> bytes:
         """Anything else the server tells, such as /version, or an object in another form, such as a table."""
@@ -103,23 +104,20 @@ class Client:
         """The lines of a watch in another form than that of the objects themselves."""
         return self._wire.lines(path, idle_s, Form(accept=accept))
 
-    async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         # No resourceVersion: the list must not be older than anything seen before, so a server's stale cache will not do.
         query = _selection(scope) | ({"limit": str(limit)} if limit else {})
         path = scope.resource.path(namespace=scope.namespace)
         while True:
-            page = _list.decode(await self._call("GET", _target(path, query), repeatable=True))
+            page = _list.decode(await self._call("GET", _target(path, query), form=_LIST, repeatable=True))
             yield Page(page.items or [], page.metadata.resource_version)
             if not page.metadata.next:
                 return
             query["continue"] = page.metadata.next
 
-    def watch(self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         query = _selection(scope) | {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
-        if initial:
-            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        if resource_version:
-            query["resourceVersion"] = resource_version
+        query["resourceVersion"] = resource_version
         return self._wire.lines(_target(scope.resource.path(namespace=scope.namespace), query), idle_s)
 
     async def create(
@@ -157,7 +155,7 @@ class Client:
         while True:
             try:
                 if method == "GET":
-                    return await self._wire.call(method, target, None, Form(accept=form.accept), self._timeout_s)
+                    return await self._wire.call(method, target, None, form, self._timeout_s)
                 return await self._write(method, target, body, form)
             except KubeError as error:
                 if method == "DELETE" and doubtful and isinstance(error, ApiError) and error.code == 404:

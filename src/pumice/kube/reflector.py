@@ -1,9 +1,9 @@
 """One resource of an API server, followed for ever: list, watch, resume, list again, told to a consumer as changes.
 
-`Reflector` is the shell around `View`. It asks for a watch that begins with all objects; a server that cannot is listed page by page. When
-a stream ends, breaks, is cut within a line or falls silent, the watch goes on from the last position after a pause that doubles and is
-spread; when the position is forgotten (410) or the stream broke its order, everything is listed anew and only the differences are told.
-It ends by being cancelled.
+`Reflector` is the shell around `View`. It lists page by page and watches from there; a watch that begins with all objects sends each in a
+parcel of its own, which costs several times as much to receive. When a stream ends, breaks, is cut within a line or falls silent, the watch
+goes on from the last position after a pause that doubles and is spread; when the position is forgotten (410) or the stream broke its order,
+everything is listed anew and only the differences are told. It ends by being cancelled.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from pumice.kube.view import Change, Disorder, View
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-END_OF_LIST = "k8s.io/initial-events-end"
-
 
 class Pace(msgspec.Struct, frozen=True):
     """The times a reflector keeps."""
@@ -36,7 +34,7 @@ class Pace(msgspec.Struct, frozen=True):
     backoff: Backoff = Backoff(first_s=0.8, longest_s=30.0)
     idle_s: float = 150.0  #: servers send a bookmark a minute; a stream that is silent longer is dead
     shortest_watch_s: int = 300  #: watches are ended by the server after this to twice this, so that they spread
-    page: int = 1000
+    page: int = 500
 
 
 DEFAULT_PACE = Pace()
@@ -82,7 +80,6 @@ class Reflector(Generic[T]):
         self._jitter = jitter
         self._pace = pace
         self._optional = optional  #: a server without this resource counts as one without objects
-        self._streams = True  #: the server can begin a watch with all objects, as far as we know
         self._view: View[T] = View()
         self._page = pace.page
         self._failures = 0  #: rounds without progress, one after the other
@@ -107,9 +104,7 @@ class Reflector(Generic[T]):
 
     async def _round(self) -> None:
         if self._view.position:
-            await self._watch(initial=False)
-        elif self._streams:
-            await self._watch(initial=True)
+            await self._watch()
         else:
             await self._list()
 
@@ -117,8 +112,6 @@ class Reflector(Generic[T]):
         self.trouble = error
         if isinstance(error, Disorder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
-        elif isinstance(error, ApiError) and error.code in (400, 422) and not self._view.position:
-            self._streams = False
         elif isinstance(error, ApiError) and error.code == 404 and self._optional:
             self.synced.set()
         known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
@@ -137,37 +130,29 @@ class Reflector(Generic[T]):
                 for raw in page.items:
                     self._take("ADDED", raw)
         self._page = limit or self._pace.page
-        self._list_ended(version)
-
-    def _list_ended(self, version: str) -> None:
-        for change in self._view.list_ends(version):
-            self._deliver(change)
+        self._tell(self._view.list_ends(version))
         self.trouble = None
         self.synced.set()
 
-    async def _watch(self, *, initial: bool) -> None:
-        if initial:
-            self._view.list_begins()
+    async def _watch(self) -> None:
         pace = self._pace
         lines = self._transport.watch(
             self.scope,
-            resource_version="" if initial else str(self._view.position),
-            initial=initial,
+            resource_version=str(self._view.position),
             timeout_s=int(pace.shortest_watch_s * (1 + self._jitter())),
             idle_s=pace.idle_s,
         )
         async with aclosing(lines):  # type: ignore[type-var]
             async for batch in lines:
-                if self._view.position:  # a list alone is no progress: a server may forget each position at once
-                    self._failures, self._told = 0, ""
-                    self.trouble = None
+                self._failures, self._told = 0, ""  # a list alone is no progress: a server may forget each position at once
+                self.trouble = None
                 for line in batch:
                     event = _event.decode(line)
                     self._take(event.type, event.object)
 
     def _take(self, kind: str, raw: msgspec.Raw) -> None:
         if kind == "BOOKMARK":
-            self._bookmark(_head.decode(raw).metadata)
+            self._view.stands_at(_head.decode(raw).metadata.resource_version)
         elif kind == "ERROR":
             raise api_error(500, bytes(raw))
         elif kind == "DELETED":
@@ -183,13 +168,6 @@ class Reflector(Generic[T]):
     def _tell(self, changes: list[Change[T]]) -> None:
         for change in changes:
             self._deliver(change)
-
-    def _bookmark(self, metadata: Metadata) -> None:
-        version = metadata.resource_version or ""
-        if (metadata.annotations or {}).get(END_OF_LIST) == "true":
-            self._list_ended(version)
-        elif self._view.position:
-            self._view.stands_at(version)
 
     def _unreadable(self, raw: msgspec.Raw, error: Exception) -> None:
         """An object that the decoder refuses: what was known of it stays, everything else goes on."""

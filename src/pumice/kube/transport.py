@@ -49,11 +49,11 @@ class Transport(Protocol):
 
     async def get(self, resource: Resource, ref: ObjectRef) -> bytes: ...
 
-    def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+    def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         """The list as it is now. ApiError 410 if it took so long that the server forgot that instant. No limit with 0."""
 
-    def watch(self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
-        """The lines of a watch, until the server ends it. `initial`: begin with all objects. NoAnswer after `idle_s` of silence."""
+    def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+        """The lines of a watch from that version on, until the server ends it. NoAnswer after `idle_s` of silence."""
 
     async def create(
         self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False

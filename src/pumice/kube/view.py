@@ -3,7 +3,7 @@
 A view holds uid and resourceVersion of every object, nothing else, and turns whatever a server sends into changes that are each told once
 and never go back in time:
 
-* a list (or the initial events of a watch) is compared with what is known: equal objects are silent, missing ones are Deleted at its end;
+* a list is compared with what is known: equal objects are silent, missing ones are Deleted at its end;
 * a watch event must be newer than what is known of its object. Older ones are dropped, if they can be told from news that came late;
 * an object with another uid under a known name is Deleted, then Added.
 
@@ -49,7 +49,6 @@ class View(Generic[T]):
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[str, int]] = {}  #: (namespace, name) -> (uid, resource version)
         self._listed: set[tuple[str, str]] | None = None  #: names met in the list under way
-        self._buried: dict[tuple[str, str], int] = {}  #: deleted while the list was under way
         self._newest = 0  #: no list may be older
         self.position = 0  #: the resource version from which to watch on; 0: list first
 
@@ -62,17 +61,7 @@ class View(Generic[T]):
 
     def list_begins(self) -> None:
         self._listed = set()
-        self._buried = {}
         self.must_list()
-
-    def listed(self, item: T, metadata: Metadata) -> list[Change[T]]:
-        """One object of a list."""
-        assert self._listed is not None
-        key = _key(metadata)
-        if _number(metadata.resource_version) <= self._buried.get(key, 0):
-            return []
-        self._listed.add(key)
-        return self._newer(key, item, metadata)
 
     def list_is_of(self, resource_version: str) -> None:
         """Raises Disorder for a list that is older than what was told. (After a restore of etcd, programs are to be started again.)"""
@@ -80,14 +69,9 @@ class View(Generic[T]):
             raise Disorder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
 
     def list_ends(self, resource_version: str) -> list[Change[T]]:
-        """All objects were listed, as of `resource_version`. What was not met is gone. Told once more, it says nothing new."""
-        if self._listed is None:
-            self.stands_at(resource_version)
-            return []
-        self.list_is_of(resource_version)
-        gone = [key for key in self._known if key not in self._listed]
-        self._listed = None
-        self._buried = {}
+        """All objects were listed, as of `resource_version`. What was not met is gone."""
+        listed, self._listed = self._listed or (), None
+        gone = [key for key in self._known if key not in listed]
         self.position = _number(resource_version)
         return [self._drop(key) for key in gone]
 
@@ -101,32 +85,30 @@ class View(Generic[T]):
         self._newest = max(self._newest, self.position)
         self.position = 0
 
-    def stands_at(self, resource_version: str) -> None:
+    def stands_at(self, resource_version: str | None) -> None:
         """A bookmark: everything up to here has been sent."""
         self.position = max(self.position, _number(resource_version))
 
     def changed(self, item: T, metadata: Metadata) -> list[Change[T]]:
-        """An ADDED or MODIFIED event of a watch; which of the two is not relied upon."""
-        if self._listed is not None:
-            return self.listed(item, metadata)
+        """An object of a list, or an ADDED or MODIFIED event of a watch; which of the two is not relied upon."""
         key, version = _key(metadata), _number(metadata.resource_version)
+        if self._listed is not None:
+            self._listed.add(key)
+            return self._newer(key, version, item, metadata)
         if version <= self.position and key not in self._known:
             raise Disorder(f"{key[1]} at {version} came after {self.position}")
         self.position = max(self.position, version)
-        return self._newer(key, item, metadata)
+        return self._newer(key, version, item, metadata)
 
     def deleted(self, metadata: Metadata) -> list[Change[T]]:
         """A DELETED event of a watch. Its resource version is that of the deletion."""
         key, version = _key(metadata), _number(metadata.resource_version)
-        if self._listed is not None:
-            self._buried[key] = version
-        else:
-            self.position = max(self.position, version)
+        self.position = max(self.position, version)
         known = self._known.get(key)
         return [self._drop(key)] if known and version >= known[1] else []
 
-    def _newer(self, key: tuple[str, str], item: T, metadata: Metadata) -> list[Change[T]]:
-        uid, version = metadata.uid or "", _number(metadata.resource_version)
+    def _newer(self, key: tuple[str, str], version: int, item: T, metadata: Metadata) -> list[Change[T]]:
+        uid = metadata.uid or ""
         known = self._known.get(key)
         if known and version <= known[1]:
             return []

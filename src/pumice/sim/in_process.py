@@ -46,25 +46,19 @@ class InProcess:
         with _answering():
             return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))
 
-    async def pages(self, scope: Scope, *, limit: int = 1000) -> AsyncIterator[Page]:
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         with _answering():
             kind = self._kind(scope.resource)
             page = self._store.list(kind, scope.namespace, *_selectors(scope, kind))
         yield Page([msgspec.Raw(_encode(obj)) for obj in page.items], str(page.version))
 
-    async def watch(
-        self, scope: Scope, *, resource_version: str, initial: bool, timeout_s: int, idle_s: float
-    ) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         woken = asyncio.Event()
         with _answering():
             kind = self._kind(scope.resource)
             chosen = _selectors(scope, kind)
-            page = self._store.list(kind, scope.namespace, *chosen) if initial else None
-            since = page.version if page else int(resource_version) if resource_version else None
-            watch = self._store.watch(kind, scope.namespace, *chosen, since=since, wake=woken.set)
+            watch = self._store.watch(kind, scope.namespace, *chosen, since=int(resource_version), wake=woken.set)
         try:
-            if page is not None:
-                yield [*(_line("ADDED", obj) for obj in page.items), _end_of_list(kind, page.version)]
             while True:
                 await woken.wait()
                 woken.clear()
@@ -155,8 +149,3 @@ def _event(kind: Kind, seen_as: str, event: Event) -> bytes:
 
 def _line(type_: str, obj: Object) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (type_.encode(), _encode(obj))
-
-
-def _end_of_list(kind: Kind, version: int) -> bytes:
-    metadata = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
-    return _line("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata})

@@ -67,13 +67,13 @@ class Connection(asyncio.BufferedProtocol):
             self._send(request)
             while not reply.ended:
                 await self._news()
+            return Answer(reply.status, reply.retry_after, reply.whole())
         except BaseException:
             self.abort()
             raise
         finally:
             timer.cancel()
             self._ended()
-        return Answer(reply.status, reply.retry_after, reply.take())
 
     async def listen(self, request: bytes, idle_s: float) -> AsyncIterator[Answer]:
         """The answer in parts as they come, the first of them at once; none may take longer than `idle_s`."""

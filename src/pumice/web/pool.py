@@ -49,8 +49,8 @@ class Pool:
         return answer
 
     async def listen(self, target: str, head: bytes, tls: ssl.SSLContext | None, idle_s: float) -> AsyncIterator[Answer]:
-        """An answer in parts, as they come, over a connection of its own."""
-        connection = await self._connect(tls)
+        """An answer in parts, as they come. Its connection serves nobody after it."""
+        connection = self._take(tls) or await self._connect(tls)
         try:
             async with aclosing(connection.listen(self._request("GET", target, head, None), idle_s)) as parts:  # type: ignore[type-var]
                 async for part in parts:

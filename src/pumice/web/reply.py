@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import zlib
 from enum import Enum
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
+_ZIPPED = re.compile(rb"\r\ncontent-encoding:[ \t]*gzip", re.IGNORECASE)
 _RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r]*)", re.IGNORECASE)
 LONGEST_HEAD = 256 * 1024
+GZIP = 16 + zlib.MAX_WBITS
 
 
 class _Form(Enum):
@@ -21,9 +24,9 @@ class _Form(Enum):
 
 
 class Reply:
-    """Fed with bytes; `take` gives the body as far as it has come. `status` is 0 until the head is there."""
+    """Fed with bytes; `take` gives the body as far as it has come, `whole` all of it at its end. `status` is 0 until the head is there."""
 
-    __slots__ = ("_body", "_form", "_left", "_raw", "_trailing", "ended", "lasting", "retry_after", "status")
+    __slots__ = ("_body", "_form", "_left", "_raw", "_trailing", "_zipped", "ended", "lasting", "retry_after", "status")
 
     def __init__(self) -> None:
         self.status = 0
@@ -35,6 +38,7 @@ class Reply:
         self._form = _Form.LENGTH
         self._left = 0  #: bytes of the body, or of the chunk and the line break after it, still to come
         self._trailing = False  #: after the last chunk
+        self._zipped = False
 
     def feed(self, data: bytes | memoryview) -> None:
         """Raises ValueError if it is not HTTP."""
@@ -59,6 +63,14 @@ class Reply:
         self._body.clear()
         return body
 
+    def whole(self) -> bytes:
+        """The body, unzipped if need be. Raises OSError."""
+        body = self.take()
+        try:
+            return zlib.decompress(body, GZIP) if self._zipped and body else body
+        except zlib.error as error:
+            raise ConnectionError(f"the answer cannot be unzipped: {error}") from error
+
     def cut(self) -> None:
         """The connection ended; some answers end so."""
         self.ended = self.ended or (self.status != 0 and self._form is _Form.CLOSE)
@@ -80,6 +92,7 @@ class Reply:
         self.lasting = raw[:8] != b"HTTP/1.0" and not _CLOSE.search(raw, 0, end)
         retry_after = _RETRY_AFTER.search(raw, 0, end)
         self.retry_after = retry_after[1].decode("latin-1").strip() if retry_after else ""
+        self._zipped = _ZIPPED.search(raw, 0, end) is not None
         if status not in (204, 304):
             if _CHUNKED.search(raw, 0, end):
                 self._form = _Form.CHUNKS
