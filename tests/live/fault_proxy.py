@@ -21,6 +21,8 @@ HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"
 CALL_FAULTS = ("drop", "lose", "delay", "twice", "half", "torn", "409", "410", "429", "500", "500 though done")
 STREAM_FAULTS = ("cut", "half a line", "410", "again", "swapped")
 
+LONGEST_HOLD_S = 1.0  #: a line that nobody overtakes goes on after this
+
 
 class FaultProxy:
     """`rate` of the calls and of the lines of watches are spoiled while it is above 0. `done` counts the faults."""
@@ -101,12 +103,7 @@ class FaultProxy:
 
     async def _spoiled(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes | None]:
         """What is sent instead of these lines; None: the connection breaks."""
-        held = b""
         async for line in lines:
-            if held:
-                yield line + held
-                held = b""
-                continue
             match self._fault(STREAM_FAULTS, "line", self.rate / 6):
                 case "":
                     yield line
@@ -122,7 +119,15 @@ class FaultProxy:
                 case "again":
                     yield line + line
                 case "swapped":
-                    held = line
+                    coming = asyncio.ensure_future(anext(lines, b""))
+                    try:
+                        await asyncio.wait({coming}, timeout=LONGEST_HOLD_S)
+                        if not coming.done():
+                            yield line
+                            line = b""
+                        yield await coming + line
+                    finally:
+                        coming.cancel()
 
 
 def _status(code: int) -> dict[str, object]:
