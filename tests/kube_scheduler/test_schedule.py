@@ -286,6 +286,17 @@ def test_nobody_is_evicted_where_a_gang_waits_least_of_all_the_pods_of_the_gang(
     assert (outcome.evictions, outcome.nominations) == (["other"], {"plain": "b"})
 
 
+@pytest.mark.parametrize("shares", ["capacity", "proportion"])
+@pytest.mark.parametrize("group", [(), (podgroup("g").queue("gone"),)])
+def test_pods_of_a_group_or_a_queue_that_is_gone_hold_nothing_of_any_queue(shares: str, group: tuple[Any, ...]) -> None:
+    """Plain pods are placed, and less important ones give way, whatever their annotation names."""
+    texts = ((VOLCANO % "").replace("proportion", shares), KUBE_DEFAULT)
+    objects = (queue("default"), machine("a", 3), *group, standing("old", "a", 2).gang("g"))
+    small = run(cluster(policy(*texts), *objects, waiting("plain").gang("none")), policy(*texts))
+    large = run(cluster(policy(*texts), *objects, waiting("plain", 2, priority=9)), policy(*texts))
+    assert (small.binds, large.evictions) == ({"plain": "a"}, ["old"])
+
+
 class Later(Plugin):
     """Keeps every job waiting: without gang's word on it a reservation may stand alone."""
 

@@ -310,9 +310,9 @@ class Session:
         return Statement(self)
 
     def moved(self, task: Task, before: int) -> None:
-        """Tell the plugins of a task that came to hold a place, or ceased to. Tasks without a job are none of theirs."""
+        """Tell the plugins of a task that came to hold a place, or ceased to. Tasks of no queue are none of theirs."""
         holds = bool(task.status & status.HELD)
-        if task.job is not None and holds != bool(before & status.HELD):
+        if task.job is not None and task.job.queue is not None and task.job.queue.exists and holds != bool(before & status.HELD):
             for method in self._flat("on_allocate" if holds else "on_deallocate"):
                 method(task)
 
