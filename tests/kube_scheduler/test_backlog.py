@@ -162,7 +162,8 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
         (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
         (frozenset(["VolumeBinding"]), waiting("p"), Happening(What.VOLUMES), True),
-        (frozenset(["VolumeBinding"]), waiting("p"), GONE, False),
+        (frozenset(["VolumeBinding"]), waiting("p"), GONE, True),
+        (frozenset(["VolumeBinding"]), waiting("p"), Happening(What.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
         (frozenset(["extender/e"]), waiting("p"), Happening(What.NODE_LABELS, "big"), True),
         (frozenset(["SchedulingGates"]), waiting("p"), GONE, False),
         (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]

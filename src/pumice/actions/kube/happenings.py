@@ -1,7 +1,8 @@
 """What happens in a cluster, as far as it could help a pod that found no node, and which rule it could help with.
 
 A pod waits until something happens that one of the rules that refused it says could help (queueing hints). Rules that are not
-in `HINTS`, such as extenders and rules of others, may be helped by anything.
+in `HINTS`, such as extenders and rules of others, may be helped by anything. NodeName is not: a pod that names its node waits for none.
+What a pod had to itself on a node (an exclusive claim, a volume or devices not yet bound) is free again when the node is gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pumice.engine.view import View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Vector
 from pumice.model.task import Pairs, Task
+from pumice.plugins.kube.claims import has_claims
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.plugins.kube.standing.terms import Terms
@@ -148,6 +150,11 @@ def _same_namespace(cluster: Cluster, task: Task, event: Happening) -> bool:
     return event.pod is None or event.pod.namespace == task.namespace
 
 
+def _had_claims(cluster: Cluster, task: Task, event: Happening) -> bool:
+    """Whether the other pod may give back a volume that nobody had bound yet."""
+    return event.pod is None or has_claims(event.pod.template)
+
+
 _NODES_COME = {What.NODE_ADDED: _always}
 _VOLUMES = {What.VOLUMES: _always, What.NODE_ADDED: _always}
 
@@ -158,7 +165,6 @@ HINTS: dict[str, dict[What, Hint]] = {
         What.NODE_ADDED: _fits_empty,
         What.NODE_ALLOCATABLE: _fits_empty,
     },
-    "NodeName": {What.NODE_ADDED: _always},
     "NodeUnschedulable": {What.NODE_ADDED: _schedulable, What.NODE_TAINTS: _schedulable},
     "TaintToleration": {What.NODE_ADDED: _tolerated, What.NODE_TAINTS: _tolerated},
     "NodeAffinity": {What.NODE_ADDED: _selected, What.NODE_LABELS: _selected},
@@ -181,11 +187,17 @@ HINTS: dict[str, dict[What, Hint]] = {
         What.NODE_TAINTS: _always,
         **_NODES_COME,
     },
-    "VolumeRestrictions": {What.POD_GONE: _always, **_VOLUMES},
+    "VolumeRestrictions": {What.POD_GONE: _always, What.NODE_REMOVED: _always, **_VOLUMES},
     "NodeVolumeLimits": {What.POD_GONE: _always, **_VOLUMES},
-    "VolumeBinding": {What.NODE_LABELS: _always, **_VOLUMES},
+    "VolumeBinding": {What.POD_GONE: _had_claims, What.NODE_REMOVED: _always, What.NODE_LABELS: _always, **_VOLUMES},
     "VolumeZone": {What.NODE_LABELS: _always, **_VOLUMES},
-    "DynamicResources": {What.DEVICES: _always, What.POD_GONE: _always, What.NODE_LABELS: _always, **_NODES_COME},
+    "DynamicResources": {
+        What.DEVICES: _always,
+        What.POD_GONE: _always,
+        What.NODE_REMOVED: _always,
+        What.NODE_LABELS: _always,
+        **_NODES_COME,
+    },
     "SchedulingGates": {},
 }
 

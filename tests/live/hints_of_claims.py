@@ -1,0 +1,99 @@
+"""For rules about volumes and devices: a story for each happening that may help."""
+
+from __future__ import annotations
+
+from pumice.actions.kube.happenings import What
+from pumice.kube.resource import DEVICE_CLASSES, RESOURCE_SLICES, STORAGE_CLASSES
+from tests.live.crowds import (
+    ZONE,
+    Spec,
+    claim,
+    claiming,
+    device_claim,
+    devices,
+    gone,
+    labelled,
+    limit,
+    node,
+    storage_class,
+    volume,
+    without,
+)
+from tests.live.memory import MemoryServer
+from tests.live.wakes import Act, Story, act, stands, waits
+
+A, B = act(node, "a", 4), act(node, "b", 4)
+B_IN_Y = act(node, "b", 4, zone="y")
+A_TO_Y = act(labelled, "a", ZONE, "y")
+DISK = {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "disk"}}]}
+MINE, THEIRS = claiming("c0"), claiming("c1")
+
+
+def whole(name: str, zone: str = "x", where: str = "", mode: str = "ReadWriteOnce") -> tuple[Act, Act]:
+    """A volume and its claim, bound."""
+    return act(volume, name, zone, where, ""), act(claim, name, "", mode, True)
+
+
+def local(api: MemoryServer) -> None:
+    """Volumes of this class are not made; they are there or not."""
+    api.put(STORAGE_CLASSES, "late", provisioner="kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer")
+
+
+def late(name: str) -> Act:
+    return act(claim, name, "late", "ReadWriteOnce", False)
+
+
+EXCLUSIVE = whole("c0", mode="ReadWriteOncePod")
+LIMITED = (*whole("c0"), *whole("c1"), act(limit, "a", 1), stands(1, "a", spec=THEIRS), waits(MINE))
+ONE_FOR_TWO = (local, act(volume, "c0", "x", "", "late"), late("c0"), late("c1"))
+
+# ---- devices
+
+MY_DEVICE, THEIR_DEVICE = ({"resourceClaims": [{"name": "g", "resourceClaimName": name}]} for name in ("c0", "c1"))
+ASKED = (act(device_claim, "c0", 1), act(device_claim, "c1", 1))
+
+
+def device_class(api: MemoryServer) -> None:
+    api.put(DEVICE_CLASSES, "gpu", spec={})
+
+
+def in_reach(api: MemoryServer, where: Spec) -> None:
+    """A device, not of one node."""
+    pool = {"name": "net", "resourceSliceCount": 1}
+    api.put(RESOURCE_SLICES, "net", spec={"driver": "d", "pool": pool, "devices": [{"name": "gpu"}], **where})
+
+
+IN_Y = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["y"]}]}]}}
+
+
+def taken_on(name: str) -> tuple[Act, ...]:
+    return (device_class, *ASKED, stands(1, name, spec=THEIR_DEVICE), waits(MY_DEVICE))
+
+
+STORIES = [
+    Story("VolumeRestrictions", What.POD_GONE, (A, *EXCLUSIVE, stands(1, "a", spec=MINE), waits(MINE)), act(gone, 0)),
+    Story("VolumeRestrictions", What.VOLUMES, (A, EXCLUSIVE[0], waits(MINE)), EXCLUSIVE[1]),
+    Story("VolumeRestrictions", What.NODE_ADDED, (A, stands(1, "a", spec=DISK), waits(DISK)), B),
+    Story("NodeVolumeLimits", What.POD_GONE, (A, *LIMITED), act(gone, 0)),
+    Story("NodeVolumeLimits", What.VOLUMES, (A, *LIMITED), act(limit, "a", 2)),
+    Story("NodeVolumeLimits", What.NODE_ADDED, (A, *LIMITED), B),
+    Story("VolumeBinding", What.NODE_LABELS, (A, *whole("c0", "y", "affinity"), waits(MINE)), A_TO_Y),
+    Story("VolumeBinding", What.NODE_ADDED, (A, *whole("c0", "y", "affinity"), waits(MINE)), B_IN_Y),
+    Story("VolumeBinding", What.VOLUMES, (A, late("c0"), waits(MINE)), act(storage_class, "x", "csi.test")),
+    Story("VolumeZone", What.NODE_LABELS, (A, *whole("c0", "y", "labels"), waits(MINE)), A_TO_Y),
+    Story("VolumeZone", What.NODE_ADDED, (A, *whole("c0", "y", "labels"), waits(MINE)), B_IN_Y),
+    Story("VolumeZone", What.VOLUMES, (A, *whole("c0", "y", "labels"), waits(MINE)), act(volume, "c0", "x", "labels", "")),
+    Story("DynamicResources", What.DEVICES, (A, device_class, *ASKED, waits(MY_DEVICE)), act(devices, "a", 1)),
+    Story("DynamicResources", What.POD_GONE, (A, act(devices, "a", 1), *taken_on("a")), act(gone, 0)),
+    Story("DynamicResources", What.NODE_LABELS, (A, device_class, *ASKED, act(in_reach, IN_Y), waits(MY_DEVICE)), A_TO_Y),
+    Story("DynamicResources", What.NODE_ADDED, (A, act(devices, "b", 1), *ASKED, waits(MY_DEVICE)), B),
+    # what a pod had on a node that is no more is free again
+    Story("VolumeRestrictions", What.NODE_REMOVED, (A, B, *EXCLUSIVE, stands(1, "b", spec=MINE), waits(MINE)), act(without, "b")),
+    Story("VolumeBinding", What.POD_GONE, (A, *ONE_FOR_TWO, stands(1, "a", spec=THEIRS), waits(MINE)), act(gone, 0)),
+    Story("VolumeBinding", What.NODE_REMOVED, (A, B, *ONE_FOR_TWO, stands(1, "b", spec=THEIRS), waits(MINE)), act(without, "b")),
+    Story("DynamicResources", What.NODE_REMOVED, (A, B, act(in_reach, {"allNodes": True}), *taken_on("b")), act(without, "b")),
+]
+
+IN_VAIN = [
+    Story("VolumeBinding", What.POD_GONE, (A, *ONE_FOR_TWO, stands(2, "a"), stands(1, "a", spec=THEIRS), waits(MINE)), act(gone, 0)),
+]

@@ -1,0 +1,120 @@
+"""For rules about nodes and about other pods: a story for each happening that may help, and some of happenings that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.actions.kube.happenings import What
+from pumice.kube.resource import NODES, PODS
+from tests.live.crowds import (
+    HOST,
+    ZONE,
+    cordoned,
+    gone,
+    labelled,
+    namespace,
+    node,
+    port,
+    recoloured,
+    resized,
+    shrunk,
+    spread,
+    tainted,
+    terms,
+    without,
+)
+from tests.live.memory import MemoryServer
+from tests.live.wakes import Story, act, stands, waits
+
+A = act(node, "a", 4)
+BLUE = {"nodeSelector": {"colour": "blue"}}
+WEB, MAIL, WEB_OVER_UDP = port(80, "TCP", ""), port(25, "TCP", ""), port(80, "UDP", "")
+NEAR = terms("podAffinity", "blue", ZONE, spaces=False)
+FAR = terms("podAntiAffinity", "blue", ZONE, spaces=False)
+NEAR_IN_SPACES = terms("podAffinity", "blue", ZONE, spaces=True)
+EVEN = {
+    "topologySpreadConstraints": [spread("red", key, 1, "Honor", "Honor")["topologySpreadConstraints"][0] for key in (ZONE, HOST)],
+}
+#: zone x has too many for its empty node to take one more; the only node of zone y has one more than that empty one
+UNEVEN = (
+    *(act(node, name, 4, zone) for name, zone in ("ax", "bx", "cy")),
+    *(stands(number, name, "red") for number, name in ((1, "a"), (2, "a"), (3, "c"))),
+    waits(EVEN),
+)
+
+STORIES = [
+    Story("NodeResourcesFit", What.POD_GONE, (act(node, "a", 1), stands(1, "a"), waits()), act(gone, 0)),
+    Story("NodeResourcesFit", What.POD_SHRUNK, (act(node, "a", 2), stands(1, "a", cpu=2), waits()), act(shrunk, 0)),
+    Story("NodeResourcesFit", What.NODE_ADDED, (act(node, "a", 1), waits(cpu=2)), act(node, "b", 2)),
+    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, (act(node, "a", 1), waits(cpu=2)), act(resized, "a", 2)),
+    Story("NodeUnschedulable", What.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b")),
+    Story("NodeUnschedulable", What.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(cordoned, "a", False)),
+    Story("TaintToleration", What.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b")),
+    Story("TaintToleration", What.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(tainted, "a", False)),
+    Story("NodeAffinity", What.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="blue")),
+    Story("NodeAffinity", What.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", "colour", "blue")),
+    Story("NodePorts", What.POD_GONE, (A, stands(1, "a", spec=WEB), waits(WEB)), act(gone, 0)),
+    Story("NodePorts", What.NODE_ADDED, (A, stands(1, "a", spec=WEB), waits(WEB)), act(node, "b")),
+    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), stands(1, "a")),
+    Story("InterPodAffinity", What.POD_GONE, (A, stands(1, "a"), waits(FAR)), act(gone, 0)),
+    Story("InterPodAffinity", What.POD_LABELS, (A, stands(1, "a"), waits(FAR)), act(recoloured, 0, "red", True)),
+    Story("InterPodAffinity", What.NODE_REMOVED, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(without, "b")),
+    Story("InterPodAffinity", What.NODE_LABELS, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(labelled, "b", ZONE, "y")),
+    Story("InterPodAffinity", What.NODE_ADDED, (A, stands(1, "a"), waits(FAR)), act(node, "b", zone="y")),
+    Story("InterPodAffinity", What.NAMESPACE, (A, act(namespace, "blue"), stands(1, "a"), waits(NEAR_IN_SPACES)), act(namespace, "red")),
+    Story("PodTopologySpread", What.POD_PLACED, UNEVEN, stands(4, "c", "red")),
+    Story("PodTopologySpread", What.POD_GONE, UNEVEN, act(gone, 0)),
+    Story("PodTopologySpread", What.POD_LABELS, UNEVEN, act(recoloured, 0, "blue", True)),
+    Story("PodTopologySpread", What.NODE_REMOVED, UNEVEN, act(without, "c")),
+    Story("PodTopologySpread", What.NODE_LABELS, UNEVEN, act(labelled, "c", ZONE, "x")),
+    Story("PodTopologySpread", What.NODE_TAINTS, UNEVEN, act(tainted, "c", True)),
+    Story("PodTopologySpread", What.NODE_ADDED, UNEVEN, act(node, "d", zone="y")),
+]
+
+
+# ---- of the right kind, and no help
+
+
+def with_memory(api: MemoryServer, name: str, memory: str) -> None:
+    """A pod that stands there, and asks for memory."""
+    there = api.found(PODS, name)
+    container = {**there["spec"]["containers"][0], "resources": {"requests": {"cpu": "1", "memory": memory}}}
+    api.put(PODS, name, metadata=there["metadata"], spec={**there["spec"], "containers": [container]})
+
+
+def resized_in(api: MemoryServer, name: str, **amounts: str) -> None:
+    there = api.found(NODES, name)
+    has = {"allocatable": {**there["status"]["allocatable"], **amounts}}
+    api.put(NODES, name, metadata=there["metadata"], spec=there["spec"], status=has)
+
+
+def elsewhere(api: MemoryServer, node: str, colour: str) -> None:
+    """A pod of another namespace."""
+    spec = {"containers": [{"name": "c"}], "schedulerName": "other", "nodeName": node}
+    api.put(PODS, "far", "other", metadata={"labels": {"colour": colour}}, spec=spec, status={"phase": "Running"})
+
+
+FULL: Any = (act(node, "a", 1), stands(1, "a"), act(with_memory, "p1", "2Gi"), waits())
+TOO_SMALL = (act(node, "a", 1), waits(cpu=4))
+
+IN_VAIN = [
+    Story("NodeResourcesFit", What.POD_SHRUNK, FULL, act(with_memory, "p1", "1Gi")),
+    Story("NodeResourcesFit", What.NODE_ADDED, TOO_SMALL, act(node, "b", 3)),
+    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, TOO_SMALL, act(resized, "a", 3)),
+    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, FULL, act(resized_in, "a", memory="200Gi")),
+    Story("NodeUnschedulable", What.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b", cordoned=True)),
+    Story("NodeUnschedulable", What.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(tainted, "a", True)),
+    Story("TaintToleration", What.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b", tainted=True)),
+    Story("TaintToleration", What.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(cordoned, "a", True)),
+    Story("NodeAffinity", What.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="red")),
+    Story("NodeAffinity", What.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", ZONE, "y")),
+    *(
+        Story("NodePorts", What.POD_GONE, (A, stands(1, "a", spec=other), stands(2, "a", spec=WEB), waits(WEB)), act(gone, 0))
+        for other in ({}, MAIL, WEB_OVER_UDP)
+    ),
+    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), stands(1, "a", "red")),
+    Story("InterPodAffinity", What.POD_GONE, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(gone, 0)),
+    Story("InterPodAffinity", What.POD_LABELS, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(recoloured, 0, "green", True)),
+    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), act(elsewhere, "a", "blue")),
+    Story("PodTopologySpread", What.POD_PLACED, UNEVEN, act(elsewhere, "c", "red")),
+]

@@ -1,0 +1,26 @@
+"""Each happening that may help a pod refused by a rule does help one: nothing else happens, and the pod gets its node."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.actions.kube.happenings import HINTS
+from tests.live import hints_of_claims, hints_of_pods
+from tests.live.wakes import Story, is_left_waiting, is_tried_again_and_gets_a_node
+
+STORIES = [*hints_of_pods.STORIES, *hints_of_claims.STORIES]
+
+
+def test_every_hint_has_its_story() -> None:
+    pairs = {(by, what) for by, hints in HINTS.items() for what in hints}
+    assert {(story.by, story.what) for story in STORIES} == pairs
+
+
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_what_may_help_helps(story: Story) -> None:
+    is_tried_again_and_gets_a_node(story)
+
+
+@pytest.mark.parametrize("story", [*hints_of_pods.IN_VAIN, *hints_of_claims.IN_VAIN], ids=str)
+def test_what_cannot_help_wakes_nobody(story: Story) -> None:
+    is_left_waiting(story)

@@ -1,0 +1,95 @@
+"""One pod that one rule refuses, one thing that happens, and whether the pod is tried again: the stories of queueing hints.
+
+`p0` is the pod that waits. Others stand where they are said to from the beginning, placed by somebody else, so that nothing happens in a
+story but what it says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pumice.actions.kube.backlog import BACKLOG
+from pumice.actions.kube.happenings import What
+from pumice.config.reading import config_text, read_configurations
+from pumice.kube.resource import PODS
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from pumice.plugins.registry import plugins
+from tests.live.crowds import Spec, pod
+from tests.live.memory import MemoryServer
+from tests.live.situations import KUBE
+from tests.live.stories import running, until
+from tests.live.virtual import VirtualClock, run
+
+WELL_BEFORE_PATIENCE_S = 20.0  #: longer than any back-off
+Act = Callable[[MemoryServer], Any]
+
+
+class Story(NamedTuple):
+    """A pod that `by` alone refuses. `then` is all that happens."""
+
+    by: str
+    what: What
+    there: tuple[Act, ...]
+    then: Act
+    conf: str = KUBE
+
+    def __str__(self) -> str:
+        return f"{self.by}-{self.what.name.lower().replace('_', '-')}"
+
+
+def act(what: Callable[..., Any], *details: Any, **more: Any) -> Act:
+    return lambda api: what(api, *details, **more)
+
+
+def waits(spec: Spec | None = None, cpu: int = 1, colour: str = "red") -> Act:
+    return act(pod, 0, cpu, colour, spec or {})
+
+
+def stands(number: int, node: str, colour: str = "blue", spec: Spec | None = None, cpu: int = 1) -> Act:
+    return act(pod, number, cpu, colour, {"nodeName": node, **(spec or {})})
+
+
+def leaving(api: MemoryServer, name: str) -> None:
+    """It is asked to go, and takes its time."""
+    there = api.found(PODS, name)
+    api.put(PODS, name, metadata={**there["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"})
+
+
+async def _refused(api: MemoryServer, scheduler: Scheduler, story: Story) -> None:
+    backlog = scheduler.cluster.memory[BACKLOG]
+    await until(lambda: bool(backlog.waiting))
+    await asyncio.sleep(WELL_BEFORE_PATIENCE_S)
+    assert [(entry.task.name, entry.refusals, set(entry.refused_by)) for entry in backlog.waiting.values()] == [("p0", 1, {story.by})]
+
+
+def _scheduler(api: MemoryServer, story: Story) -> Scheduler:
+    for build in story.there:
+        build(api)
+    policy, _ = read_configurations([config_text(story.conf, "story")], plugins(None))
+    return Scheduler(api, policy, Options(schedulers=("default-scheduler",)), VirtualClock())
+
+
+def is_tried_again_and_gets_a_node(story: Story) -> None:
+    async def told() -> None:
+        api = MemoryServer()
+        async with running(_scheduler(api, story)) as scheduler:
+            await _refused(api, scheduler, story)
+            story.then(api)
+            await until(lambda: bool(scheduler.cluster.tasks["default/p0"].node_name), WELL_BEFORE_PATIENCE_S)
+            scheduler.cluster.check()
+
+    run(told())
+
+
+def is_left_waiting(story: Story) -> None:
+    async def told() -> None:
+        api = MemoryServer()
+        async with running(_scheduler(api, story)) as scheduler:
+            await _refused(api, scheduler, story)
+            story.then(api)
+            await _refused(api, scheduler, story)
+
+    run(told())
