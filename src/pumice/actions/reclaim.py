@@ -29,11 +29,12 @@ class Reclaim(Action):
 
     def run(self, session: Session) -> None:
         waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])
+        everybody: Prospects | None = None
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
-            others = [job for job in session.cluster.jobs.values() if job.queue is not None and job.queue is not queue]
-            prospects = Prospects(session, others, lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            everybody = everybody or Prospects(session, session.cluster.jobs.values(), _may_go)
+            prospects = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
             while job := waiting.pop_job(queue):
                 self._serve(session, queue, job, prospects)
 
@@ -84,7 +85,7 @@ class Reclaim(Action):
         return True
 
 
-def _may_go(task: Task, reclaiming: Queue) -> bool:
+def _may_go(task: Task, reclaiming: Queue | None = None) -> bool:
     """Whether a task may be taken from its queue for another."""
     if task.status != status.RUNNING or not task.preemptable or task.job is None:
         return False

@@ -58,17 +58,36 @@ class Prospects:
 
     def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible) -> None:
         """`jobs` are those that victims may be taken from."""
+        self._session = session
         self._cluster = session.cluster
         self._nodes = session.nodes
         self._eligible = eligible
         self._sums: Table = np.zeros_like(session.nodes.used)
         self._counts = np.zeros(len(session.nodes), int)
+        self._count(jobs, eligible, 1)
+        self._position = len(self._cluster.log)
+
+    def without(self, jobs: Iterable[Job], eligible: Eligible) -> Prospects:
+        """The same but for all tasks of some jobs: `eligible` names the others. Costs what those jobs do."""
+        self._catch_up()
+        rest = Prospects(self._session, (), eligible)
+        rest._sums, rest._counts = self._sums.copy(), self._counts.copy()
+        rest._count(jobs, self._eligible, -1)
+        return rest
+
+    def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
         for job in jobs:
             for task in job.tasks.values():
                 if task.node >= 0 and eligible(task):
-                    self._counts[task.node] += 1
-                    self._sums[task.template.columns, task.node] += task.template.amounts
-        self._position = len(self._cluster.log)
+                    self._counts[task.node] += sign
+                    self._sums[task.template.columns, task.node] += task.template.amounts * sign
+
+    def _catch_up(self) -> None:
+        """Count anew where anything has moved."""
+        log = self._cluster.log
+        for row in {change.row for change in log[self._position :]}:
+            self._recount(row)
+        self._position = len(log)
 
     def _recount(self, row: int) -> None:
         victims = self.victims(row)
@@ -83,10 +102,7 @@ class Prospects:
 
     def rows(self, task: Task) -> Mask:
         """Nodes where the task could fit if all eligible victims went."""
-        log = self._cluster.log
-        for row in {change.row for change in log[self._position :]}:
-            self._recount(row)
-        self._position = len(log)
+        self._catch_up()
         enough = self._nodes.alive.copy()
         template = task.template
         future = self._nodes.future_idle

@@ -1,0 +1,40 @@
+"""Where evictions could make room: what is known of everybody serves each queue, without its own."""
+
+from __future__ import annotations
+
+from pumice.framework.eviction import Prospects
+from pumice.model import status
+from pumice.model.task import Task
+from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, session
+
+
+def running(name: str, group: str, on: str) -> PodBuilder:
+    return pod(name).cpu(1).gang(group).on(on)
+
+
+def test_what_others_hold_is_known_of_each_queue_as_if_it_were_counted_for_it_alone() -> None:
+    made = cluster(
+        *(node(name).cpu(4) for name in "abc"),
+        *(queue(name) for name in ("one", "two")),
+        *(podgroup(name).queue(name) for name in ("one", "two")),
+        *(running(f"{where}-{group}", group, where) for where in "ab" for group in ("one", "two")),
+        running("more", "one", "a"),
+        pod("wanted").cpu(3).gang("two"),
+        pod("larger").cpu(4).gang("two"),
+    )
+
+    def of_others(task: Task) -> bool:
+        return bool(task.status & status.RUNNING) and task.job is not made.jobs["default/two"]
+
+    with session(made, "gang") as opened, opened.statement() as statement:
+        everybody = Prospects(opened, made.jobs.values(), lambda task: bool(task.status & status.RUNNING))
+        for gone in ("default/a-one", "default/a-two"):  # what happens meanwhile counts too
+            statement.evict(made.tasks[gone], "test")
+            shared = everybody.without([made.jobs["default/two"]], of_others)
+            alone = Prospects(opened, [made.jobs["default/one"]], of_others)
+            for name in ("default/wanted", "default/larger"):
+                task = made.tasks[name]
+                assert (shared.rows(task) == alone.rows(task)).all()
+                assert (shared.occupied == alone.occupied).all()
+        assert shared.rows(made.tasks["default/larger"]).tolist() == [True, False, True]
+        assert shared.occupied.tolist() == [True, True, False]
