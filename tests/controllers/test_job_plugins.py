@@ -38,8 +38,7 @@ def test_svc_names_the_pods_and_lists_them() -> None:
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
     assert (pod["hostname"], pod["subdomain"]) == ("train-w-0", "train")
     assert pod["containers"][0]["volumeMounts"] == [{"name": "train-svc", "mountPath": "/etc/volcano"}]
-    files = [{"key": name, "path": name} for name in ("w.host", "ps-main.host")]
-    assert pod["volumes"] == [{"name": "train-svc", "configMap": {"name": "train-svc", "items": files}}]
+    assert pod["volumes"] == [{"name": "train-svc", "configMap": {"name": "train-svc"}}], "all of it, the variables as files too"
     assert env(stage, "train-w-0")["VC_W_NUM"] == {"configMapKeyRef": {"name": "train-svc", "key": "VC_W_NUM"}}
     service = stage.get(kinds.SERVICE, "train")["spec"]
     assert service["clusterIP"] == "None" and service["publishNotReadyAddresses"] is False
@@ -58,6 +57,13 @@ def test_svc_follows_the_size_of_the_job_and_goes_with_its_end() -> None:
     stage.pods("Succeeded")
     assert stage.names(kinds.SERVICE) == stage.names(kinds.CONFIG_MAP) == []
     assert "controlledResources" not in stage.get(kinds.JOB, "train")["status"]
+
+
+def test_svc_may_leave_the_variables_out() -> None:
+    stage = play({"svc": ["--inject-hosts-env=false"]})
+    assert env(stage, "train-w-0") == {}
+    assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/etc/volcano"
+    assert "VC_W_HOSTS" in stage.get(kinds.CONFIG_MAP, "train-svc")["data"]
 
 
 def test_svc_admits_the_jobs_own_pods_only() -> None:
@@ -110,7 +116,7 @@ def test_ssh_hands_out_one_key_pair() -> None:
     stage = play({"ssh": []})
     data = {name: base64.b64decode(text).decode() for name, text in stage.get(kinds.SECRET, "train-ssh")["data"].items()}
     assert (data["id_rsa"], data["id_rsa.pub"], data["authorized_keys"]) == ("private", "public", "public")
-    hosts = "Host train-w-0\n  HostName train-w-0.train\nHost train-w-1\n  HostName train-w-1.train\n"
+    hosts = "Host train-w-0\n  HostName train-w-0.train\n  Port 22\nHost train-w-1\n  HostName train-w-1.train\n  Port 22\n"
     assert data["config"] == f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n{hosts}"
     pod = stage.get(kinds.POD, "train-w-0")["spec"]
     items = [{"key": name, "path": f".ssh/{name}"} for name in data]
@@ -118,7 +124,8 @@ def test_ssh_hands_out_one_key_pair() -> None:
     own_folder = {"name": "train-ssh", "mountPath": "/root/.ssh", "subPath": ".ssh"}
     assert pod["containers"][0]["volumeMounts"] == [own_folder], "the volume itself is writable by all, and sshd would not trust it"
     stage.assert_settled()
-    own = play({"ssh": ["--ssh-private-key=mine", "--ssh-public-key=yours", "--ssh-key-file-path=/home/me"]})
+    own = play({"ssh": ["--ssh-private-key=mine", "--ssh-public-key=yours", "--ssh-key-file-path=/home/me", "--ssh-port=2222"]})
+    assert "  Port 2222\n" in base64.b64decode(own.get(kinds.SECRET, "train-ssh")["data"]["config"]).decode()
     assert base64.b64decode(own.get(kinds.SECRET, "train-ssh")["data"]["id_rsa"]) == b"mine"
     assert own.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/home/me"
 
@@ -197,6 +204,30 @@ def test_hcclrank_counts_masters_first_and_believes_a_stated_rank() -> None:
     plain = play({"hcclrank": []}, task("master"), task("worker", 2), task("other"))
     assert plain.get(kinds.POD, "train-worker-1")["metadata"]["annotations"]["hccl/rankIndex"] == "2"
     assert "hccl/rankIndex" not in plain.get(kinds.POD, "train-other-0")["metadata"]["annotations"]
+
+
+def test_ringsconfigmap_gives_every_container_a_file_to_be_filled_in() -> None:
+    stage = play({"ringsconfigmap": []}, task("w", 2))
+    made = stage.get(kinds.CONFIG_MAP, "rings-config-train")
+    assert made["data"] == {"hccl.json": '{"status":"initializing"}'} and "annotations" not in made["metadata"]
+    assert labels_of(made)["ring-controller.atlas"] == "ascend-910b"
+    pod = stage.get(kinds.POD, "train-w-1")["spec"]
+    assert pod["volumes"] == [{"name": "ascend-910-config", "configMap": {"name": "rings-config-train"}}]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "ascend-910-config", "mountPath": "/user/serverid/devindex/config"}]
+    stage.change(kinds.CONFIG_MAP, "rings-config-train", {"data": {"hccl.json": "filled in"}})
+    stage.pods("Running")
+    assert stage.get(kinds.CONFIG_MAP, "rings-config-train")["data"] == {"hccl.json": "filled in"}
+    stage.pods("Succeeded")
+    assert stage.names(kinds.CONFIG_MAP) == []
+
+
+def test_ringsconfigmap_is_called_and_filled_as_its_arguments_say() -> None:
+    named = ["-configmap-name-template", "my-{{.Name}}-{{ .Namespace }}-{{.UID}}", "-volume-name", "v", "-mount-path", "/own"]
+    texts = ["-configmap-labels", '{"team":"ai"}', "-configmap-annotations=none", "-configmap-annotations", '{"by":"hand"}', "-configmap-data", '{"a.json":"{}"}']
+    stage = play({"ringsconfigmap": [*named, *texts]})
+    made = stage.get(kinds.CONFIG_MAP, "my-train-default-uid-train")
+    assert (labels_of(made)["team"], made["metadata"]["annotations"], made["data"]) == ("ai", {"by": "hand"}, {"a.json": "{}"})
+    assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"] == [{"name": "v", "mountPath": "/own"}]
 
 
 def test_arguments_are_read_like_flags() -> None:

@@ -16,11 +16,13 @@ from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Setti
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.job.plugins.plugin import flags, is_port
+from pumice.controllers.job.plugins.ringsconfigmap import TEXTS, texts
 from pumice.controllers.objects import Object, copied, name_of, spec_of
 from pumice.controllers.queue import ROOT
 from pumice.controllers.world import World
 
 LONGEST_NAME = 63  #: of what is written as a label, or names a host
+CALLED_AFTER_JOB = {"svc": ("Service", ""), "ssh": ("volume", "-ssh"), "ray": ("Service", "-head-svc")}  #: by plugin: what, and its ending
 TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 MAY_CHANGE = ("minAvailable", "priorityClassName")
 TASK_MAY_CHANGE = ("replicas", "minAvailable")
@@ -186,6 +188,9 @@ def _plugins(job: Object) -> Iterator[Problem]:
         for flag, text in flags(plugins[name] or [], dict.fromkeys(PORTS[name], "")).items():
             if text and not is_port(text):
                 yield Problem(f"spec.plugins.{name}", f'--{flag}: "{text}" is not a port; write a number from 1 to 65535')
+    for flag, text in flags(plugins.get("ringsconfigmap") or [], TEXTS).items():
+        if texts(text) is None:
+            yield Problem("spec.plugins.ringsconfigmap", f'--{flag}: "{text}" is not JSON of texts; write such as {{"name": "value"}}')
     if "mpi" in plugins:
         roles = flags(plugins["mpi"] or [], {"master": "master", "worker": "worker"})
         for role, task in roles.items():
@@ -194,12 +199,15 @@ def _plugins(job: Object) -> Iterator[Problem]:
 
 
 def _hosts(job: Object) -> Iterator[Problem]:
-    """With svc the job's name is that of a Service, and pods' names are those of hosts."""
-    if "svc" not in with_implied(spec_of(job).get("plugins") or {}):
+    """Plugins call Services and volumes after the job; with svc, pods' names are those of hosts."""
+    plugins = with_implied(spec_of(job).get("plugins") or {})
+    for plugin, (made, ending) in CALLED_AFTER_JOB.items():
+        if plugin in plugins and not is_label(name_of(job) + ending):
+            found = f'"{name_of(job)}{ending}" cannot name the {made} that plugin {plugin} makes'
+            yield Problem("metadata.name", f'{found}; write up to {LONGEST_NAME - len(ending)} lower case letters, digits and "-"')
+            break
+    if "svc" not in plugins:
         return
-    if not is_label(name_of(job)):
-        problem = f'"{name_of(job)}" cannot name the Service that plugin svc makes; write up to 63 lower case letters, digits and "-"'
-        yield Problem("metadata.name", problem)
     for index, task in enumerate(job_spec.tasks(job)):
         last = job_spec.pod_name(job, job_spec.task_name(job, task), max(0, job_spec.replicas(task) - 1))
         if len(last) > LONGEST_NAME and not spec_of(task.get("template") or {}).get("hostname"):

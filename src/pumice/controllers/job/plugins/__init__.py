@@ -14,6 +14,7 @@ from pumice.controllers.job.plugins.mpi import Mpi
 from pumice.controllers.job.plugins.plugin import Plugin
 from pumice.controllers.job.plugins.pytorch import Pytorch
 from pumice.controllers.job.plugins.ray import Ray
+from pumice.controllers.job.plugins.ringsconfigmap import RingsConfigMap
 from pumice.controllers.job.plugins.ssh import KeyPair, KeyPairs, Ssh
 from pumice.controllers.job.plugins.svc import Svc
 from pumice.controllers.job.plugins.tensorflow import Tensorflow
@@ -27,10 +28,15 @@ PLUGINS: Mapping[str, Callable[[Sequence[str]], Plugin]] = {
     "mpi": Mpi,
     "ray": Ray,
     "hcclrank": HcclRank,
+    "ringsconfigmap": RingsConfigMap,
 }  #: those that need nothing but their arguments
 
 NAMES = frozenset({*PLUGINS, "ssh"})
-PORTS = {"tensorflow": ("port",), "pytorch": ("port",), "mpi": ("port",), "ray": ("port", "dashboardPort", "clientPort")}  #: flags of ports
+PORTS = {
+    **dict.fromkeys(("tensorflow", "pytorch", "mpi"), ("port",)),
+    "ray": ("port", "dashboardPort", "clientServerPort"),
+    "ssh": ("ssh-port",),
+}  #: flags of ports
 IMPLIED = {"tensorflow": ("svc",), "pytorch": ("svc",), "mpi": ("svc", "ssh"), "ray": ("svc",)}
 
 

@@ -1,7 +1,7 @@
 """ray: the head and worker commands of a Ray cluster, and a Service in front of the head.
 
 Arguments: --head and --worker name the tasks, --headContainer and --workerContainer the containers (head, worker),
---port (6379), --dashboardPort (8265), --clientPort (10001).
+--port (6379), --dashboardPort (8265), --clientServerPort (10001).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DEFAULTS = {
     "workerContainer": "worker",
     "port": "6379",
     "dashboardPort": "8265",
-    "clientPort": "10001",
+    "clientServerPort": "10001",
 }
-PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}  #: name of a port, and the flag that states it
+PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientServerPort"}  #: name of a port, and the flag that states it
 
 
 class Ray(Plugin):

@@ -1,7 +1,8 @@
 """svc: the job's pods find and reach each other by name.
 
 A headless Service gives each pod a name, a ConfigMap lists the names per task (as files in /etc/volcano and as variables),
-and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-ready-addresses, --disable-network-policy.
+and a NetworkPolicy lets only the job's own pods in. Arguments: --publish-not-ready-addresses, --disable-network-policy,
+--inject-hosts-env (true): of a job of thousands of pods the list may be too long for a variable.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, change
 
 PATH = "/etc/volcano"
+DEFAULTS = {"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}
 PARTS = ((kinds.CONFIG_MAP, "-svc"), (kinds.SERVICE, ""), (kinds.NETWORK_POLICY, ""))
 
 
 class Svc(Plugin):
     def __init__(self, arguments: Sequence[str]) -> None:
-        given = flags(arguments, {"publish-not-ready-addresses": "false", "disable-network-policy": "false"})
+        given = flags(arguments, DEFAULTS)
         self.publish_early = given["publish-not-ready-addresses"].lower() == "true"
         self.isolate = given["disable-network-policy"].lower() != "true"
+        self.inject_hosts = given["inject-hosts-env"].lower() == "true"
 
     def keep(self, job: Object, world: World) -> list[Write]:
         writes: list[Write] = []
@@ -46,10 +49,10 @@ class Svc(Plugin):
         pod["spec"].setdefault("hostname", name_of(pod))
         pod["spec"].setdefault("subdomain", name_of(job))
         name = f"{name_of(job)}-svc"
-        variables = (variable for each in spec.tasks(job) for variable in _names(job, each))
-        set_env(pod, **{variable: {"configMapKeyRef": {"name": name, "key": variable}} for variable in variables})
-        files = [{"key": file, "path": file} for file in (f"{spec.task_name(job, each)}.host" for each in spec.tasks(job))]
-        mount(pod, {"name": name, "configMap": {"name": name, "items": files}}, PATH)
+        if self.inject_hosts:
+            variables = (variable for each in spec.tasks(job) for variable in _names(job, each))
+            set_env(pod, **{variable: {"configMapKeyRef": {"name": name, "key": variable}} for variable in variables})
+        mount(pod, {"name": name, "configMap": {"name": name}}, PATH)
 
     def _objects(self, job: Object) -> Iterator[Object]:
         data = {f"{spec.task_name(job, task)}.host": "\n".join(hosts(job, task)) for task in spec.tasks(job)}
