@@ -223,11 +223,13 @@ def test_ringsconfigmap_gives_every_container_a_file_to_be_filled_in() -> None:
 
 def test_ringsconfigmap_is_called_and_filled_as_its_arguments_say() -> None:
     named = ["-configmap-name-template", "my-{{.Name}}-{{ .Namespace }}-{{.UID}}", "-volume-name", "v", "-mount-path", "/own"]
-    texts = ["-configmap-labels", '{"team":"ai"}', "-configmap-annotations=none", "-configmap-annotations", '{"by":"hand"}', "-configmap-data", '{"a.json":"{}"}']
+    texts = ["-configmap-labels", '{"team":"ai"}', "-configmap-annotations", '{"by":"hand"}', "-configmap-data", '{"a.json":"{}"}']
     stage = play({"ringsconfigmap": [*named, *texts]})
     made = stage.get(kinds.CONFIG_MAP, "my-train-default-uid-train")
     assert (labels_of(made)["team"], made["metadata"]["annotations"], made["data"]) == ("ai", {"by": "hand"}, {"a.json": "{}"})
     assert stage.get(kinds.POD, "train-w-0")["spec"]["containers"][0]["volumeMounts"] == [{"name": "v", "mountPath": "/own"}]
+    odd = play({"ringsconfigmap": ["-configmap-data=none"]})
+    assert list(odd.get(kinds.CONFIG_MAP, "rings-config-train")["data"]) == ["hccl.json"], "jobs from before admission knew of it run on"
 
 
 def test_arguments_are_read_like_flags() -> None:
