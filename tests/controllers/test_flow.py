@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.objects import Object, labels_of
-from tests.controllers.stage import Stage, plain_pod, vcjob
+from tests.controllers.stage import Stage, plain_pod, task, vcjob
 
 FLOW = "flow.volcano.sh/v1alpha1"
 
@@ -166,6 +168,44 @@ def test_probes_of_the_network_are_asked_again_until_something_answers() -> None
     assert stage.names(kinds.JOB) == ["f-a", "f-b"]
 
 
-def test_a_step_may_change_its_template() -> None:
-    stage = play(template("a"), flow({"name": "a", "patch": {"spec": {"queue": "gold"}}}))
-    assert stage.get(kinds.JOB, "f-a")["spec"]["queue"] == "gold"
+@pytest.mark.parametrize("called", ["spec", "jobSpec"])
+def test_a_step_may_change_its_template(called: str) -> None:
+    """As documented: tasks and containers are found by name, and only what differs is written."""
+    stored = template("a")
+    variables = [{"name": "LEVEL", "value": "1"}, {"name": "KEPT", "value": "x"}]
+    stored["spec"]["tasks"] = [task("w"), task("ps")]
+    stored["spec"]["tasks"][0]["template"]["spec"]["containers"][0] |= {"command": ["sleep", "1"], "env": variables}
+    more = {"name": "sidecar", "image": "busybox"}
+    container = {
+        "name": "main",
+        "command": ["sleep"],
+        "resources": {"requests": {"memory": "1Gi"}},
+        "env": [{"name": "LEVEL", "value": "2"}],
+    }
+    pod = {"containers": [container, more], "volumes": [{"name": "data", "emptyDir": {}}], "securityContext": {"runAsUser": 7}}
+    patch = {"queue": "gold", "tasks": [{"name": "w", "template": {"spec": pod}}], "plugins": {"env": []}}
+    stage = play(stored, flow({"name": "a", "patch": {called: patch}}))
+    spec = stage.get(kinds.JOB, "f-a")["spec"]
+    assert (spec["queue"], spec["plugins"], [each["name"] for each in spec["tasks"]]) == ("gold", {"env": []}, ["w", "ps"])
+    assert spec["tasks"][1] == task("ps")
+    made = spec["tasks"][0]["template"]["spec"]
+    assert made["containers"] == [
+        {
+            "name": "main",
+            "image": "busybox",
+            "command": ["sleep"],
+            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+            "env": [{"name": "LEVEL", "value": "2"}, {"name": "KEPT", "value": "x"}],
+        },
+        more,
+    ]
+    assert (made["volumes"], made["securityContext"]) == ([{"name": "data", "emptyDir": {}}], {"runAsUser": 7})
+    assert stage.get(kinds.JOB_TEMPLATE, "a")["spec"] == stored["spec"]
+
+
+def test_a_task_that_a_step_does_not_name_is_the_one_at_its_place() -> None:
+    new_image = {"template": {"spec": {"containers": [{"image": "new"}]}}}
+    stage = play(template("a"), flow({"name": "a", "patch": {"spec": {"tasks": [new_image, {"name": "x", "replicas": 2}]}}}))
+    first, second = stage.get(kinds.JOB, "f-a")["spec"]["tasks"]
+    assert (first["name"], first["template"]["spec"]["containers"][0]["name"]) == ("w", "main")
+    assert (first["template"]["spec"]["containers"][0]["image"], second) == ("new", {"name": "x", "replicas": 2})

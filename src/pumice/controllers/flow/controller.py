@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from pumice.controllers import annotations as key_names
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, its_controller, itself, result
+from pumice.controllers.flow.overlay import laid_over
 from pumice.controllers.flow.progress import SUCCEED, Reachable, flow_status, job_name, may_start
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.state import COMPLETED
@@ -30,7 +31,7 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete, merged, status_change
+from pumice.controllers.writes import Create, Write, delete, status_change
 
 PROBE_AGAIN_S = 5.0
 
@@ -81,7 +82,10 @@ def _asks_the_network(step: Object) -> bool:
 
 
 def _job(flow: Object, step: Object, template: Object) -> Object:
-    spec = merged(spec_of(template), (step.get("patch") or {}).get("spec") or {})
+    patch = step.get("patch") or {}
+    spec = laid_over(
+        spec_of(template), patch.get("spec") or patch.get("jobSpec") or {}
+    )  # by what definitions of today and of before call it
     made = kinds.new(kinds.JOB, namespace_of(flow), job_name(flow, step["name"]), spec=spec)
     origin = {
         key_names.CREATED_BY_FLOW: f"{namespace_of(flow)}.{name_of(flow)}",
