@@ -12,7 +12,7 @@ from pumice.actions.kube.happenings import Happening, What, of_node
 from pumice.framework.cycle import cycle
 from pumice.model.cluster import Cluster
 from pumice.model.task import Pairs, Task
-from tests.kube_scheduler.stage import NOW, cluster, machine, policy, standing, waiting
+from tests.kube_scheduler.stage import NOW, cluster, machine, policy, profile, standing, waiting
 
 FIT = frozenset(["NodeResourcesFit"])
 TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -124,6 +124,8 @@ NEAR = frozenset(["InterPodAffinity"])
 PORTS = frozenset(["NodePorts"])
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FAR = waiting("p").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+EVEN = waiting("p").having("spec", "topologySpreadConstraints", value=[SPREAD])
 PORT = [{"containerPort": 1, "hostPort": 80}]
 
 
@@ -169,6 +171,10 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
         (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
         (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="x"), False),  # type: ignore[arg-type]
         (TAINT, waiting("p"), Happening(What.ANYTHING), True),
+        (FIT, waiting("p"), Happening(What.POD_GONE, pod="p"), False),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_LEAVING, pod="x"), True),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.SELECTORS), True),
+        (frozenset(["PodTopologySpread"]), EVEN, Happening(What.SELECTORS), False),
     ],
 )
 def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Happening, woken: bool) -> None:
@@ -255,3 +261,37 @@ def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
     backlog.add(made.tasks["default/p"])
     cycle(made, chosen, NOW)
     assert backlog.next_due() == NOW + 1
+
+
+def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_waits() -> None:
+    chosen = policy()
+    nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
+    made = cluster(chosen, machine("a", 2), standing("low", "a", 1), nominee, waiting("p"))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    assert cycle(made, chosen, NOW).binds == []
+    made.put(*machine("b", 2).build())
+    backlog.activate([made.tasks["default/nominee"]])
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 2).binds] == [("nominee", "b")]
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4).binds] == [("p", "a")]
+
+
+def test_a_pod_that_gets_its_nominated_node_leaves_nothing() -> None:
+    chosen = policy()
+    nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
+    made = cluster(chosen, machine("a", 2), nominee, waiting("p"))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog.add(made.tasks["default/p"])
+    backlog.take(NOW)
+    backlog.refused(made.tasks["default/p"], FIT, NOW)
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW).binds] == [("nominee", "a")]
+    assert names(entry.task for entry in backlog.waiting.values()) == ["p"]
+
+
+def test_a_node_without_what_the_profile_ignores_may_help() -> None:
+    chosen = policy(profile("{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}]}"))
+    asking = (waiting(name, 2).request(f"example.com/{what}", 1) for name, what in (("p", "disk"), ("q", "gpu")))
+    made = cluster(chosen, machine("a", 1), *asking)
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    cycle(made, chosen, NOW)
+    made.put(*machine("b", 2).build())
+    assert names(backlog.happened(Happening(What.NODE_ADDED, "b"))) == ["p"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.actions.kube.happenings import What
-from pumice.kube.resource import NODES, PODS
+from pumice.kube.resource import NODES, PODS, SERVICES
 from tests.live.crowds import (
     HOST,
     ZONE,
@@ -24,6 +24,7 @@ from tests.live.crowds import (
     without,
 )
 from tests.live.memory import MemoryServer
+from tests.live.situations import KUBE
 from tests.live.wakes import Story, act, stands, waits
 
 A = act(node, "a", 4)
@@ -41,6 +42,31 @@ UNEVEN = (
     *(stands(number, name, "red") for number, name in ((1, "a"), (2, "a"), (3, "c"))),
     waits(EVEN),
 )
+
+EVEN_BY_DEFAULT = (
+    KUBE
+    + """\
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}
+"""
+)
+
+
+def leaving(api: MemoryServer, name: str) -> None:
+    """It is asked to go, and takes its time."""
+    there = api.found(PODS, name)
+    api.put(PODS, name, metadata={**there["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"})
+
+
+def service(api: MemoryServer, colour: str) -> None:
+    api.put(SERVICES, "s", spec={"selector": {"colour": colour}})
+
 
 STORIES = [
     Story("NodeResourcesFit", What.POD_GONE, (act(node, "a", 1), stands(1, "a"), waits()), act(gone, 0)),
@@ -64,11 +90,13 @@ STORIES = [
     Story("InterPodAffinity", What.NAMESPACE, (A, act(namespace, "blue"), stands(1, "a"), waits(NEAR_IN_SPACES)), act(namespace, "red")),
     Story("PodTopologySpread", What.POD_PLACED, UNEVEN, stands(4, "c", "red")),
     Story("PodTopologySpread", What.POD_GONE, UNEVEN, act(gone, 0)),
+    Story("PodTopologySpread", What.POD_LEAVING, UNEVEN, act(leaving, "p1")),
     Story("PodTopologySpread", What.POD_LABELS, UNEVEN, act(recoloured, 0, "blue", True)),
     Story("PodTopologySpread", What.NODE_REMOVED, UNEVEN, act(without, "c")),
     Story("PodTopologySpread", What.NODE_LABELS, UNEVEN, act(labelled, "c", ZONE, "x")),
     Story("PodTopologySpread", What.NODE_TAINTS, UNEVEN, act(tainted, "c", True)),
     Story("PodTopologySpread", What.NODE_ADDED, UNEVEN, act(node, "d", zone="y")),
+    Story("PodTopologySpread", What.SELECTORS, (*UNEVEN[:-1], act(service, "red"), waits()), act(service, "blue"), EVEN_BY_DEFAULT),
 ]
 
 
@@ -117,4 +145,5 @@ IN_VAIN = [
     Story("InterPodAffinity", What.POD_LABELS, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(recoloured, 0, "green", True)),
     Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), act(elsewhere, "a", "blue")),
     Story("PodTopologySpread", What.POD_PLACED, UNEVEN, act(elsewhere, "c", "red")),
+    Story("PodTopologySpread", What.SELECTORS, UNEVEN, act(service, "blue")),
 ]

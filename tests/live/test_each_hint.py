@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pumice.actions.kube.happenings import HINTS
-from tests.live import hints_of_claims, hints_of_pods
+from tests.live import hints_of_claims, hints_of_pods, hints_of_room
 from tests.live.wakes import Story, is_left_waiting, is_tried_again_and_gets_a_node
 
-STORIES = [*hints_of_pods.STORIES, *hints_of_claims.STORIES]
+STORIES = [*hints_of_pods.STORIES, *hints_of_claims.STORIES, *hints_of_room.STORIES]
+IN_VAIN = [*hints_of_pods.IN_VAIN, *hints_of_claims.IN_VAIN, *hints_of_room.IN_VAIN]
 
 
 def test_every_hint_has_its_story() -> None:
@@ -21,6 +22,6 @@ def test_what_may_help_helps(story: Story) -> None:
     is_tried_again_and_gets_a_node(story)
 
 
-@pytest.mark.parametrize("story", [*hints_of_pods.IN_VAIN, *hints_of_claims.IN_VAIN], ids=str)
+@pytest.mark.parametrize("story", IN_VAIN, ids=str)
 def test_what_cannot_help_wakes_nobody(story: Story) -> None:
     is_left_waiting(story)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import FORGOTTEN_S
+from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
 from pumice.config.reading import config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
@@ -230,6 +230,42 @@ def test_room_that_was_kept_for_a_gang_is_free_when_the_gang_is_gone(by_group: b
                 for number in range(2):
                     api.remove(PODS, f"train-{number}")
             await until(lambda: "plain" in api.placed(), within_s=12)
+
+    run(story())
+
+
+def test_a_pod_that_was_bound_and_finished_while_the_watch_was_away_leaves_its_room() -> None:
+    async def story() -> None:
+        api = cluster()
+        api.pod("first", **PLAIN)
+        api.pod("second", **PLAIN)
+        away: list[asyncio.Task[None]] = []
+
+        def no_news(verb: str, resource: Resource, name: str) -> None:
+            if verb == "create" and resource == PODS and not away:
+                away.append(asyncio.create_task(api.outage(5, forgets=True)))
+
+        api.before_write = no_news
+        async with running(Counting(api, policy())) as scheduler:
+            await until(lambda: "second" in scheduler.refusals and "first" in api.placed())
+            await asyncio.sleep(2)
+            api.put(PODS, "first", status={"phase": "Succeeded"})
+            await until(lambda: "second" in api.placed(), within_s=30)
+            await asyncio.gather(*away)
+
+    run(story())
+
+
+def test_a_pod_that_somebody_else_bound_waits_no_more() -> None:
+    async def story() -> None:
+        api = cluster()
+        api.pod("p", 4, **PLAIN)
+        async with running(Counting(api, policy())) as scheduler:
+            await until(lambda: "p" in scheduler.refusals)
+            api.put(PODS, "p", spec={**api.found(PODS, "p")["spec"], "nodeName": "a"})
+            backlog: Backlog = scheduler.cluster.memory[BACKLOG]
+            await until(lambda: not backlog.waiting, within_s=2)
+            assert backlog.next_due() is None
 
     run(story())
 

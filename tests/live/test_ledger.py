@@ -6,17 +6,22 @@ from typing import Any
 
 import pytest
 
+from pumice.actions.kube.backlog import BACKLOG, Backlog
 from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.pod import Pod
+from pumice.config.reading import config_text, read_configurations
 from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
+from pumice.live.hints import Hints
 from pumice.live.ledger import EXPIRY_S, Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.requests import EvictPod, ReadPod
 from pumice.live.said import Said
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.plugins.registry import plugins
+from tests.live.situations import KUBE
 
 REF = ObjectRef("p", "ns", "uid-p")
 
@@ -42,11 +47,13 @@ class StillClock(WallClock):
         return self.time
 
 
-def ledger(cluster: Cluster, told: int, clock: WallClock | None = None) -> Ledger:
+def ledger(cluster: Cluster, told: int, clock: WallClock | None = None, hints: Hints | None = None) -> Ledger:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
-    return Ledger(cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told)
+    return Ledger(
+        cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told, hints or Hints(cluster)
+    )
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
@@ -104,3 +111,33 @@ def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Clu
     clock.time += EXPIRY_S
     assert list(book.expired()) == [ReadPod(REF, status.RELEASING)]
     assert not list(book.expired())
+
+
+ONE_CPU = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}], "schedulerName": "default-scheduler"}
+
+
+def plain(name: str, version: int = 5, *, node: str = "", phase: str = "Pending") -> Pod:
+    meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return convert({"metadata": meta, "spec": {**ONE_CPU, "nodeName": node or None}, "status": {"phase": phase}}, Pod)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [None, plain("p", 7), plain("p", 7, node="a", phase="Succeeded"), plain("p", 7, node="b")],
+    ids=["gone", "waiting still", "finished", "elsewhere"],
+)
+def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found: Pod | None) -> None:
+    cluster = Cluster(("default-scheduler",))
+    for name in "ab":
+        cluster.put("Node", convert({"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}, Node))
+    for name in ("p", "q"):
+        cluster.put("Pod", plain(name))
+    hints = Hints(cluster)
+    hints.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
+    backlog: Backlog = cluster.memory[BACKLOG]
+    task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
+    cluster.move(task, status.BINDING, 0)
+    backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
+    assert ledger(cluster, told=5, hints=hints).pod_read(ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found)
+    assert list(backlog.backing_off) == [other.uid]
+    assert list(backlog.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.actions.kube.backlog import BACKLOG, Backlog
+from pumice.actions.kube.backlog import BACKLOG, Backlog, not_nominated_any_more
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.preemption import Preemption
@@ -118,6 +118,8 @@ class Loop:
         if binder is not None:
             binder.bind(task, self.session.nodes.names[row])
         self.nominations.drop(task)
+        if task.nominated != self.session.nodes.names[row]:
+            not_nominated_any_more(self.session.cluster, task)
         if self.backlog is not None:
             self.backlog.placed(task)
         with Statement(self.session) as statement:

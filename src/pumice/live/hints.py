@@ -21,6 +21,7 @@ OTHERS = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), What.VOLUMES),
     **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), What.VOLUMES),
     **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
+    **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), What.SELECTORS),
     "Namespace": What.NAMESPACE,
     "PodGroup": What.ANYTHING,  #: one that is gone waits for no room any more
 }
@@ -31,6 +32,7 @@ class Look(NamedTuple):
     """All of a task that decisions read."""
 
     status: int
+    nominated: str
     node_name: str
     uid: str
     template: Template
@@ -41,11 +43,24 @@ class Look(NamedTuple):
 
     @classmethod
     def at(cls, task: Task) -> Look:
-        return cls(task.status, task.node_name, task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+        own = (task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+        return cls(task.status, task.nominated, task.node_name, *own)
+
+    @property
+    def own(self) -> tuple[object, ...]:
+        """All but what becomes of it."""
+        return self[4:]
+
+    @property
+    def room(self) -> str:
+        """The node where it takes room, or where room is held for it."""
+        if self.status == status.PENDING:
+            return self.nominated
+        return "" if self.status & status.FINISHED else self.node_name
 
     @property
     def stands(self) -> bool:
-        """Whether it takes room of a node, and the server knows."""
+        """Whether it is on a node, and the server knows."""
         return bool(self.node_name) and not self.status & (status.FINISHED | status.PENDING | status.BINDING)
 
 
@@ -86,34 +101,47 @@ class Hints:
         if self._backlog is None:
             return
         now = Look.at(task)
-        stood = before is not None and before.stands and before.uid == now.uid
-        if now.stands and not stood:
+        if before is None:
+            before = now._replace(node_name="", nominated="")
+        if now.stands and not before.stands:
             self._backlog.forget(task)
             self._tell(What.POD_PLACED, task)
-        elif stood and now.status & status.FINISHED:
+        if before.room not in ("", now.room):
             self._tell(What.POD_GONE, task)
-        elif stood and before is not None:
-            if before.labels != now.labels:
-                self._backlog.happened(Happening(What.POD_LABELS, task.node_name, task, labels=before.labels))
-            if before.template is not now.template:
-                self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.request))
-        elif before is not None and before[3:] != now[3:]:
+        if before.stands and now.stands:
+            self._changed(before, now, task)
+        elif before.own != now.own:
             self._tell(What.OWN_UPDATE, task)
+
+    def _changed(self, before: Look, now: Look, task: Task) -> None:
+        """A pod that stands on a node, now as before."""
+        assert self._backlog is not None
+        if now.status == status.RELEASING != before.status:
+            self._tell(What.POD_LEAVING, task)
+        if before.labels != now.labels:
+            self._backlog.happened(Happening(What.POD_LABELS, task.node_name, task, labels=before.labels))
+        if before.template is not now.template:
+            self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.request))
+
+    def evicted(self, task: Task) -> None:
+        """By ourselves; the watch says no more of it until it is gone."""
+        if self._backlog is not None:
+            self._tell(What.POD_LEAVING, task)
 
     def pod_gone(self, task: Task) -> None:
         """Told before the cluster forgets where it stood."""
         if self._backlog is not None:
             self._backlog.forget(task)
-            if task.node_name and not task.status & status.FINISHED:
+            if Look.at(task).room:
                 self._tell(What.POD_GONE, task)
-            elif task.status == status.PENDING and not self._alone:
+            if task.status == status.PENDING and not self._alone:
                 self._tell(What.ANYTHING, task)  # room may have been kept for its gang
 
-    def bind_undone(self, task: Task, now: float) -> None:
-        """Its bind came to nothing: it backs off, and its room is free."""
-        if self._backlog is not None and task.status == status.PENDING:
+    def read_again(self, before: Look, task: Task, now: float) -> None:
+        """What was assumed of it was not so, or is known at last. If its bind came to nothing, it backs off."""
+        if self._backlog is not None and before.status == status.BINDING and task.status == status.PENDING:
             self._backlog.failed(task, now)
-            self._tell(What.POD_GONE, task)
+        self.pod(before, task)
 
     def node(self, before: Node | None, after: Node | None) -> None:
         if self._backlog is not None:

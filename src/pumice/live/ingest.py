@@ -222,7 +222,7 @@ def _difference(before: Look | None, after: Look) -> Urgency:
     """What a pod's change can mean for decisions."""
     if before == after:
         return Urgency.NOTHING
-    if before is None or before[2:] != after[2:]:
+    if before is None or (before.uid, before.own) != (after.uid, after.own):
         return Urgency.SOON
     if before.node_name == after.node_name and not after.status & (status.FINISHED | status.RELEASING | status.PENDING):
         return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group

@@ -20,6 +20,7 @@ from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, QUEUES, ObjectRef, Res
 from pumice.kube.retry import is_refusal
 from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
+from pumice.live.hints import Hints, Look
 from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
@@ -48,7 +49,7 @@ class Ledger:
         tell: Callable[[Occurrence], None],
         news: Callable[[Urgency], None],
         pod_version: Callable[[str, str], int],
-        bind_undone: Callable[[Task, float], None] = lambda task, now: None,
+        hints: Hints,
     ) -> None:
         """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
         self.originals = {kind: Originals() for kind in WHOLE_KINDS}
@@ -60,7 +61,7 @@ class Ledger:
         self._tell = tell
         self._news = news
         self._pod_version = pod_version
-        self._bind_undone = bind_undone
+        self._hints = hints
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
         self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
@@ -128,11 +129,12 @@ class Ledger:
         self._unseen.pop(ref.uid, None)
         self._read[ref.uid] = int(pod.metadata.resource_version or 0) if pod is not None else GONE
         if pod is None:
+            self._hints.pod_gone(task)
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
         else:
+            before = Look.at(task)
             self._cluster.restore(pod)
-            if request.assumed == status.BINDING:
-                self._bind_undone(task, self._clock.now())
+            self._hints.read_again(before, task, self._clock.now())
         self._news(Urgency.SOON)
         return True
 

@@ -87,7 +87,7 @@ class Scheduler:
             self.recorder.tell,
             self._news,
             self._pod_version,
-            self._hints.bind_undone,
+            self._hints,
         )
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
@@ -181,6 +181,8 @@ class Scheduler:
         decisions = cycle(self.cluster, self._acting, now, self._world)
         for task, node in decisions.nominations.items():
             task.nominated = node
+        for eviction in decisions.evictions:
+            self._hints.evicted(eviction.task)
         requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pumice.actions.kube.happenings import FLEETING, Happening, helps
+from pumice.actions.kube.happenings import FLEETING, Happening, What, helps
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
@@ -144,3 +144,10 @@ class Backlog:
         moving = [uid for uid, entry in source.items() if chosen(entry)]
         for uid in moving:
             target[uid] = source.pop(uid)
+
+
+def not_nominated_any_more(cluster: Cluster, task: Task) -> None:
+    """The room that a nominated pod held is free for those who wait. To be told while it still says where that was."""
+    backlog: Backlog | None = cluster.memory.get(BACKLOG)
+    if backlog is not None and task.nominated:
+        backlog.happened(Happening(What.POD_GONE, task.nominated, task))

@@ -34,13 +34,15 @@ class What(Enum):
     NODE_LABELS = auto()
     NODE_TAINTS = auto()  #: or whether it is cordoned
     POD_PLACED = auto()  #: a pod came to a node
-    POD_GONE = auto()  #: a pod left a node, or its bind failed
+    POD_GONE = auto()  #: a pod left a node, or its bind failed, or it is no longer nominated there
+    POD_LEAVING = auto()  #: a pod on a node was asked to go
     POD_LABELS = auto()  #: of a pod on a node
     POD_SHRUNK = auto()  #: a pod on a node asks for less than before
     OWN_UPDATE = auto()  #: the waiting pod itself changed in what scheduling reads
     VOLUMES = auto()  #: claims, volumes, their classes, what nodes may attach
     DEVICES = auto()  #: device claims, classes, slices
     NAMESPACE = auto()
+    SELECTORS = auto()  #: of services, and of what controls pods
     ANYTHING = auto()
 
 
@@ -68,6 +70,8 @@ def of_node(cluster: Cluster, before: Node | None, after: Node | None) -> list[H
     return found
 
 
+IGNORES = "ignored resources"  #: key in the cluster's memory: by schedulerName, whether NodeResourcesFit passes a resource over
+
 Hint = Callable[[Cluster, Task, Happening], bool]  #: whether a waiting pod should be tried again
 
 
@@ -86,7 +90,13 @@ def _fits_empty(cluster: Cluster, task: Task, event: Happening) -> bool:
         return False
     has, template = cluster.nodes.allocatable[:, row], task.template
     grew = event.before is None or bool((has > event.before)[template.columns].any())
-    return grew and bool((template.amounts <= has[template.columns]).all())
+    ignores = cluster.memory.get(IGNORES, {}).get(template.scheduler_name, _nothing)
+    names = cluster.dimensions.names
+    return grew and all(amount <= has[column] or ignores(names[column]) for column, amount in template.needs)
+
+
+def _nothing(resource: str) -> bool:
+    return False
 
 
 def _shrank_in_common(cluster: Cluster, task: Task, event: Happening) -> bool:
@@ -150,6 +160,11 @@ def _same_namespace(cluster: Cluster, task: Task, event: Happening) -> bool:
     return event.pod is None or event.pod.namespace == task.namespace
 
 
+def _has_defaults(cluster: Cluster, task: Task, event: Happening) -> bool:
+    """Whether the constraints that refused the pod are the profile's, whose selectors are taken from other objects."""
+    return not task.template.spec.topology_spread_constraints
+
+
 def _had_claims(cluster: Cluster, task: Task, event: Happening) -> bool:
     """Whether the other pod may give back a volume that nobody had bound yet."""
     return event.pod is None or has_claims(event.pod.template)
@@ -180,8 +195,10 @@ HINTS: dict[str, dict[What, Hint]] = {
     },
     "PodTopologySpread": {
         What.POD_PLACED: _same_namespace,
+        What.POD_LEAVING: _same_namespace,
         What.POD_GONE: _same_namespace,
         What.POD_LABELS: _same_namespace,
+        What.SELECTORS: _has_defaults,
         What.NODE_REMOVED: _always,
         What.NODE_LABELS: _always,
         What.NODE_TAINTS: _always,
@@ -206,9 +223,9 @@ FLEETING = frozenset([PromisedRoom.name])  #: rules that refuse for the length o
 
 
 def helps(cluster: Cluster, task: Task, refused_by: Iterable[str], event: Happening) -> bool:
-    """Whether an event could help a pod that these rules refused. Its own update may always."""
-    if event.what is What.ANYTHING or (event.what is What.OWN_UPDATE and event.pod is task):
-        return True
+    """Whether an event could help a pod that these rules refused. Its own update may always; what else is told of itself never."""
+    if event.what is What.ANYTHING or event.pod is task:
+        return event.what in (What.ANYTHING, What.OWN_UPDATE)
     for name in refused_by:
         hints = HINTS.get(name)
         if hints is None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.actions.kube.extenders import AttemptFailed, Extender
+from pumice.actions.kube.happenings import IGNORES
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.promised import promised_room
 from pumice.actions.kube.rotation import Rotation, enough
@@ -26,6 +27,7 @@ from pumice.framework.profile import Profile
 from pumice.framework.session import Session
 from pumice.model.resources import Mask
 from pumice.model.task import Task
+from pumice.plugins.kube.resources_fit import FitFilter
 
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
 
@@ -58,6 +60,7 @@ class Search:
         self.rotation = rotation
         self.table = session.nodes
         self.filters = [rule for make in profile.filters for rule in make(session)] + promised_room(session)
+        session.memory(IGNORES).update((profile.name, rule.ignores) for rule in self.filters if isinstance(rule, FitFilter))
         self.scorers = [rule for make in profile.scorers for rule in make(session)]
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
