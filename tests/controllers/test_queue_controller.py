@@ -8,8 +8,9 @@ import pytest
 
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
-from pumice.controllers.objects import Object
+from pumice.controllers.objects import Key, Object
 from pumice.controllers.queue import Queues, next_state
+from pumice.controllers.writes import Delete, Emit, Patch
 from tests.controllers.stage import Stage, queue, table
 
 
@@ -48,6 +49,17 @@ def test_a_new_queue_opens_under_root() -> None:
     assert "parent" not in stage.get(kinds.QUEUE, "root")["spec"] or stage.get(kinds.QUEUE, "root")["spec"]["parent"] == "root"
     assert state(stage, "a") == state(stage, "root") == "Open"
     stage.assert_settled()
+
+
+def test_a_queue_that_cannot_be_changed_any_more_can_still_be_closed() -> None:
+    """Its parent is written last: a queue from before today's rules may be refused it for ever."""
+    old = new("a", parent=None)
+    stage = Stage(controllers=[])
+    stage.world.put(old)
+    stage.world.put(stage.order("CloseQueue", old))
+    writes = Queues().reconcile(Key("", "a"), stage.world, stage.now).writes
+    assert [type(write) for write in writes] == [Patch, Delete, Emit, Emit, Patch]
+    assert isinstance(writes[-1], Patch) and writes[-1].patch == {"spec": {"parent": "root"}}
 
 
 def test_a_queue_closes_once_its_last_group_is_gone() -> None:

@@ -50,16 +50,17 @@ class Queues:
             return NOTHING
         command = next(commands_for(queue, world), None)
         if command is None:
-            return result([*_adopt(queue), *_enter(queue, *_without_command(queue, world), world)])
+            return result([*_enter(queue, *_without_command(queue, world), world), *_adopt(queue)])
         refusal = _refusal(queue, command["action"], world)
         if refusal:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
         told = (delete(command), taken(command, queue, command["action"]), done)
-        return result([*_adopt(queue), *_enter(queue, command["action"], None, world), *told])  # to follow it twice does no harm
+        return result([*_enter(queue, command["action"], None, world), *told, *_adopt(queue)])  # to follow it twice does no harm
 
 
 def _adopt(queue: Object) -> list[Write]:
+    """Last of all: it may be refused, for a queue from before admission knew of some rule."""
     if name_of(queue) == ROOT or spec_of(queue).get("parent"):
         return []
     return [patch(queue, {"spec": {"parent": ROOT}})]
