@@ -209,3 +209,12 @@ def test_a_task_that_a_step_does_not_name_is_the_one_at_its_place() -> None:
     first, second = stage.get(kinds.JOB, "f-a")["spec"]["tasks"]
     assert (first["name"], first["template"]["spec"]["containers"][0]["name"]) == ("w", "main")
     assert (first["template"]["spec"]["containers"][0]["image"], second) == ("new", {"name": "x", "replicas": 2})
+
+
+def test_a_step_whose_names_are_too_long_for_a_label_is_annotated_only() -> None:
+    long = "t" * 60
+    stage = play(template(long), flow({"name": long}))
+    job = stage.get(kinds.JOB, f"f-{long}")
+    assert labels_of(job) == {"team": "red", "volcano.sh/createdByJobFlow": "default.f"}
+    assert job["metadata"]["annotations"]["volcano.sh/createdByJobTemplate"] == f"default.{long}"
+    assert stage.get(kinds.JOB_TEMPLATE, long)["status"] == {"jobDependsOnList": [f"f-{long}"]}

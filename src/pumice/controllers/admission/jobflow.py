@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pumice.api.errors import did_you_mean
 from pumice.controllers.admission.dependencies import loop
-from pumice.controllers.admission.problem import Problem, Settings, is_label, one_of
+from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, one_of
 from pumice.controllers.objects import Object, spec_of
 from pumice.controllers.world import World
 
@@ -31,8 +31,8 @@ def _flows(flows: list[Object]) -> Iterator[Problem]:
         yield Problem("spec.flows", "a flow needs at least one step; name a JobTemplate")
     for index, flow in enumerate(flows):
         name = names[index]
-        if not is_label(name):
-            yield Problem(f"spec.flows[{index}].name", f'"{name}" is not a name; write lower case letters, digits and "-"')
+        if not is_subdomain(name):
+            yield Problem(f"spec.flows[{index}].name", f'"{name}" is not a name; write that of a JobTemplate')
         if name in names[:index]:
             yield Problem(f"spec.flows[{index}].name", f'"{name}" stands twice; a step appears once')
         for number, target in enumerate((flow.get("dependsOn") or {}).get("targets") or ()):

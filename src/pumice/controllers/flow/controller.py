@@ -34,6 +34,7 @@ from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, status_change
 
 PROBE_AGAIN_S = 5.0
+LONGEST_LABEL = 63  #: where a namespace and a name together have more, an annotation must do
 
 
 class JobFlows:
@@ -91,7 +92,7 @@ def _job(flow: Object, step: Object, template: Object) -> Object:
         key_names.CREATED_BY_FLOW: f"{namespace_of(flow)}.{name_of(flow)}",
         key_names.CREATED_BY_TEMPLATE: f"{namespace_of(template)}.{name_of(template)}",
     }
-    made["metadata"]["labels"] = {**labels_of(template), **origin}
+    made["metadata"]["labels"] = {**labels_of(template), **{name: text for name, text in origin.items() if len(text) <= LONGEST_LABEL}}
     made["metadata"]["annotations"] = {**annotations_of(template), **origin}
     made["metadata"]["ownerReferences"] = [controlled_by(flow)]
     return made
@@ -120,11 +121,11 @@ class JobTemplates:
             return NOTHING
         origin = f"{key.namespace}.{key.name}"
         jobs = world.all(kinds.JOB, key.namespace)
-        names = [name_of(job) for job in jobs if labels_of(job).get(key_names.CREATED_BY_TEMPLATE) == origin]
+        names = [name_of(job) for job in jobs if annotations_of(job).get(key_names.CREATED_BY_TEMPLATE) == origin]
         return result(status_change(template, {**copied(status_of(template)), "jobDependsOnList": names or None}))
 
 
 def _template_of(change: Change, world: World) -> Iterable[Key]:
-    origin = labels_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
+    origin = annotations_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
     if origin and (change.old is None or change.new is None):
         yield Key(namespace_of(change.object), origin.partition(".")[2])
