@@ -137,6 +137,23 @@ def test_a_time_that_was_missed_by_too_much_is_let_go() -> None:
         assert len(stage.names(kinds.JOB)) == started
 
 
+def test_periods_are_counted_from_the_last_start_whoever_looks_when() -> None:
+    """Not from when its controllers were started anew, and a short deadline is met by who is on time."""
+    stage = play(schedule="@every 24h", startingDeadlineSeconds=60)
+    stage.wait(86400)
+    (first,) = stage.names(kinds.JOB)
+    end(stage, first)
+    stage.now += 23 * 3600
+    late = Stage(*stage.world.all(kinds.CRON_JOB), *stage.world.all(kinds.JOB), controllers=[CronJobs()], now=stage.now)
+    late.wait(3599)
+    assert late.names(kinds.JOB) == [first]
+    late.wait(1)
+    assert late.names(kinds.JOB) == [first, f"nightly-{int(START + 2 * 86400) // 60}"]
+    late.now += 86400
+    late.wait(61)
+    assert len(late.names(kinds.JOB)) == 2, "too late by more than the deadline"
+
+
 def test_three_good_and_one_bad_job_are_kept_unless_it_is_said_otherwise() -> None:
     stage = play()
     for phase in ["Completed"] * 5 + ["Failed"] * 3:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
-from pumice.controllers.cron.schedule import Schedule, ScheduleError, missed, parse_schedule
+from pumice.controllers.cron.schedule import Schedule, ScheduleError, coming, missed, parse_schedule
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.state import COMPLETED, FAILED, TERMINATED
 from pumice.controllers.kinds import kind_of
@@ -71,7 +71,7 @@ class CronJobs:
             made = next((write.object for write in started if isinstance(write, Create)), None)
             if made is not None:
                 status["lastScheduleTime"] = _scheduled_at(made)
-            following = schedule.next_after(now, zone)
+            following = coming(schedule, zone, _latest(cron, status), now)
             later = [(following, key)] if following is not None else []
         return result([*writes, *status_change(cron, _with_active(status, running))], later)
 
@@ -79,12 +79,11 @@ class CronJobs:
         self, cron: Object, schedule: Schedule, zone: ZoneInfo | None, running: list[Object], world: World, now: float
     ) -> list[Write]:
         """The writes for the time that is due, if one is."""
-        since = instant(status_of(cron)["lastScheduleTime"]) if status_of(cron).get("lastScheduleTime") else created_at(cron)
+        since = _latest(cron, status_of(cron))
         deadline_s = spec_of(cron).get("startingDeadlineSeconds")
-        if deadline_s is not None:
-            since = max(since, now - float(deadline_s))
-        due, count = missed(schedule, zone, since, now, MANY)
-        if due is None:
+        earliest = 0.0 if deadline_s is None else now - float(deadline_s)
+        due, count = missed(schedule, zone, since if schedule.every_s else max(since, earliest), now, MANY)
+        if due is None or due < earliest:
             return []
         name = f"{name_of(cron)}-{int(due) // 60}"
         if world.get(self.job_kind, namespace_of(cron), name) is not None:
@@ -109,6 +108,11 @@ class CronJobs:
             made["metadata"]["labels"] = meta["labels"]
         made["metadata"]["ownerReferences"] = [controlled_by(cron)]
         return made
+
+
+def _latest(cron: Object, status: Object) -> float:
+    """The time that was served last; before the first, when it all began."""
+    return instant(status["lastScheduleTime"]) if status.get("lastScheduleTime") else created_at(cron)
 
 
 def _zone(cron: Object) -> ZoneInfo | None:

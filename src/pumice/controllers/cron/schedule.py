@@ -134,8 +134,18 @@ def _number(text: str, what: str, low: int, high: int, names: tuple[str, ...]) -
     return int(text)
 
 
+def coming(schedule: Schedule, zone: ZoneInfo | None, since: float, now: float) -> float | None:
+    """The first time after `now`; periods are counted from `since`, whoever looks when."""
+    if schedule.every_s:
+        return float(int(since + (max(0, (now - since) // schedule.every_s) + 1) * schedule.every_s))
+    return schedule.next_after(now, zone)
+
+
 def missed(schedule: Schedule, zone: ZoneInfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
     """The latest time after `since` up to `now`, and how many there were (counted up to `limit` + 1)."""
+    if schedule.every_s:
+        periods = int((now - since) // schedule.every_s)
+        return (float(int(since + periods * schedule.every_s)) if periods > 0 else None), max(0, min(periods, limit + 1))
     latest, count, at = None, 0, schedule.next_after(since, zone)
     while at is not None and at <= now and count <= limit:
         latest, count = at, count + 1
