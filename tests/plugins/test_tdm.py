@@ -198,6 +198,7 @@ def test_revocable_pods_outside_the_zones_make_way_for_others_only() -> None:
     assert tdm.preemptable(greedy, running) is Vote.REJECT
     put(cluster, pod("roaming", "off", annotations=ordinary | {ZONE: "*"}))
     assert tdm.preemptable(cluster.tasks["default/roaming"], running) is Vote.REJECT
+    assert [tdm.evictor_kind(cluster.tasks[f"default/{name}"]) for name in ("needy", "greedy", "roaming")] == [False, True, True]
     assert tdm.preemptable(needy, running) == []  # three of the job are not running: its budget is used up
     cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "5"))
     assert [task.name for task in tdm.preemptable(needy, running)] == ["a", "b"]

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import NOTHING, Evaluation
+from pumice.framework.approvals import Approvals, Approved
 from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
@@ -57,6 +58,7 @@ class Preempt(Action):
         prospects = Prospects(session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
         search = Search(session, self.args, prospects)
         for job in jobs:
+            before = search.approvals.now()
             with session.statement() as statement:
                 hopeless: set[Hashable] = set()  #: kinds of task that found nothing since the last success
                 for task in sorted(_tasks(job), key=session.task_key):
@@ -69,8 +71,11 @@ class Preempt(Action):
                         hopeless.clear()
                     else:
                         hopeless.add(kind)
-                if session.job_pipelined(job) and is_worth_it(statement, self.name):
+                succeeds = session.job_pipelined(job) and is_worth_it(statement, self.name)
+                if succeeds:
                     statement.commit()
+            if not succeeds:
+                search.approvals.undone_to(before)
 
     def _within_jobs(self, session: Session, jobs: list[Job]) -> None:
         for job in jobs:
@@ -100,6 +105,7 @@ class Search:
         self.session = session
         self.args = args
         self.prospects = prospects
+        self.approvals = Approvals(session)
 
     def preempt(self, task: Task, statement: Statement, wanted: Callable[[Task], bool]) -> bool:
         """Whether the task now waits on a node. `wanted` says which of the prospective victims count for it."""
@@ -111,15 +117,23 @@ class Search:
             return False
         if waits_in_peace(statement, task, Preempt.name, evaluation):
             return True
-        feasible, hopeful = self._feasible(task, evaluation), self.prospects.rows(task)
+        before, approved = self.approvals.now(), self.approvals.of(self._kind(task))
+        feasible, hopeful = self._feasible(task, evaluation), self.prospects.rows(task) & approved.hopeful(task)
         if self.args.topology_aware:
             return DryRun(session, self.args).preempt(task, statement, feasible & hopeful, lambda row: self._victims(task, row, wanted))
         scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)
         while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
             scores[row] = NOTHING
-            if self._make_room(task, row, statement, evaluation, wanted):
+            if self._make_room(task, row, statement, evaluation, wanted, approved):
                 return True
+        self.approvals.undone_to(before)
         return False
+
+    def _kind(self, task: Task) -> Hashable:
+        """Equal for tasks that have the same victims."""
+        job = task.job
+        assert job is not None
+        return self.session.evictor_kind("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
 
     def _feasible(self, task: Task, evaluation: Evaluation) -> Mask:
         """Nodes that evictions might open, as far as the filters go: what they score is compared among them all."""
@@ -131,8 +145,11 @@ class Search:
         candidates = [v for v in self.prospects.victims(row) if wanted(v) and (v.best_effort or not task.best_effort)]
         return victim_order(self.session, task, self.session.preemptable(task, candidates) if candidates else [])
 
-    def _make_room(self, task: Task, row: int, statement: Statement, evaluation: Evaluation, wanted: Callable[[Task], bool]) -> bool:
+    def _make_room(
+        self, task: Task, row: int, statement: Statement, evaluation: Evaluation, wanted: Callable[[Task], bool], approved: Approved
+    ) -> bool:
         victims = self._victims(task, row, wanted)
+        approved.note(row, victims)
         if not could_fit(self.session, task, row, victims):
             return False
         evicted = make_room(statement, task, victims, "preempt", lambda: takes(self.session, task, row, evaluation))

@@ -13,6 +13,7 @@ import numpy as np
 from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
+from pumice.framework.approvals import Approvals, Approved
 from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
@@ -34,14 +35,18 @@ class Reclaim(Action):
             if session.overused(queue):
                 continue
             everybody = everybody or Prospects(session, session.cluster.jobs.values(), _may_go)
-            prospects = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            search = Search(session, others)
             while job := waiting.pop_job(queue):
-                self._serve(session, queue, job, prospects)
+                before = search.approvals.now()
+                if not self._serve(session, queue, job, search):
+                    search.approvals.undone_to(before)
 
     def _may_reclaim(self, session: Session, job: Job) -> bool:
         return not job.is_pending and session.job_valid(job) is None and session.job_starving(job)
 
-    def _serve(self, session: Session, queue: Queue, job: Job, prospects: Prospects) -> None:
+    def _serve(self, session: Session, queue: Queue, job: Job, search: Search) -> bool:
+        """Whether the job got the room that it lacks; else nothing has changed."""
         with session.statement() as statement:
             hopeless: set[Hashable] = set()  #: kinds of task that found nothing since the last success
             for task in sorted((t for t in job.pending.values() if not t.gated), key=session.task_key):
@@ -50,35 +55,52 @@ class Reclaim(Action):
                 kind = likeness(session, task)
                 if task.template.never_preempts or kind in hopeless or not session.preemptive(queue, [task]):
                     continue
-                if self._reclaim(session, task, statement, prospects):
+                if search.reclaim(task, statement):
                     hopeless.clear()
                 else:
                     hopeless.add(kind)
-            if session.job_pipelined(job) and is_worth_it(statement, self.name):
+            succeeds = session.job_pipelined(job) and is_worth_it(statement, self.name)
+            if succeeds:
                 statement.commit()
+            return succeeds
 
-    def _reclaim(self, session: Session, task: Task, statement: Statement, prospects: Prospects) -> bool:
+
+class Search:
+    """Finds a node where a task fits once pods of other queues are gone, and makes it so in a statement."""
+
+    def __init__(self, session: Session, prospects: Prospects) -> None:
+        self.session = session
+        self.prospects = prospects
+        self.approvals = Approvals(session)
+
+    def reclaim(self, task: Task, statement: Statement) -> bool:
+        """Whether the task now waits on a node."""
+        session = self.session
         if session.pre_predicate(task) is not None:
             return False
         evaluation = session.evaluation(task)
         if evaluation.rejected is not None:
             return False
-        if waits_in_peace(statement, task, self.name, evaluation):
+        if waits_in_peace(statement, task, Reclaim.name, evaluation):
             return True
-        candidates = evaluation.resolvable & prospects.rows(task) & prospects.occupied
+        before, approved = self.approvals.now(), self.approvals.of(session.evictor_kind("reclaimable", task))
+        candidates = evaluation.resolvable & self.prospects.rows(task) & self.prospects.occupied & approved.hopeful(task)
         errors = session.fit_errors.get(task.uid)
         if errors is not None:
             candidates &= ~errors.final
-        return any(self._make_room(session, task, row, statement, evaluation, prospects) for row in np.flatnonzero(candidates).tolist())
+        if any(self._make_room(task, row, statement, evaluation, approved) for row in np.flatnonzero(candidates).tolist()):
+            return True
+        self.approvals.undone_to(before)
+        return False
 
-    def _make_room(
-        self, session: Session, task: Task, row: int, statement: Statement, evaluation: Evaluation, prospects: Prospects
-    ) -> bool:
-        victims = session.reclaimable(task, prospects.victims(row))
+    def _make_room(self, task: Task, row: int, statement: Statement, evaluation: Evaluation, approved: Approved) -> bool:
+        session = self.session
+        victims = session.reclaimable(task, self.prospects.victims(row))
+        approved.note(row, victims)
         if not could_fit(session, task, row, victims):
             return False
         in_order = victim_order(session, task, victims)
-        evicted = make_room(statement, task, in_order, "reclaim", lambda: takes(session, task, row, evaluation))
+        evicted = make_room(statement, task, in_order, Reclaim.name, lambda: takes(session, task, row, evaluation))
         if evicted < 0:
             return False
         statement.pipeline(task, row, evicted=evicted > 0)

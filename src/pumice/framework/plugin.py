@@ -53,6 +53,7 @@ HOOKS: dict[str, str] = {
     # who must go
     "preemptable": "enablePreemptable",
     "reclaimable": "enableReclaimable",
+    "evictor_kind": "",
     "unified_evictable": "",
     "victim_tasks": "enabledVictim",
     # what happened

@@ -6,7 +6,7 @@ everything undecided is undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key
 from types import TracebackType
 from typing import Any
@@ -85,6 +85,7 @@ class Session:
         self._plugins = [[(choice, choice.plugin(choice.args, choice.hierarchy)) for choice in tier] for tier in self.policy.tiers]
         self._methods: dict[str, list[list[Callable[..., Any]]]] = {}
         self._flat_methods: dict[str, tuple[Callable[..., Any], ...]] = {}
+        self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
         for tier in self._plugins:
             for _, plugin in tier:
                 plugin.open(self)
@@ -247,6 +248,13 @@ class Session:
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return folds.intersect_by_tier(self._methods["reclaimable"], reclaimer, candidates)
 
+    def evictor_kind(self, hook: str, evictor: Task) -> Hashable:
+        """Equal for tasks for whose sake plugins let the same tasks go; each by itself where one of them does not tell."""
+        if hook not in self._kinds:
+            plugins = [method.__self__ for method in self._flat(hook)]  # type: ignore[attr-defined]
+            self._kinds[hook] = [getattr(plugin, "evictor_kind", _by_itself) for plugin in plugins]
+        return tuple(kind(evictor) for kind in self._kinds[hook])
+
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return folds.intersect_by_tier(self._methods["unified_evictable"], context, candidates)
 
@@ -337,3 +345,7 @@ class Session:
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self.decisions.events.append(Event(job, kind, reason, message))
+
+
+def _by_itself(evictor: Task) -> Hashable:
+    return evictor.uid

@@ -183,6 +183,10 @@ class Capacity(Plugin):
                 victims.append(task)
         return victims
 
+    def evictor_kind(self, evictor: Task) -> bytes:
+        """By the resources that it asks for."""
+        return asked_for(evictor.template.request).tobytes()
+
     def _may_lose(self, books: Books, owner: Account, task: Task, taker: Account, reclaimer: Task) -> bool:
         """Whether the owner, and its ancestors that are not the taker's, have the task beyond what they deserve."""
         if books.undeserved(owner, task):

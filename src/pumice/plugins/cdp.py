@@ -23,6 +23,9 @@ class CooldownProtection(Plugin):
 
     reclaimable = preemptable
 
+    def evictor_kind(self, evictor: Task) -> None:
+        """All are alike."""
+
     def _protected(self, task: Task) -> bool:
         text = task.labels.get(COOLDOWN_KEY, task.annotations.get(COOLDOWN_KEY))
         if text is None or task.placed_at is None or task.status != status.RUNNING:

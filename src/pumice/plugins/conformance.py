@@ -18,3 +18,6 @@ class Conformance(Plugin):
 
     reclaimable = preemptable
     unified_evictable = preemptable
+
+    def evictor_kind(self, evictor: Task) -> None:
+        """All are alike."""

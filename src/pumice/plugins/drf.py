@@ -46,6 +46,11 @@ class Drf(Plugin):
                 victims.append(task)
         return victims
 
+    def evictor_kind(self, evictor: Task) -> tuple[str | bytes, bytes]:
+        """By what it asks for and its job has; in a hierarchy jobs differ in more."""
+        assert evictor.job is not None
+        return evictor.job.uid if self.hierarchy else evictor.job.held.tobytes(), evictor.template.request.tobytes()
+
     # -- with the switch enableHierarchy
 
     @property

@@ -75,6 +75,9 @@ class Gang(Plugin):
 
     reclaimable = preemptable
 
+    def evictor_kind(self, evictor: Task) -> None:
+        """All are alike."""
+
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         return candidates
 

@@ -31,6 +31,9 @@ class Budgets(Plugin):
 
     reclaimable = preemptable
 
+    def evictor_kind(self, evictor: Task) -> None:
+        """All are alike."""
+
     @cached_property
     def _budgets(self) -> dict[str, list[tuple[Selector, PodDisruptionBudget]]]:
         """Budgets that select anything, by namespace."""

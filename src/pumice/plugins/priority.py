@@ -32,6 +32,10 @@ class Priority(Plugin):
             if task.job is not None and (task.priority < preemptor.priority if task.job is job else task.job.priority < job.priority)
         ]
 
+    def evictor_kind(self, evictor: Task) -> tuple[int, int]:
+        assert evictor.job is not None
+        return evictor.job.priority, evictor.priority
+
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         if context.kind == "gangreclaim":
             return candidates

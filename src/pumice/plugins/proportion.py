@@ -102,6 +102,9 @@ class Proportion(Plugin):
                 victims.append(task)
         return victims
 
+    def evictor_kind(self, evictor: Task) -> None:
+        """All are alike."""
+
     def job_enqueueable(self, job: Job) -> Vote:
         queue = job.queue
         assert queue is not None

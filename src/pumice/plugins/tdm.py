@@ -115,6 +115,9 @@ class Tdm(Plugin):
             return Vote.REJECT
         return within_budgets(task for task in candidates if self._movable(task) and not self._zone(task))
 
+    def evictor_kind(self, evictor: Task) -> bool:
+        return evictor.preemptable or bool(evictor.zone)
+
     def victim_tasks(self, candidates: Iterable[Task]) -> list[Task]:
         """Revocable pods in zones whose time is over; asked again only after the period."""
         memory = self.session.memory(self.name)
