@@ -106,6 +106,19 @@ def gone(api: MemoryServer, number: int) -> None:
         api.remove(PODS, found["metadata"]["name"])
 
 
+def withdrawn(api: MemoryServer, number: int) -> None:
+    """One that waits, perhaps for room that was made for it."""
+    if (found := some(api, number, placed=False)) is not None:
+        api.remove(PODS, found["metadata"]["name"])
+
+
+def leaving(api: MemoryServer, number: int) -> None:
+    """It is asked to go, and takes its time."""
+    if (found := some(api, number, placed=True)) is not None:
+        meta = {**found["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"}
+        api.put(PODS, found["metadata"]["name"], metadata=meta)
+
+
 def finished(api: MemoryServer, number: int) -> None:
     if (found := some(api, number, placed=True)) is not None:
         api.put(PODS, found["metadata"]["name"], metadata=found["metadata"], status={"phase": "Succeeded"})
@@ -319,7 +332,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
     "taints": (act(tainted, NAMES, FLAGS), act(tainted, NAMES, FLAGS), tolerating),
     "cordons": (act(cordoned, NAMES, FLAGS), act(cordoned, NAMES, FLAGS), tolerating),
     "selectors": (act(labelled, NAMES, st.just("colour"), COLOURS), selecting, selecting),
-    "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2))),
+    "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2)), act(withdrawn, NUMBERS)),
     "near": (near, near, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
     "far": (far, far, far, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
     "spread": (
@@ -327,6 +340,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
         spreading,
         spreading,
         repainted,
+        act(leaving, NUMBERS),
         act(labelled, NAMES, st.just(ZONE), ZONES),
         act(tainted, NAMES, FLAGS),
         act(cordoned, st.just("b"), st.just(True)),

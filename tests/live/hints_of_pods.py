@@ -12,6 +12,7 @@ from tests.live.crowds import (
     cordoned,
     gone,
     labelled,
+    leaving,
     namespace,
     node,
     port,
@@ -58,12 +59,6 @@ profiles:
 )
 
 
-def leaving(api: MemoryServer, name: str) -> None:
-    """It is asked to go, and takes its time."""
-    there = api.found(PODS, name)
-    api.put(PODS, name, metadata={**there["metadata"], "deletionTimestamp": "2023-11-14T23:00:00Z"})
-
-
 def service(api: MemoryServer, colour: str) -> None:
     api.put(SERVICES, "s", spec={"selector": {"colour": colour}})
 
@@ -90,7 +85,7 @@ STORIES = [
     Story("InterPodAffinity", What.NAMESPACE, (A, act(namespace, "blue"), stands(1, "a"), waits(NEAR_IN_SPACES)), act(namespace, "red")),
     Story("PodTopologySpread", What.POD_PLACED, UNEVEN, stands(4, "c", "red")),
     Story("PodTopologySpread", What.POD_GONE, UNEVEN, act(gone, 0)),
-    Story("PodTopologySpread", What.POD_LEAVING, UNEVEN, act(leaving, "p1")),
+    Story("PodTopologySpread", What.POD_LEAVING, UNEVEN, act(leaving, 0)),
     Story("PodTopologySpread", What.POD_LABELS, UNEVEN, act(recoloured, 0, "blue", True)),
     Story("PodTopologySpread", What.NODE_REMOVED, UNEVEN, act(without, "c")),
     Story("PodTopologySpread", What.NODE_LABELS, UNEVEN, act(labelled, "c", ZONE, "x")),
