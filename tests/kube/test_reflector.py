@@ -292,6 +292,32 @@ def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order
         view.changed("a", meta("a", 6))
 
 
+def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_it() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.list_ends("5")
+    assert view.heard(meta("a", 7)) and view.changed("a", meta("a", 7)) == []
+    view.list_begins()
+    assert view.list_ends("9") == [Deleted("", "a", "u")]
+
+
+def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    assert view.heard(meta("a", 12))
+    assert view.list_ends("9") == []
+    assert view.deleted(meta("a", 13)) == [Deleted("", "a", "u")]
+
+
+def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> None:
+    view: View[str] = View()
+    view.list_begins()
+    view.changed("b", meta("b", 8, uid="later"))
+    view.list_ends("9")
+    assert not view.heard(meta("a", 7))
+    assert not view.heard(meta("b", 7)) and view.heard(meta("b", 8, uid="later"))
+
+
 def test_a_list_older_than_what_was_told_is_refused() -> None:
     view: View[str] = View()
     view.list_begins()

@@ -178,13 +178,11 @@ class NoPatch:
 class NoReading(NoPatch):
     """A client whose role does not let it list or watch some resources."""
 
-    def watch(self, scope: Any, **options: Any) -> Any:
-        if scope.resource.plural not in self._plurals:
-            return self._client.watch(scope, **options)
-        return self._refuse(scope)
+    def pages(self, scope: Any, **options: Any) -> Any:
+        return self._refuse(scope) if scope.resource.plural in self._plurals else self._client.pages(scope, **options)
 
     async def _refuse(self, scope: Any) -> Any:
-        raise ApiError(403, "Forbidden", f"cannot watch {scope.resource.plural}")
+        raise ApiError(403, "Forbidden", f"cannot list {scope.resource.plural}")
         yield
 
 
@@ -234,6 +232,40 @@ def test_keys_that_may_be_read_and_not_watched_are_made_once() -> None:
             stage.pods_become("Succeeded", "keys")
             await until(lambda: stage.phase("keys") == "Completed" and not stage.all("secrets"))
         assert len(made) == 1
+
+    play(story)
+
+
+class Behind(NoPatch):
+    """A client whose first watch of a kind shows nothing until `forgotten`, when its position is."""
+
+    def __init__(self, client: Any, plural: str) -> None:
+        super().__init__(client)
+        self.forgotten = asyncio.Event()
+        self._late = {plural}
+
+    def watch(self, scope: Any, **options: Any) -> Any:
+        if scope.resource.plural not in self._late:
+            return self._client.watch(scope, **options)
+        self._late.clear()
+        return self._forget()
+
+    async def _forget(self) -> Any:
+        await self.forgotten.wait()
+        raise ApiError(410, "Expired", "too old resource version")
+        yield
+
+
+def test_pods_that_came_and_went_while_the_watch_was_behind_are_made_again() -> None:
+    async def story(stage: Scene) -> None:
+        behind = Behind(stage.client, "pods")
+        async with working(behind):  # type: ignore[arg-type]
+            stage.job("lost")
+            await until(lambda: stage.enqueue("lost") and len(stage.pods("lost")) == 2)
+            for name in stage.pods("lost"):
+                stage.store.delete("pods", name, "default", Wish(grace_s=0))
+            behind.forgotten.set()
+            await until(lambda: len(stage.pods("lost")) == 2)
 
     play(story)
 

@@ -89,6 +89,10 @@ class Reflector(Generic[T]):
         """Of an object as it was delivered last; 0 if it is not known."""
         return self._view.version(namespace, name)
 
+    def heard(self, metadata: Metadata) -> bool:
+        """An answer to a call told of this object. False: it has ended since, and nothing more will be told of it."""
+        return self._view.heard(metadata)
+
     async def run(self) -> None:
         while True:
             try:

@@ -5,7 +5,8 @@ and never go back in time:
 
 * a list is compared with what is known: equal objects are silent, missing ones are Deleted at its end;
 * a watch event must be newer than what is known of its object. Older ones are dropped, if they can be told from news that came late;
-* an object with another uid under a known name is Deleted, then Added.
+* an object with another uid under a known name is Deleted, then Added;
+* what the consumer has `heard` from an answer counts as told.
 
 Resource versions are compared as numbers, as Kubernetes promises since 1.35 and etcd always gave. After its list, a watch brings them
 in rising order; an event of an unknown object that is older than the `position` is a broken promise (`Disorder`): only a new list helps.
@@ -69,10 +70,10 @@ class View(Generic[T]):
             raise Disorder(f"the server listed its state at {resource_version}, {self._newest} was seen before")
 
     def list_ends(self, resource_version: str) -> list[Change[T]]:
-        """All objects were listed, as of `resource_version`. What was not met is gone."""
+        """All objects were listed, as of `resource_version`. What was not met is gone, unless it was heard of since."""
         listed, self._listed = self._listed or (), None
-        gone = [key for key in self._known if key not in listed]
         self.position = _number(resource_version)
+        gone = [key for key, (_, version) in self._known.items() if key not in listed and version <= self.position]
         return [self._drop(key) for key in gone]
 
     def kept(self, metadata: Metadata) -> None:
@@ -106,6 +107,14 @@ class View(Generic[T]):
         self.position = max(self.position, version)
         known = self._known.get(key)
         return [self._drop(key)] if known and version >= known[1] else []
+
+    def heard(self, metadata: Metadata) -> bool:
+        """The consumer has an object from the answer to a call, and is to hear of its end. False: it ended already."""
+        key, version = _key(metadata), _number(metadata.resource_version)
+        uid, newest = self._known.get(key, ("", self.position))
+        if version > newest:
+            self._known[key] = (metadata.uid or "", version)
+        return version > newest or uid == metadata.uid
 
     def _newer(self, key: tuple[str, str], version: int, item: T, metadata: Metadata) -> list[Change[T]]:
         uid = metadata.uid or ""

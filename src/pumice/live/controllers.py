@@ -29,7 +29,7 @@ from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.loop import LostLead
 from pumice.live.object_cache import ObjectCache, decode, whole
-from pumice.live.object_kinds import REQUIRED, RESOURCES, kind_of_resource, scopes, single_scopes
+from pumice.live.object_kinds import REQUIRED, RESOURCES, is_shown, kind_of_resource, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class Controllers:
             if error.code not in (403, 404):
                 raise
             return
-        self.cache.put(kind, whole(decode(answer), RESOURCES[kind]))
+        self.cache.answered(kind, whole(decode(answer), RESOURCES[kind]))
 
 
 def _place(work: Work) -> Hashable:
@@ -188,8 +188,12 @@ def followed(
     """A reflector for each scope, delivering into the cache."""
 
     def reflector(name: str, scope: Scope) -> Reflector[Object]:
-        deliver = cache.delivery(kind_of_resource(scope.resource), scope.resource)
-        return Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
+        kind = kind_of_resource(scope.resource)
+        deliver = cache.delivery(kind, scope.resource)
+        made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
+        if not scope.field_selector:
+            cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.heard(dict_metadata(subject)))
+        return made
 
     return {name: reflector(name, scope) for name, scope in wanted.items()}
 

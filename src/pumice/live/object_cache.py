@@ -29,6 +29,7 @@ class ObjectCache:
 
     def __init__(self) -> None:
         self.wake: Callable[[], None] = lambda: None
+        self._followers: dict[str, Callable[[Object], bool]] = {}
         self._objects: dict[str, dict[str, dict[str, Object]]] = {}  #: by kind, namespace, name
         self._index = Index()
         self._changes: list[Change] = []
@@ -78,6 +79,15 @@ class ObjectCache:
                 self.put(kind, whole(change.object, resource))
 
         return deliver
+
+    def follow(self, kind: str, heard: Callable[[Object], bool]) -> None:
+        """Who delivers a kind is told of answers: where the watch never showed an object, it has to tell of its end all the same."""
+        self._followers[kind] = heard
+
+    def answered(self, kind: str, subject: Object) -> None:
+        """An object as the answer to a call has it."""
+        if kind not in self._followers or self._followers[kind](subject):
+            self.put(kind, subject)
 
     def put(self, kind: str, subject: Object) -> None:
         """An object as the server has it, unless something newer is known."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pumice.controllers import kinds
 from pumice.controllers.annotations import JOB_NAME
 from pumice.controllers.kinds import joined
-from pumice.controllers.objects import Key
+from pumice.controllers.objects import Key, Object, labels_of
 from pumice.kube import resource as r
 from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope
@@ -55,6 +55,11 @@ def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, Scope]:
         f"{kind} {key.namespace}/{key.name}": Scope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
         for kind, key in wanted
     }
+
+
+def is_shown(subject: Object, scope: Scope) -> bool:
+    """Whether a scope of these has the object."""
+    return not scope.label_selector or scope.label_selector in labels_of(subject)
 
 
 def scopes(wanted: Iterable[str]) -> dict[str, Scope]:

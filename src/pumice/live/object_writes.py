@@ -83,7 +83,7 @@ class ObjectWrites:
             if error.reason != "AlreadyExists":
                 raise
             answer = await self._transport.get(resource, ObjectRef(name_of(subject), namespace_of(subject)))
-        self._cache.put(kind, whole(decode(answer), resource))
+        self._cache.answered(kind, whole(decode(answer), resource))
 
     async def _patch(self, write: Patch) -> None:
         known = self._cache.get(write.kind, write.namespace, write.name)
@@ -96,7 +96,7 @@ class ObjectWrites:
             if error.code != 404:
                 raise
             return  # its end will be told
-        self._cache.put(write.kind, whole(decode(answer), resource))
+        self._cache.answered(write.kind, whole(decode(answer), resource))
 
     async def _changed(self, resource: Resource, ref: ObjectRef, write: Patch, known: Object) -> bytes:
         place, wholly = (resource, write.subresource), merged(known, write.patch)
