@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.actions.kube.happenings import What
-from pumice.kube.resource import NODES, PODS
+from pumice.kube.resource import NODES, NUMA_TOPOLOGIES, PODS
 from tests.live.crowds import HOST, TAINT, node, pod
 from tests.live.hints_of_pods import UNEVEN
 from tests.live.memory import MemoryServer
@@ -68,6 +68,25 @@ PROMISED_MEMORY = (
     act(asking, 0, {"cpu": "3", "memory": "10Gi"}, priority=1),
 )
 
+CPUS_APART = KUBE + "profiles: [{plugins: {filter: {enabled: [{name: numa-aware}]}}}]\n"
+
+
+def cpus(api: MemoryServer, free: str) -> None:
+    """Of node a: four on each side."""
+    detail = {str(cpu): {"numa": cpu // 4, "socket": cpu // 4, "core": cpu} for cpu in range(8)}
+    policies = {"CPUManagerPolicy": "static", "TopologyManagerPolicy": "single-numa-node"}
+    has = {"numares": {"cpu": {"allocatable": free, "capacity": 8}}}
+    api.put(NUMA_TOPOLOGIES, "a", spec={"policies": policies, "cpuDetail": detail, **has})
+
+
+def guaranteed(api: MemoryServer) -> None:
+    amounts = {"cpu": "3", "memory": "1Gi"}
+    container = {"name": "c", "resources": {"requests": amounts, "limits": amounts}}
+    meta = {"annotations": {"volcano.sh/numa-topology-policy": "single-numa-node"}}
+    spec = {"containers": [container], "schedulerName": "default-scheduler"}
+    api.put(PODS, "p0", metadata=meta, spec=spec, status={"phase": "Pending"})
+
+
 FIT = "NodeResourcesFit"
 STORIES = [
     Story(FIT, What.POD_GONE, PROMISED, gone, how="the nominated pod is gone"),
@@ -90,6 +109,14 @@ STORIES = [
         act(sized, "b", cpu="2"),
         IGNORING,
         how="a node without what the profile ignores",
+    ),
+    Story(
+        "numa-aware",
+        What.OTHER,
+        (act(node, "a", 8), act(cpus, "0-1,4-5"), guaranteed),
+        act(cpus, "0-2"),
+        CPUS_APART,
+        how="a rule of ours hears of what it alone reads",
     ),
 ]
 IN_VAIN = [

@@ -23,6 +23,7 @@ OTHERS = {
     **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), What.SELECTORS),
     "Namespace": What.NAMESPACE,
+    "Numatopology": What.OTHER,
     "PodGroup": What.ANYTHING,  #: one that is gone waits for no room any more
 }
 NEVER = float("inf")

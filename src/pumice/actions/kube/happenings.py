@@ -43,6 +43,7 @@ class What(Enum):
     DEVICES = auto()  #: device claims, classes, slices
     NAMESPACE = auto()
     SELECTORS = auto()  #: of services, and of what controls pods
+    OTHER = auto()  #: objects that none of the rules in `HINTS` reads
     ANYTHING = auto()
 
 
