@@ -9,8 +9,9 @@ import pytest
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of
-from pumice.controllers.podgroup import PodGroups
-from tests.controllers.stage import Stage, plain_pod
+from pumice.controllers.podgroup import PodGroups, Subject
+from pumice.controllers.writes import Create, Patch
+from tests.controllers.stage import Stage, plain_pod, pod_spec
 
 
 def workload(kind: str = "ReplicaSet", replicas: int = 2, annotations: dict[str, str] | None = None, **status: Any) -> Object:
@@ -143,6 +144,54 @@ def test_a_statefulset_is_described_by_a_pod_of_its_newest_revision() -> None:
     fresh["metadata"]["labels"] = {"controller-revision-hash": "r2"}
     stage = play(web, old, fresh)
     assert stage.get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]["priorityClassName"] == "high"
+
+
+def test_a_statefulset_that_is_updated_updates_its_group_when_a_pod_of_the_new_revision_comes() -> None:
+    web = workload("StatefulSet", replicas=1, updateRevision="r1")
+    old = plain_pod("p", web)
+    old["metadata"]["labels"] = {"controller-revision-hash": "r1"}
+    stage = play(web, old)
+    stage.change(kinds.STATEFUL_SET, "web", {"spec": {"template": {}}, "status": {"updateRevision": "r2"}})
+    stage.lose("p")
+    fresh = plain_pod("p", web, priorityClassName="high", **pod_spec("2"))
+    fresh["metadata"] |= {"uid": "uid-fresh", "labels": {"controller-revision-hash": "r2"}}
+    stage.add(fresh)
+    spec = stage.get(kinds.POD_GROUP, "podgroup-uid-web")["spec"]
+    assert (spec["minResources"]["cpu"], spec["priorityClassName"]) == ("2", "high")
+    assert group_named_by(stage, "p") == "podgroup-uid-web"
+
+
+@pytest.mark.parametrize(
+    "owner", [None, workload(), workload("StatefulSet"), workload("PyTorchJob")], ids=lambda owner: owner and owner["kind"]
+)
+def test_a_group_that_is_lost_is_made_again(owner: Object | None) -> None:
+    stage = play(*([owner] if owner else []), plain_pod("p", owner), plain_pod("others", owner, schedulerName="default-scheduler"))
+    (name,) = stage.names(kinds.POD_GROUP)
+    stage.delete(kinds.POD_GROUP, name)
+    assert stage.names(kinds.POD_GROUP) == [name] and group_named_by(stage, "p") == name
+    stage.assert_settled()
+
+
+def test_a_group_that_somebody_made_or_that_goes_with_its_pods_is_not_made_again() -> None:
+    meta = {"name": "mine", "namespace": "default", "uid": "uid-mine"}
+    mine = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 1}}
+    stage = play(mine, plain_pod("p", annotations={key.GROUP_NAME: "mine"}), plain_pod("q"))
+    stage.delete(kinds.POD_GROUP, "mine")
+    stage.lose("q")
+    stage.delete(kinds.POD_GROUP, "podgroup-uid-q")
+    assert stage.names(kinds.POD_GROUP) == []
+
+
+def test_a_pod_that_comes_while_its_group_goes_gets_a_new_one() -> None:
+    """Scaled to nothing and back at once: the end of the group is told after the pod's beginning."""
+    web = workload()
+    group = play(web, plain_pod("p", web)).get(kinds.POD_GROUP, "podgroup-uid-web")
+    going = {**group, "metadata": {**group["metadata"], "deletionTimestamp": "2027-01-15T08:00:00Z"}}
+    stage = Stage(controllers=[])
+    for each in (web, going, plain_pod("fresh", web)):
+        stage.world.put(each)
+    writes = PodGroups().reconcile(Subject(kinds.POD, "default", "fresh"), stage.world, stage.now).writes
+    assert [type(write) for write in writes] == [Create, Patch]
 
 
 def test_a_workload_without_a_pod_that_speaks_for_it_has_no_group() -> None:

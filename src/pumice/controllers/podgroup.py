@@ -3,7 +3,8 @@
 Pods with the same controller share the group `podgroup-<uid of the controller>`; a pod of its own gets `podgroup-<its uid>`.
 A pod that names a group by itself is left alone, so several workloads may share one group that a user made. A workload may
 ask to be scheduled as a gang (`scheduling.volcano.sh/group-min-member`); one that is scaled to nothing loses its group.
-The scheduler learns of the group through an annotation that is patched onto the pod.
+A group that is lost otherwise is made again, for its pods would wait for ever. The scheduler learns of the group through an
+annotation that is patched onto the pod.
 """
 
 from __future__ import annotations
@@ -56,15 +57,32 @@ class PodGroups:
     def __init__(self, scheduler_names: Iterable[str] = (key.SCHEDULER_NAME,), inherit_owner_annotations: bool = True) -> None:
         self.scheduler_names = frozenset(scheduler_names)
         self.inherit = inherit_owner_annotations
-        self.watches = {kinds.POD: self._pod_changed, **dict.fromkeys(SCALABLE, _scale_changed)}
+        self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_lost, **dict.fromkeys(SCALABLE, _scale_changed)}
 
     def _pod_changed(self, change: Change, world: World) -> Iterable[Subject]:
         if change.old is None and change.new is not None and self._lacks_group(change.new):
             yield Subject(kinds.POD, *key_of(change.new))
 
+    def _group_lost(self, change: Change, world: World) -> Iterable[Subject]:
+        """Whom a group that is gone was for: its workload, or else one of its pods."""
+        owner = controller_of(change.object)
+        if change.new is not None or owner is None:
+            return
+        where = namespace_of(change.object)
+        if kind_of(owner) in SCALABLE and world.get(kind_of(owner), where, owner["name"]) is not None:
+            yield Subject(kind_of(owner), where, owner["name"])
+            return
+        itself = world.get(kinds.POD, where, owner["name"]) if kind_of(owner) == kinds.POD else None
+        left = [itself] if itself is not None else world.dependents(owner["uid"], kinds.POD)
+        yield from (Subject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod))
+
     def _lacks_group(self, pod: Object) -> bool:
-        ours = spec_of(pod).get("schedulerName") in self.scheduler_names
-        return ours and not terminating(pod) and not annotations_of(pod).get(key.GROUP_NAME)
+        return self._in_own_group(pod) and not annotations_of(pod).get(key.GROUP_NAME)
+
+    def _in_own_group(self, pod: Object) -> bool:
+        """Ours to look after: it stays, and neither it nor its user named another group."""
+        ours = spec_of(pod).get("schedulerName") in self.scheduler_names and not terminating(pod)
+        return ours and annotations_of(pod).get(key.GROUP_NAME, "") in ("", group_name(pod))
 
     def looks_up(self, subject: Hashable, world: World) -> Iterable[tuple[str, Key]]:
         """The owners of a pod: what their annotations say is inherited."""
@@ -83,13 +101,24 @@ class PodGroups:
         return result(self._for_pod(found, world) if subject.kind == kinds.POD else self._for_workload(found, world))
 
     def _for_pod(self, pod: Object, world: World) -> list[Write]:
-        if not self._lacks_group(pod):
+        if not self._in_own_group(pod):
             return []
-        name = group_name(pod)
+        group = world.get(kinds.POD_GROUP, namespace_of(pod), group_name(pod))
         made: list[Write] = []
-        if world.get(kinds.POD_GROUP, namespace_of(pod), name) is None:
+        if group is None or terminating(group):
             made = [Create(self.build(pod, world), pod)]
-        return [*made, patch(pod, {"metadata": {"annotations": {key.GROUP_NAME: name}}})]
+        elif self._is_of_newest_revision(pod, world):
+            made = _update(group, self.build(pod, world))
+        mark = {"metadata": {"annotations": {key.GROUP_NAME: group_name(pod)}}}
+        return [*made, *([patch(pod, mark)] if self._lacks_group(pod) else [])]
+
+    def _is_of_newest_revision(self, pod: Object, world: World) -> bool:
+        """The first pod of a StatefulSet's new revision says what the group is to be: there was none when the set was changed."""
+        owner = controller_of(pod)
+        if owner is None or kind_of(owner) != kinds.STATEFUL_SET:
+            return False
+        workload = world.get(kinds.STATEFUL_SET, namespace_of(pod), owner["name"])
+        return workload is not None and self._speaks_for(pod, workload)
 
     def _for_workload(self, workload: Object, world: World) -> list[Write]:
         """Follow the workload's scale, annotations and template."""
@@ -104,9 +133,7 @@ class PodGroups:
 
     def _speaks_for(self, pod: Object, workload: Object) -> bool:
         """Whether the workload's group can be built from this pod: ours, not in another group, of the newest revision."""
-        if spec_of(pod).get("schedulerName") not in self.scheduler_names or terminating(pod):
-            return False
-        if annotations_of(pod).get(key.GROUP_NAME, "") not in ("", group_name(pod)):
+        if not self._in_own_group(pod):
             return False
         revision = status_of(workload).get("updateRevision")
         return not revision or labels_of(pod).get("controller-revision-hash", revision) == revision
