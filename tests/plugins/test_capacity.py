@@ -63,6 +63,12 @@ def test_queues_that_are_not_open_let_nobody_in_and_closing_ones_finish(state: s
     assert (bound(result), phases(result)["a"]) == (placed, "Pending")
 
 
+def test_a_closing_queue_does_not_place_who_comes_late_even_if_he_reserves_nothing() -> None:
+    made = cluster(NODE, queue("q", state="Closing"), job("late", "q", phase="Pending"), pod("p", "late", cpu=1))
+    result = outcome(made, *TIERS)
+    assert (bound(result), phases(result)["late"]) == ([], "Pending")
+
+
 # -- admission
 
 ENQUEUE_ROWS: list[tuple[str, Thing, Thing | None, str]] = [

@@ -1,6 +1,7 @@
 """enqueue: let waiting jobs in while the cluster and their queues have room for what they will ask.
 
-A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next.
+A job that is let in (phase Inqueue) gets its pods created and its room reserved. One that is not does not block the next. Who reserves
+nothing is let in unasked, but not where a queue is closing: that would go on to place it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Enqueue(Action):
             job = waiting.pop_job(queue)
             if job is None:
                 continue
-            if not job.has_min_resources or session.job_enqueueable(job):
+            is_closing = queue.serving and not queue.open
+            if not (job.has_min_resources or is_closing) or session.job_enqueueable(job):
                 session.job_enqueued(job)
                 session.set_phase(job, INQUEUE)
             waiting.push_queue(queue)
