@@ -286,6 +286,18 @@ def test_nobody_is_evicted_where_a_gang_waits_least_of_all_the_pods_of_the_gang(
     assert (outcome.evictions, outcome.nominations) == (["other"], {"plain": "b"})
 
 
+def test_who_would_evict_where_a_gang_waits_only_backs_off() -> None:
+    """No event tells that the gang waits there no longer."""
+    text = (VOLCANO % "").replace("backfill", "backfill, schedule")
+    gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
+    there = (machine("a", 6), standing("old", "a", 1).leaving(), standing("low", "a", 2))
+    made = cluster(policy(text), queue("default"), *there, podgroup("g", 2), *gang, waiting("high", 4, priority=9), waiting("equal", 4))
+    backlog = made.memory[BACKLOG] = Backlog(made)
+    assert run(made, policy(text)).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert [entry.task.name for entry in backlog.backing_off.values()] == ["high"]
+    assert [entry.task.name for entry in backlog.waiting.values()] == ["equal"]
+
+
 @pytest.mark.parametrize("shares", ["capacity", "proportion"])
 @pytest.mark.parametrize("group", [(), (podgroup("g").queue("gone"),)])
 def test_pods_of_a_group_or_a_queue_that_is_gone_hold_nothing_of_any_queue(shares: str, group: tuple[Any, ...]) -> None:

@@ -12,6 +12,7 @@ from pumice.actions.kube.backlog import BACKLOG, Backlog, not_nominated_any_more
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.preemption import Preemption
+from pumice.actions.kube.promised import PromisedRoom
 from pumice.actions.kube.rotation import Rotation
 from pumice.actions.kube.search import Misfit, Search
 from pumice.engine.evaluation import Evaluation
@@ -197,7 +198,8 @@ class Loop:
         if not keep:
             self.preemption.nominate(task, -1)
         if self.backlog is not None:
-            self.backlog.refused(task, misfit.by, self.session.now)
+            fleeting = {PromisedRoom.name} if self.preemption.spares(task, misfit) else ()
+            self.backlog.refused(task, misfit.by.union(fleeting), self.session.now)
         self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
 
     def _tell(self, task: Task, reason: str, message: str) -> None:

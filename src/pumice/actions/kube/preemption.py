@@ -25,6 +25,7 @@ from pumice.actions.kube.search import Misfit
 from pumice.actions.kube.trials import NO_VICTIMS, Trials
 from pumice.actions.kube.words import Crowded, ask, sentence
 from pumice.engine.rules import Reach
+from pumice.engine.view import Scores
 from pumice.framework.profile import PreemptionArgs
 from pumice.framework.session import Session
 from pumice.model import status
@@ -87,6 +88,18 @@ class Preemption:
         else:
             found = self._one_by_one(potential, wanted, task, misfit)
         return self._decide(found, asked, task, len(potential))
+
+    def spares(self, task: Task, misfit: Misfit) -> bool:
+        """Whether it leaves less important pods alone, whose going might help, because gangs wait on their node in this session."""
+        return not task.template.never_preempts and bool((misfit.curable & (self._least_spared < task.pod_priority)).any())
+
+    @cached_property
+    def _least_spared(self) -> Scores:
+        """The least priority on each row where gangs wait; infinite elsewhere."""
+        least = np.full(len(self.table), np.inf)
+        for row in np.flatnonzero(self._promised).tolist():
+            least[row] = min((task.pod_priority for task in self.table.tasks[row].values()), default=np.inf)
+        return least
 
     def _ineligible(self, task: Task, misfit: Misfit) -> str:
         if task.template.never_preempts:
