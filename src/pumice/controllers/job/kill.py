@@ -43,6 +43,7 @@ def end(pods: Iterable[Object]) -> list[Write]:
 
 
 def end_on_purpose(pods: Iterable[Object]) -> list[Write]:
-    """End pods whose end is no event for the job's policies."""
+    """End pods whose end is no event for the job's policies: all are marked first, so that they end together."""
     mark = {"metadata": {"annotations": {key.KILLED_ON_PURPOSE: "true"}}}
-    return [write for pod in pods for write in (patch(pod, mark), delete(pod))]
+    gone = list(pods)
+    return [*(patch(pod, mark) for pod in gone), *end(gone)]
