@@ -218,3 +218,11 @@ def test_a_step_whose_names_are_too_long_for_a_label_is_annotated_only() -> None
     assert labels_of(job) == {"team": "red", "volcano.sh/createdByJobFlow": "default.f"}
     assert job["metadata"]["annotations"]["volcano.sh/createdByJobTemplate"] == f"default.{long}"
     assert stage.get(kinds.JOB_TEMPLATE, long)["status"] == {"jobDependsOnList": [f"f-{long}"]}
+
+
+def test_a_flow_that_is_on_its_way_out_says_so_and_starts_nothing() -> None:
+    going = flow(step("a"), step("b", "a"))
+    going["metadata"] |= {"deletionTimestamp": "2027-01-15T08:00:00Z", "finalizers": ["foregroundDeletion"]}
+    stage = play(template("a"), template("b"), going)
+    assert (status(stage)["state"], stage.names(kinds.JOB)) == ({"phase": "Terminating"}, [])
+    stage.assert_settled()

@@ -11,7 +11,7 @@ from pumice.controllers import annotations as key_names
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, its_controller, itself, result
 from pumice.controllers.flow.overlay import laid_over
-from pumice.controllers.flow.progress import SUCCEED, Reachable, flow_status, job_name, may_start
+from pumice.controllers.flow.progress import SUCCEED, TERMINATING, Reachable, flow_status, job_name, may_start
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.state import COMPLETED
 from pumice.controllers.objects import (
@@ -53,8 +53,10 @@ class JobFlows:
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Key)
         flow = world.get(kinds.JOB_FLOW, *key)
-        if flow is None or terminating(flow):
+        if flow is None:
             return NOTHING
+        if terminating(flow):
+            return result(status_change(flow, {**status_of(flow), "state": {"phase": TERMINATING}}))
         jobs = {name_of(job): job for job in world.dependents(uid_of(flow), kinds.JOB) if not terminating(job)}
         if field(flow, "status.state.phase") == SUCCEED:
             tidy = spec_of(flow).get("jobRetainPolicy") == "delete"

@@ -29,7 +29,7 @@ LISTS = {
     "terminatedJobs": (state.TERMINATED,),
     "completedJobs": (state.COMPLETED,),
 }
-PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
+PENDING, RUNNING, SUCCEED, FAILED, TERMINATING = "Pending", "Running", "Succeed", "Failed", "Terminating"
 
 
 def job_name(flow: Object, step: str) -> str:
