@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from pumice.kube.errors import ApiError
 from pumice.kube.resource import (
     CSI_CAPACITIES,
     CSI_DRIVERS,
@@ -25,6 +26,7 @@ from pumice.kube.resource import (
     VOLUME_ATTACHMENTS,
     VOLUME_CLAIMS,
     VOLUMES,
+    Resource,
 )
 from tests.live.memory import MemoryServer
 
@@ -143,7 +145,19 @@ def act(what: Callable[..., None], *arguments: st.SearchStrategy[Any]) -> st.Sea
     return st.tuples(st.just(what), st.tuples(*arguments))
 
 
+def unbindable(api: MemoryServer, times: int) -> None:
+    """The next binds are refused."""
+    refusals = iter(range(times))
+
+    def refuse(verb: str, resource: Resource, name: str) -> None:
+        if verb == "create" and resource == PODS and next(refusals, None) is not None:
+            raise ApiError(403, "Forbidden", "not now")
+
+    api.before_write = refuse
+
+
 barred = act(node, NAMES, st.integers(1, 3), ZONES, COLOURS, FLAGS, FLAGS)
+unlucky = act(unbindable, st.integers(1, 3))
 EVERYWHERE = (
     act(node, NAMES, st.integers(2, 6), ZONES, COLOURS),
     act(without, st.sampled_from("bc")),
@@ -328,11 +342,11 @@ important = pods(
 
 
 THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
-    "room": (act(resized, NAMES, st.integers(1, 3)), act(shrunk, NUMBERS), large, large, gated, act(opened, NUMBERS)),
+    "room": (act(resized, NAMES, st.integers(1, 3)), act(shrunk, NUMBERS), large, large, gated, act(opened, NUMBERS), unlucky),
     "taints": (act(tainted, NAMES, FLAGS), act(tainted, NAMES, FLAGS), tolerating),
     "cordons": (act(cordoned, NAMES, FLAGS), act(cordoned, NAMES, FLAGS), tolerating),
     "selectors": (act(labelled, NAMES, st.just("colour"), COLOURS), selecting, selecting),
-    "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2)), act(withdrawn, NUMBERS)),
+    "priorities": (important, important, important, barred, far, act(budget, COLOURS, st.integers(0, 2)), act(withdrawn, NUMBERS), unlucky),
     "near": (near, near, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
     "far": (far, far, far, repainted, act(labelled, NAMES, st.just(ZONE), ZONES), act(namespace, COLOURS)),
     "spread": (
@@ -346,13 +360,14 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
         act(cordoned, st.just("b"), st.just(True)),
     ),
     "ports": (ports, ports, ports, act(gone, NUMBERS), act(without, NAMES)),
-    "claims": (with_claims, with_claims, claims, claims, volumes, volumes, act(no_claim, CLAIMS)),
+    "claims": (with_claims, with_claims, claims, claims, volumes, volumes, act(no_claim, CLAIMS), unlucky),
     "made": (
         with_claims,
         with_claims,
         claims,
         act(storage_class, ZONES, st.just("csi.test")),
         act(capacity, ZONES, st.sampled_from(["0", "9Gi"])),
+        unlucky,
         act(limit, NAMES, st.integers(0, 2)),
     ),
     "limits": (
@@ -371,6 +386,7 @@ THEMES: dict[str, tuple[st.SearchStrategy[Step], ...]] = {
         with_devices,
         act(devices, NAMES, st.integers(0, 2)),
         act(device_claim, CLAIMS, st.integers(1, 2)),
+        unlucky,
         act(given_back, CLAIMS),
     ),
 }
