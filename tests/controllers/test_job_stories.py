@@ -8,9 +8,9 @@ from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import annotations_of, controller_of
-from pumice.controllers.writes import Create, Delete, Emit
+from pumice.controllers.writes import Create, Delete, Emit, Patch, merged
 from tests.controllers.job_stage import phase, play, running, status
-from tests.controllers.stage import fixed_key_pair, plain_pod, task, vcjob
+from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, task, vcjob
 
 
 def test_no_pods_are_made_before_the_group_is_let_in() -> None:
@@ -103,6 +103,23 @@ def test_two_failures_of_one_attempt_restart_a_job_once() -> None:
     stage = running(vcjob(tasks=[task(replicas=3)], policies=[{"event": "PodFailed", "action": "RestartJob"}]))
     stage.pods("Failed", "train-w-0", "train-w-1")
     assert status(stage)["retryCount"] == 1
+
+
+def test_a_failure_that_a_policy_answers_comes_before_the_end_of_the_job() -> None:
+    """Whoever looks at the job first: the last pods that end together, or all that ended while no controller looked."""
+    answer = [{"event": "PodFailed", "action": "RestartJob"}]
+    stage = running(vcjob(tasks=[task(replicas=2)], policies=answer))
+    ended = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 3}}}]}
+    for name in stage.names(kinds.POD):
+        stage.world.put(merged(stage.get(kinds.POD, name), {"status": ended}))
+    job = stage.get(kinds.JOB, "train")
+    again = Stage(*(each for kind in stage.world.kinds() for each in stage.world.all(kind)), now=stage.now)
+    assert (phase(again), status(again)["retryCount"]) == ("Pending", 1)
+    for policies, end in ((answer, "Restarting"), ([{"exitCode": 3, "action": "CompleteJob"}], "Completing"), ([], "Failed")):
+        stage.world.put(merged(job, {"spec": {"policies": policies}}))
+        writes = Jobs(fixed_key_pair).reconcile(Request("default", "train"), stage.world, stage.now).writes
+        (changed,) = (write.patch["status"] for write in writes if isinstance(write, Patch) and write.subresource == "status")
+        assert changed["state"]["phase"] == end
 
 
 def test_a_user_suspends_and_resumes_a_job() -> None:

@@ -70,6 +70,8 @@ class Jobs:
         if key.due:
             action = key.action if still_stands(job, key, world) else SYNC
             return result(self._carry_out(job, key, action, world, now))
+        if key.event == request.OUT_OF_SYNC and not key.action and spec.phase_of(job) == state.RUNNING:
+            key = _unanswered(job, world) or key
         choice = choose(job, key)
         if choice.delay_s is None:
             return result(self._carry_out(job, key, choice.action, world, now))
@@ -92,6 +94,12 @@ class Jobs:
             writes = _kill_all(at, plan, status)
         tell = [Emit(job, "Normal", "ExecuteAction", f"Start to execute action {action}")] if action != SYNC and writes else []
         return [*writes, *draft.finish(job, status, now), *tell]
+
+
+def _unanswered(job: Object, world: World) -> Request | None:
+    """A failure that a policy answers at once. Its event may stand behind this look at the job, which must not end the job before."""
+    answers = ((failure, choose(job, failure)) for failure in request.failures(job, world))
+    return next((failure for failure, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
 def _restart_part(at: Setting, plan: Plan, meant: Iterable[Object], status: Object) -> list[Write]:

@@ -124,16 +124,31 @@ def from_pod(change: Change, world: World) -> Iterable[Request]:
     if job is None or not _interests(job, task, event) or not _complete(event, job, task, world):
         yield bare
         return
-    yield bare._replace(
+    yield _about(pod, owner, event, exit_code)
+
+
+def _about(pod: Object, owner: Object, event: str, exit_code: int) -> Request:
+    return Request(
+        namespace_of(pod),
+        owner["name"],
         event=event,
         uid=owner["uid"],
-        task=task,
+        task=annotations_of(pod).get(key.TASK_SPEC, ""),
         pod=name_of(pod),
         pod_uid=uid_of(pod),
         partition=labels_of(pod).get(key.PARTITION_ID, ""),
         exit_code=exit_code,
         version=_number(annotations_of(pod).get(key.JOB_VERSION, "")),
     )
+
+
+def failures(job: Object, world: World) -> Iterable[Request]:
+    """Of the job's pods, as events that some policy of it would answer."""
+    for pod in world.dependents(uid_of(job), kinds.POD):
+        owner = controller_of(pod)
+        mine = owner is not None and owner["uid"] == uid_of(job) and not terminating(pod)
+        if mine and status_of(pod).get("phase") == "Failed" and _interests(job, annotations_of(pod).get(key.TASK_SPEC, ""), POD_FAILED):
+            yield _about(pod, owner or {}, POD_FAILED, _exit_code(pod))
 
 
 def _waiting_for_its_name(pod: Object, world: World) -> Iterable[Request]:
