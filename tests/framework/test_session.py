@@ -160,15 +160,42 @@ def tasks_named(*names: str) -> list[Task]:
     return [made.tasks[f"default/{name}"] for name in names]
 
 
+class Says(Plugin):
+    """Always the same of victims, and remembers of whom it was asked."""
+
+    name = "says"
+
+    def __init__(self, answer: list[Task] | Vote | None, *, counts_refused: bool = False) -> None:
+        super().__init__()
+        self.answer = answer
+        self.counts_refused = counts_refused  # type: ignore[misc]
+        self.asked_about: list[Task] = []
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task] | Vote | None:
+        self.asked_about = candidates
+        return self.answer
+
+
 def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -> None:
     a, b, c = tasks_named("a", "b", "c")
-    everyone, nobody, veto, abstain = (lambda: [a, b, c]), (list), (lambda: Vote.REJECT), (lambda: None)
-    assert folds.intersect_by_tier([[lambda: [b, a], lambda: [a, b]]]) == [b, a]
-    assert folds.intersect_by_tier([[abstain, lambda: [c]], [everyone]]) == [c]
-    assert folds.intersect_by_tier([[lambda: [a], lambda: [b], everyone], [lambda: [c]]]) == [c]
-    assert folds.intersect_by_tier([[everyone, veto], [lambda: [a]]]) == [a]
-    assert folds.intersect_by_tier([[nobody, everyone]]) == []
-    assert folds.intersect_by_tier([[], []]) == []
+    everyone, nobody, veto, abstains = [a, b, c], [], Vote.REJECT, None
+
+    def victims(*tiers: list[list[Task] | Vote | None]) -> list[Task]:
+        return folds.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)
+
+    assert victims([[b, a], [a, b]]) == [b, a]
+    assert victims([abstains, [c]], [everyone]) == [c]
+    assert victims([[a], [b], everyone], [[c]]) == [c]
+    assert victims([everyone, veto], [[a]]) == [a]
+    assert victims([nobody, everyone]) == []
+    assert victims([], []) == []
+
+
+def test_whom_one_refuses_the_next_is_not_asked_about_unless_it_counts_them_too() -> None:
+    a, b, c = tasks_named("a", "b", "c")
+    first, second, all_seeing = Says([a, b]), Says([b, c]), Says([b], counts_refused=True)
+    assert folds.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c]) == [b]
+    assert [plugin.asked_about for plugin in (first, second, all_seeing)] == [[a, b, c], [a, b], [a, b, c]]
 
 
 def test_the_first_with_an_opinion_decides_and_nobody_after_it_is_asked() -> None:

@@ -436,3 +436,36 @@ def test_nodes_on_which_nobody_could_go_are_not_for_reclaim() -> None:
 
 def test_a_queue_that_has_had_enough_takes_nothing_back() -> None:
     assert reclaimed(lent(owner="sated")) == []
+
+
+@pytest.mark.parametrize("action", ["preempt", "reclaim"])
+@pytest.mark.parametrize("chief", ["old-0", "old-1", "old-2"])
+def test_of_what_a_gang_can_spare_the_least_important_goes(action: str, chief: str) -> None:
+    """Whichever of its pods came first."""
+    members = [pod(f"old-{n}").cpu(1).gang("old").on("a").priority(9 if f"old-{n}" == chief else 1) for n in range(3)]
+    made = cluster(
+        *CLASSES,
+        node("a").cpu(3),
+        queue("q"),
+        podgroup("old", 2).phase("Running").priority_class("low"),
+        *members,
+        podgroup("new").queue("default" if action == "preempt" else "q").priority_class("high"),
+        pod("new").cpu(1).gang("new"),
+    )
+    least_important = max(f"old-{n}" for n in range(3) if f"old-{n}" != chief)
+    assert schedule(made, f"enqueue, allocate, {action}", *PLUGINS).evictions == [f"default/{least_important}"]
+
+
+def test_a_pod_that_its_gang_needs_hides_nobody_who_can_go() -> None:
+    """Of its queue's surplus it takes no part, though it is younger and would go first: all plugins in one tier."""
+    made = cluster(
+        node("a").cpu(3),
+        queue("q"),
+        podgroup("spare", 1).phase("Running"),
+        *(member.on("a") for member in pod("spare").cpu(1).gang("spare").times(2)),
+        podgroup("needed", 1).phase("Running").created("2026-01-01T00:00:00Z"),
+        pod("needed").cpu(1).gang("needed").on("a"),
+        podgroup("new").queue("q"),
+        pod("new").cpu(1).gang("new"),
+    )
+    assert schedule(made, "enqueue, allocate, reclaim", "gang", "proportion", "predicates").evictions == ["default/spare-1"]

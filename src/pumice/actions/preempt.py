@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import NOTHING, Evaluation
 from pumice.framework.approvals import Approvals, Approved
-from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
+from pumice.framework.eviction import Prospects, agreed, could_fit, is_worth_it, likeness, make_room, takes, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -143,7 +143,7 @@ class Search:
     def _victims(self, task: Task, row: int, wanted: Callable[[Task], bool]) -> list[Task]:
         """Tasks on a node that may go for this one, those that plugins agree on, the least important first."""
         candidates = [v for v in self.prospects.victims(row) if wanted(v) and (v.best_effort or not task.best_effort)]
-        return victim_order(self.session, task, self.session.preemptable(task, candidates) if candidates else [])
+        return agreed(self.session, task, candidates, self.session.preemptable)
 
     def _make_room(
         self, task: Task, row: int, statement: Statement, evaluation: Evaluation, wanted: Callable[[Task], bool], approved: Approved

@@ -14,7 +14,7 @@ from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
 from pumice.framework.approvals import Approvals, Approved
-from pumice.framework.eviction import Prospects, could_fit, is_worth_it, likeness, make_room, takes, victim_order, waits_in_peace
+from pumice.framework.eviction import Prospects, agreed, could_fit, is_worth_it, likeness, make_room, takes, waits_in_peace
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -95,12 +95,11 @@ class Search:
 
     def _make_room(self, task: Task, row: int, statement: Statement, evaluation: Evaluation, approved: Approved) -> bool:
         session = self.session
-        victims = session.reclaimable(task, self.prospects.victims(row))
+        victims = agreed(session, task, self.prospects.victims(row), session.reclaimable)
         approved.note(row, victims)
         if not could_fit(session, task, row, victims):
             return False
-        in_order = victim_order(session, task, victims)
-        evicted = make_room(statement, task, in_order, Reclaim.name, lambda: takes(session, task, row, evaluation))
+        evicted = make_room(statement, task, victims, Reclaim.name, lambda: takes(session, task, row, evaluation))
         if evicted < 0:
             return False
         statement.pipeline(task, row, evicted=evicted > 0)

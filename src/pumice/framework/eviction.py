@@ -35,6 +35,15 @@ def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> 
     return ordered
 
 
+def agreed(session: Session, preemptor: Task, candidates: list[Task], ask: Callable[[Task, list[Task]], list[Task]]) -> list[Task]:
+    """Those whom plugins let go, the least important first. So they are asked, too: what a gang can spare is its least important pods."""
+    if not candidates:
+        return []
+    in_order = victim_order(session, preemptor, candidates)
+    accepted = {task.uid for task in ask(preemptor, in_order)}
+    return [task for task in in_order if task.uid in accepted]
+
+
 def _importance(session: Session, task: Task) -> Key:
     assert task.job is not None
     return (*session.job_plugin_key(task.job), *session.task_key(task))

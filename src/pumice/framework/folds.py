@@ -60,15 +60,17 @@ def agree_in_first_tier(tiers: Tiers, *question: Any) -> bool:
     return False
 
 
-def intersect_by_tier(tiers: Tiers, *question: Any) -> Victims:
+def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victims:
     """Victims that every voter of a tier accepts, from the first tier that has any.
 
-    A method answers with a list, or with None to abstain, or with Vote.REJECT, which leaves its tier with no victims.
+    A method answers with a list, or with None to abstain, or with Vote.REJECT, which leaves its tier with no victims. Whom one has refused
+    the next is not asked about, for most count what is left and would count him (a plugin that `counts_refused` wants it so).
     """
     for methods in tiers:
         victims: Victims | None = None
         for method in methods:
-            answer = method(*question)
+            asks_about_all = victims is None or method.__self__.counts_refused  # type: ignore[attr-defined]
+            answer = method(evictor, candidates if asks_about_all else victims)
             if answer is None:
                 continue
             if answer is Vote.REJECT or not answer:

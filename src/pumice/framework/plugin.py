@@ -77,6 +77,7 @@ class Plugin:
     name: ClassVar[str] = ""
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
     hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
+    counts_refused: ClassVar[bool] = False  #: of victims it is asked also about those whom the plugins before it refused
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:

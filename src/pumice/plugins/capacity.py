@@ -38,6 +38,7 @@ class Capacity(Plugin):
     name = "capacity"
     Args = CapacityArgs
     hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
+    counts_refused = True  # upstream's does, always in the same order
 
     def open(self, session: Session) -> None:
         super().open(session)
