@@ -107,6 +107,17 @@ def test_children_close_and_open_with_their_parent() -> None:
     stage.assert_settled()
 
 
+def test_a_child_that_a_user_closes_as_well_stays_closed_when_its_parent_opens() -> None:
+    stage = play(queue("root"), queue("a"), queue("b", parent="a"))
+    stage.command("CloseQueue", stage.get(kinds.QUEUE, "a"))
+    assert (state(stage, "b"), mark(stage, "b")) == ("Closed", "true")
+    stage.command("CloseQueue", stage.get(kinds.QUEUE, "b"))
+    stage.command("OpenQueue", stage.get(kinds.QUEUE, "a"))
+    assert (state(stage, "a"), state(stage, "b"), mark(stage, "b")) == ("Open", "Closed", "false")
+    stage.command("OpenQueue", stage.get(kinds.QUEUE, "b"))
+    assert state(stage, "b") == "Open"
+
+
 def test_root_cannot_be_closed_and_a_child_not_be_opened_before_its_parent() -> None:
     stage = play(queue("root"), queue("a"), queue("b", parent="a"))
     stage.command("CloseQueue", queue("root"))

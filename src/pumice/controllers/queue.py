@@ -56,7 +56,8 @@ class Queues:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
         done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
         told = (delete(command), taken(command, queue, command["action"]), done)
-        return result([*_enter(queue, command["action"], None, world), *told, *_adopt(queue)])  # to follow it twice does no harm
+        by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # what a user closes does not open with its parent
+        return result([*_enter(queue, command["action"], by_hand, world), *told, *_adopt(queue)])  # to follow it twice does no harm
 
 
 def _adopt(queue: Object) -> list[Write]:
