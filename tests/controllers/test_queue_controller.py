@@ -53,13 +53,20 @@ def test_a_new_queue_opens_under_root() -> None:
 
 def test_a_queue_that_cannot_be_changed_any_more_can_still_be_closed() -> None:
     """Its parent is written last: a queue from before today's rules may be refused it for ever."""
-    old = new("a", parent=None)
+    old = queue("a", parent=None)
     stage = Stage(controllers=[])
     stage.world.put(old)
     stage.world.put(stage.order("CloseQueue", old))
     writes = Queues().reconcile(Key("", "a"), stage.world, stage.now).writes
     assert [type(write) for write in writes] == [Patch, Delete, Emit, Emit, Patch]
     assert isinstance(writes[-1], Patch) and writes[-1].patch == {"spec": {"parent": "root"}}
+
+
+def test_a_new_queue_has_its_parent_when_it_is_seen_to_be_open() -> None:
+    stage = Stage(controllers=[])
+    stage.world.put(new("a", parent=None))
+    first, second = Queues().reconcile(Key("", "a"), stage.world, stage.now).writes
+    assert isinstance(first, Patch) and isinstance(second, Patch) and (first.subresource, second.subresource) == ("", "status")
 
 
 def test_a_queue_closes_once_its_last_group_is_gone() -> None:

@@ -50,7 +50,9 @@ class Queues:
             return NOTHING
         command = next(commands_for(queue, world), None)
         if command is None:
-            return result([*_enter(queue, *_without_command(queue, world), world), *_adopt(queue)])
+            entered = _enter(queue, *_without_command(queue, world), world)
+            is_new = not status_of(queue).get("state")  # who waits until it is open finds its parent
+            return result([*_adopt(queue), *entered] if is_new else [*entered, *_adopt(queue)])
         refusal = _refusal(queue, command["action"], world)
         if refusal:
             return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
@@ -61,7 +63,7 @@ class Queues:
 
 
 def _adopt(queue: Object) -> list[Write]:
-    """Last of all: it may be refused, for a queue from before admission knew of some rule."""
+    """Last of all for what has a state: a queue from before admission knew of some rule may be refused it."""
     if name_of(queue) == ROOT or spec_of(queue).get("parent"):
         return []
     return [patch(queue, {"spec": {"parent": ROOT}})]
