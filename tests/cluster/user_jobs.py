@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from jobs import STOPS_AFTER_S, Body, Jobs, task
 from stage import until_true
 
-from pumice.kube.resource import EVENTS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
+from pumice.kube.resource import EVENTS, JOBS, NODES, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
 from pumice.kube.transport import PatchType
 
 #: action -> phase it ends in, tasks' pods that are replaced (of a-0, b-0, b-1, where b-0 fails or is evicted)
@@ -131,7 +132,7 @@ async def a_job_is_restarted_as_often_as_allowed(jobs: Jobs) -> None:
 
 async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
     slow = task(replicas=3, policies=[{"event": "PodFailed", "action": "RestartJob"}])
-    slow["template"] |= {"metadata": {"annotations": {STOPS_AFTER_S: "1.5"}}}
+    slow["template"] |= {"metadata": {"annotations": {STOPS_AFTER_S: "4"}}}
     slow["template"]["spec"] |= {"terminationGracePeriodSeconds": 30}
     await jobs.create("slow", [slow], plugins={"ssh": []})
     await jobs.until_phase("slow", "Running")
@@ -267,14 +268,35 @@ async def a_job_that_waits_says_why(jobs: Jobs) -> None:
     assert await jobs.pods("large") == {}, "no pods before the group is let in"
 
 
-async def a_group_that_loses_members_is_an_event(jobs: Jobs) -> None:
-    await jobs.create("lost", [task(replicas=2)], policies=[{"event": "Unknown", "action": "AbortJob"}])
-    await jobs.until_phase("lost", "Running")
-    group = await jobs.group("lost")
-    assert group is not None
-    ref = ObjectRef(group["metadata"]["name"], jobs.namespace)
-    await jobs.client.patch(POD_GROUPS, ref, {"status": {"phase": "Unknown"}}, PatchType.MERGE)
-    await jobs.until_phase("lost", "Aborted")
+async def a_gang_that_finds_no_place_for_a_lost_member_is_an_event(jobs: Jobs) -> None:
+    """Its node takes nobody any more: the scheduler calls the group Unknown, since the rest of it runs."""
+
+    async def one(action: str, phase: str) -> None:
+        name = action.lower()
+        node = f"lost-{name}"
+        amounts = {"cpu": "2", "memory": "10Gi", "pods": "10"}
+        status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
+        await jobs.client.create(NODES, {"metadata": {"name": node, "labels": {"story": "volcano", "own": node}}})
+        await jobs.client.patch(NODES, ObjectRef(node), {"status": status}, PatchType.MERGE, subresource="status")
+        await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"taints": None}}, PatchType.MERGE)
+        try:
+            members = task(replicas=2, cpu="1", pod={"nodeSelector": {"own": node}})
+            await jobs.create(name, [members], policies=[{"event": "Unknown", "action": action}])
+            await jobs.until_phase(name, "Running")
+            await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"unschedulable": True}}, PatchType.MERGE)
+            await jobs.client.delete(PODS, ObjectRef(f"{name}-w-0", jobs.namespace))
+            if action == "RestartJob":
+                await until_true(partial(restarted, name))
+                await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"unschedulable": None}}, PatchType.MERGE)
+            await jobs.until_phase(name, phase)
+        finally:
+            await jobs.client.delete(NODES, ObjectRef(node))
+
+    async def restarted(name: str) -> bool:
+        status = await jobs.status(name)
+        return status.get("retryCount") == 1 and status["state"]["phase"] == "Pending"
+
+    await asyncio.gather(one("AbortJob", "Aborted"), one("TerminateJob", "Terminated"), one("RestartJob", "Running"))
 
 
 async def partitions_are_sub_groups(jobs: Jobs) -> None:
@@ -327,7 +349,7 @@ STORIES = (
     a_finished_job_is_deleted_in_time,
     a_job_has_volumes,
     a_job_that_waits_says_why,
-    a_group_that_loses_members_is_an_event,
+    a_gang_that_finds_no_place_for_a_lost_member_is_an_event,
     partitions_are_sub_groups,
     the_more_important_job_takes_the_place,
 )

@@ -119,7 +119,8 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
     for name in ("load", "train"):
         spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": 1, "tasks": [task()]}
         await jobs.client.create(JOB_TEMPLATES, body(JOB_TEMPLATES, name, spec), jobs.namespace)
-    steps = [{"name": "load"}, {"name": "train", "dependsOn": {"targets": ["load"]}}]
+    other_image = {"tasks": [{"name": "w", "template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}]}
+    steps = [{"name": "load"}, {"name": "train", "dependsOn": {"targets": ["load"]}, "patch": {"spec": other_image}}]
     await jobs.client.create(JOB_FLOWS, body(JOB_FLOWS, "flow", {"flows": steps, "jobRetainPolicy": "delete"}), jobs.namespace)
 
     async def status() -> Body:
@@ -136,6 +137,8 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
         await jobs.until_phase(name, "Running")
         await until_true(runs)
         assert ("flow-train" in await jobs.listed(JOBS)) is (name == "flow-train")
+        (container,) = (await jobs.pods(name))[f"{name}-w-0"]["spec"]["containers"]
+        assert container["image"] == ("other" if name == "flow-train" else "x")
         await jobs.all_become(name, "Succeeded")
         if name == "flow-load":
             await jobs.until_phase(name, "Completed")
