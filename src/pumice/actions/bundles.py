@@ -7,15 +7,15 @@ first; what breaks a gang should give much here for little elsewhere.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import numpy as np
 
 from pumice.model import status
 from pumice.model.job import Job
-from pumice.model.resources import Dimensions, Vector
+from pumice.model.resources import Vector
 from pumice.model.task import Task
 
 READY = status.ALLOCATED_ALL | status.SUCCEEDED
@@ -29,8 +29,10 @@ class Bundle:
     safe: bool
     tasks: list[Task]
 
-    def size(self, dimensions: Dimensions) -> Vector:
-        return sum((task.template.request for task in self.tasks), dimensions.zeros())
+    @cached_property
+    def size(self) -> Vector:
+        """What they ask for together."""
+        return reduce(np.add, (task.template.request for task in self.tasks))
 
 
 def split(job: Job, candidates: Iterable[Task]) -> list[Bundle]:
@@ -92,25 +94,26 @@ class _PartSurplus:
         return True
 
 
-def in_order(
-    bundles: list[Bundle], need: Vector, dimensions: Dimensions, precedence: Callable[[list[Bundle]], list[Bundle]]
-) -> list[Bundle]:
+def in_order(bundles: list[Bundle], need: Vector, precedence: Callable[[list[Bundle]], list[Bundle]]) -> list[Bundle]:
     """Safe ones first, then as `precedence` sorts them (stably), then those that give most here for what they cost everywhere."""
+    if not bundles:
+        return []
+    ranks = [
+        (-worth, bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks))
+        for worth, bundle in zip(_returns(bundles, need).tolist(), bundles, strict=True)
+    ]
+    ranked = [bundles[number] for number in sorted(range(len(bundles)), key=ranks.__getitem__)]
+    return sorted(precedence(ranked), key=lambda bundle: not bundle.safe)
 
-    def rank(bundle: Bundle) -> tuple[float, str, str, int]:
-        return -_return(bundle, need, dimensions), bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks)
 
-    return sorted(precedence(sorted(bundles, key=rank)), key=lambda bundle: not bundle.safe)
-
-
-def _return(bundle: Bundle, need: Vector, dimensions: Dimensions) -> float:
-    """What is gained here of what is needed, by what is lost in the whole cluster."""
-    if bundle.safe:
-        return math.inf
+def _returns(bundles: list[Bundle], need: Vector) -> Vector:
+    """What each gains here of what is needed, by what is lost in the whole cluster: with a Safe one nothing is."""
     asked = need > 0
-    gain = (np.minimum(bundle.size(dimensions), need)[asked] / need[asked]).sum()
-    cost = (bundle.job.held[asked] / need[asked]).sum()
-    return float(gain / cost) if cost > 0 else math.inf
+    gains = (np.minimum([bundle.size for bundle in bundles], need)[:, asked] / need[asked]).sum(axis=1)
+    costs = (np.array([bundle.job.held for bundle in bundles])[:, asked] / need[asked]).sum(axis=1)
+    costs[[bundle.safe for bundle in bundles]] = 0.0
+    returns: Vector = np.divide(gains, costs, out=np.full(len(bundles), np.inf), where=costs > 0)
+    return returns
 
 
 def approved(bundles: list[Bundle], tasks: Iterable[Task]) -> list[Bundle]:

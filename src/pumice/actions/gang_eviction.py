@@ -134,10 +134,10 @@ class Attempt:
 
     def clear(self, statement: Statement) -> bool:
         """Evict and place. If that fails, evictions are left in the statement for its owner to undo."""
-        nodes, rows, dimensions = self.session.nodes, self.domain.rows, self.session.cluster.dimensions
+        nodes, rows = self.session.nodes, self.domain.rows
         bundles = self._bundles()
         room = (nodes.allocatable - nodes.used + nodes.releasing)[:, rows].sum(axis=1)
-        sizes = [bundle.size(dimensions) for bundle in bundles]
+        sizes = [bundle.size for bundle in bundles]
         if not fits(self.need, sum(sizes, room)):
             return False
         for bundle, size in zip(bundles, sizes, strict=True):
@@ -177,7 +177,7 @@ class Attempt:
 
     def _sorted(self, bundles: list[Bundle]) -> list[Bundle]:
         session = self.session
-        return in_order(bundles, self.need, session.cluster.dimensions, lambda found: self.action.precedence(session, self.tasks[0], found))
+        return in_order(bundles, self.need, lambda found: self.action.precedence(session, self.tasks[0], found))
 
     # -- where the gang waits
 
