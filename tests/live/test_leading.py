@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS
+from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS, PODS
 from pumice.live.loop import LostLead, Scheduler
 from pumice.live.options import Options
 from tests.live.seat import Seat
@@ -85,5 +85,53 @@ def test_two_schedulers_side_by_side_place_each_their_own() -> None:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
+
+
+def test_of_a_gang_only_the_scheduler_speaks_that_places_its_pods() -> None:
+    """Whatever becomes of it: the other one does not see its pods as long as they have no node, nor once they have ended."""
+
+    async def story() -> None:
+        api = server("a", cpu=3)
+        ours = [Scheduler(api, policy(), Options(schedulers=(name,)), VirtualClock()) for name in ("volcano", "other")]
+        running = [asyncio.create_task(scheduler.run()) for scheduler in ours]
+
+        async def settles_in(phase: str) -> None:
+            await until(lambda: api.found(POD_GROUPS, "gang")["status"].get("phase") == phase)
+            await asyncio.sleep(5)
+            before = len(api.writes)
+            await asyncio.sleep(10)
+            assert "podgroups" not in [plural for _, plural, _, _ in api.writes[before:]]
+            assert api.found(POD_GROUPS, "gang")["status"]["phase"] == phase
+
+        api.gang("gang", pods=3, cpu=1)
+        await until(lambda: api.running() == 3)
+        await settles_in("Running")
+        api.remove(PODS, "gang-1")
+        api.pod("foreign", 1, node="a", scheduler="third")
+        api.pod("gang-1", 1, group="gang")
+        await settles_in("Unknown")
+        api.remove(PODS, "foreign")
+        await until(lambda: api.running() == 3)
+        for pod in api.all(PODS):
+            api.put(PODS, pod["metadata"]["name"], metadata=pod["metadata"], status=pod["status"] | {"phase": "Succeeded"})
+        await settles_in("Completed")
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    run(story())
+
+
+def test_a_gang_of_which_we_place_some_pods_is_ours_whoever_places_the_others() -> None:
+    async def story() -> None:
+        api = server("a", cpu=3)
+        api.gang("gang", pods=1, minimum=2)
+        api.pod("theirs", group="gang", node="a", scheduler="third")
+        deciding = asyncio.create_task(Scheduler(api, policy(), Options(), VirtualClock()).run())
+        await until(lambda: api.found(POD_GROUPS, "gang").get("status", {}).get("phase") == "Running")
+        deciding.cancel()
+        await asyncio.gather(deciding, return_exceptions=True)
 
     run(story())

@@ -40,16 +40,24 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
             cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
     groups = []
     for group in decisions.groups:
+        if _is_others(group.job, cluster, said):
+            continue
         write = _group(group, said, now, transition)
         if write is not None:
             groups.append(write)
         events += _speech(group, said, now, written=write is not None)
     for event in decisions.events:
-        if not is_shadow(event.job.group) and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
+        silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
+        if not silent and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
     queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
     return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
+
+
+def _is_others(job: Job, cluster: Cluster, said: Said) -> bool:
+    """Whether none of its pods is ours to place: two schedulers that know different pods of a group would overwrite each other for ever."""
+    return job.uid in said.others and not any(task.template.scheduler_name in cluster.schedulers for task in job.tasks.values())
 
 
 def pod_ref(task: Task) -> ObjectRef:

@@ -29,6 +29,7 @@ from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.template import GROUP_ANNOTATION
 
 ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
 log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Ingest:
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
         if ours and self._ring is not None and not self._ring.has_job_of(pod.metadata):
             ours, pod = False, replace(pod, spec=replace(pod.spec, scheduler_name=ANOTHER))
+        self._note_whose(pod, ours)
         if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
             return self._pod_gone(key)
         task = cluster.tasks.get(key)
@@ -104,6 +106,16 @@ class Ingest:
         if before is None and ours and task.status == status.PENDING:
             self._ledger.watched(task)
         return _difference(before, Look.at(task))
+
+    def _note_whose(self, pod: Pod, ours: bool) -> None:
+        """Whose PodGroup it is: its pods tell, even those that have ended."""
+        group = (pod.metadata.annotations or {}).get(GROUP_ANNOTATION)
+        if group:
+            uid = f"{pod.metadata.namespace or 'default'}/{group}"
+            if ours:
+                self._said.others.discard(uid)
+            else:
+                self._said.others.add(uid)
 
     def _pod_gone(self, key: str) -> Urgency:
         task = self._cluster.tasks.get(key)

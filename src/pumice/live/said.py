@@ -59,6 +59,7 @@ class Said:
         self.pods: dict[str, Mark] = {}  #: by pod uid
         self.queues: dict[str, QueueNote] = {}  #: by name
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
+        self.others: set[str] = set()  #: PodGroups whose pods other schedulers place: it is for those to speak of them; by job uid
         self.pauses = Pauses()
         self._told: dict[str, dict[str, Message]] = {}  #: by job uid, by reason
 
@@ -100,5 +101,6 @@ class Said:
 
     def forget_group(self, job_uid: str) -> None:
         self.groups.pop(job_uid, None)
+        self.others.discard(job_uid)
         self.pauses.forget("PodGroup", job_uid)
         self._told.pop(job_uid, None)
