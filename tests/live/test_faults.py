@@ -168,6 +168,10 @@ async def a_plain_pod_waits_for_a_node_that_grows(plan: Plan) -> None:
 STORIES = (gangs_take_turns, a_plain_pod_waits_for_a_node_that_grows)
 
 
+def test_a_gang_whose_binds_find_no_server_for_long_keeps_its_room() -> None:
+    run(gangs_take_turns(Plan({"bind": ["lose request"] * 17})), limit_s=20_000)
+
+
 # ---- two schedulers
 
 #: a request that is on its way for longer than a lease lasts cannot be called back

@@ -306,10 +306,8 @@ def _is_bindable(pod: Pod | None) -> bool:
 
 
 def _in_doubt(error: KubeError, attempt: int) -> bool:
-    """Whether a bind may still come true, so that its place must not be given away."""
-    if isinstance(error, NoAnswer):
-        return error.sent
-    return isinstance(error, ApiError) and error.code >= 500 and attempt < SERVER_ERRORS
+    """Whether a bind may still come true, so that its place must not be given away. No answer is no refusal, sent or not."""
+    return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < SERVER_ERRORS)
 
 
 def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
