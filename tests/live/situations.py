@@ -220,7 +220,7 @@ class Outcome(NamedTuple):
     running: dict[str, int]  #: by job
     phases: dict[str, tuple[str, int]]  #: of groups, and how many of their pods they say run
     allocated: dict[str, int]  #: cpu of queues, in milli-units
-    told: dict[str, tuple[str, str]]  #: of each pod: whether it is said to be placed, and why not
+    told: dict[str, tuple[str, str]]  #: of each pod without a gate: whether it is said to be placed, and why not
 
 
 def outcome(api: MemoryServer) -> Outcome:
@@ -230,7 +230,7 @@ def outcome(api: MemoryServer) -> Outcome:
         name, status = pod["metadata"]["name"], pod.get("status") or {}
         running[name.rpartition("-")[0]] += status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
         placed = [each for each in status.get("conditions") or () if each["type"] == "PodScheduled"]
-        if placed or not pod["spec"].get("nodeName"):
+        if (placed or not pod["spec"].get("nodeName")) and not pod["spec"].get("schedulingGates"):
             told[name] = (placed[0]["status"], placed[0].get("message", "")) if placed else ("", "")
     groups = {group["metadata"]["name"]: group.get("status") or {} for group in api.all(POD_GROUPS)}
     phases = {name: (status.get("phase", ""), status.get("running", 0)) for name, status in groups.items()}
