@@ -102,6 +102,5 @@ def test_users_of_volcano_find_what_they_know(cluster: RealCluster, tmp_path: Pa
 
 
 def _is_fallback(resource: str, verb: str) -> bool:
-    """Lists where a server cannot begin a watch with what there is, reads where something exists already, and what some servers ask of
-    those who name owners."""
-    return verb in ("list", "get") or resource.endswith("/finalizers")
+    """Reads where something exists already, and what some servers ask of those who name owners."""
+    return verb == "get" or resource.endswith("/finalizers")
