@@ -45,7 +45,7 @@ def test_a_seed_breaks_ties_another_way_and_always_the_same() -> None:
 def test_the_table_tells_what_is_bound_what_goes_and_why_others_wait() -> None:
     printed = run("cycle", "-f", str(ROOT / "examples/first.yaml"))
     assert "default/train-worker-0   gpu-1   Pipelined (its room is being released)" in printed
-    assert "default/sweep-trial-1   gpu-1   reclaim   default/train-worker-0" in printed
+    assert "default/sweep-trial-3   gpu-1   reclaim   default/train-worker-0" in printed
     assert "queue research holds 6 of the 4 nvidia.com/gpu it deserves, 8 more is asked for" in printed
 
 
