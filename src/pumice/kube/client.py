@@ -116,8 +116,8 @@ class Client:
             query["continue"] = page.metadata.next
 
     def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
-        query = _selection(scope) | {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s)}
-        query["resourceVersion"] = resource_version
+        how = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s), "resourceVersion": resource_version}
+        query = _selection(scope) | how
         return self._wire.lines(_target(scope.resource.path(namespace=scope.namespace), query), idle_s)
 
     async def create(

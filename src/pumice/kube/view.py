@@ -95,10 +95,10 @@ class View(Generic[T]):
         key, version = _key(metadata), _number(metadata.resource_version)
         if self._listed is not None:
             self._listed.add(key)
-            return self._newer(key, version, item, metadata)
-        if version <= self.position and key not in self._known:
+        elif version <= self.position and key not in self._known:
             raise Disorder(f"{key[1]} at {version} came after {self.position}")
-        self.position = max(self.position, version)
+        else:
+            self.position = max(self.position, version)
         return self._newer(key, version, item, metadata)
 
     def deleted(self, metadata: Metadata) -> list[Change[T]]:

@@ -86,9 +86,8 @@ def _asks_the_network(step: Object) -> bool:
 
 def _job(flow: Object, step: Object, template: Object) -> Object:
     patch = step.get("patch") or {}
-    spec = laid_over(
-        spec_of(template), patch.get("spec") or patch.get("jobSpec") or {}
-    )  # by what definitions of today and of before call it
+    changes = patch.get("spec") or patch.get("jobSpec") or {}  # as definitions of today and of before call it
+    spec = laid_over(spec_of(template), changes)
     made = kinds.new(kinds.JOB, namespace_of(flow), job_name(flow, step["name"]), spec=spec)
     origin = {
         key_names.CREATED_BY_FLOW: f"{namespace_of(flow)}.{name_of(flow)}",
