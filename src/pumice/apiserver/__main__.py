@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import gc
 import signal
 from pathlib import Path
 
+from pumice import memory
 from pumice.apiserver.server import Server
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
     server = Server(host=arguments.host, port=arguments.port, plain=arguments.plain, data=arguments.data)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    memory.collect_seldom()
+    memory.settle()
     await server.start()
     if arguments.kubeconfig:
         server.kubeconfig(arguments.kubeconfig)

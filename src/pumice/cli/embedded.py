@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -97,10 +96,3 @@ def _begin_with(server: Server, archive: Path) -> None:
         import_cluster(server.store, archive.read_bytes(), where=str(archive))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(archive)) from None
-
-
-def settle_memory() -> None:
-    """For a process that is all this cluster's: what is there at the start stays, so collections need look at the young alone."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import click
 
+from pumice import memory
 from pumice.api.errors import InputError
 from pumice.api.read import Objects, read_all
 from pumice.config.reading import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
@@ -95,5 +95,5 @@ def load(
     cluster.shadow_groups = policy.shadow_groups
     for kind, item in complete(objects.items):
         cluster.put(kind, item)
-    gc.freeze()  # what was read stays: no collection need look at it again
+    memory.settle()
     return cluster, policy

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from pumice import __version__
+from pumice import __version__, memory
 from pumice.api.errors import InputError
 
 #: command to the module that has it
@@ -57,9 +57,10 @@ def cli() -> None:
 
 def main() -> None:
     """Wrong input ends with one line and exit code 2."""
+    memory.collect_seldom()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="pumice", standalone_mode=False)
     except InputError as error:
         click.echo(str(error), err=True)
         sys.exit(2)

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from pumice import memory
 from pumice.api.errors import InputError
 from pumice.cli.detaching import Detached, detach
 from pumice.cli.place import Place, own_name
@@ -78,7 +79,7 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     from pumice.cli.cluster_file import given
-    from pumice.cli.embedded import running, settle_memory  # the engine takes half a second to import: not for --help
+    from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.submitting import submit
     from pumice.cli.wanting import wanted
 
@@ -86,7 +87,7 @@ async def _serve(
     async with running(wanted(data, **options)) as cluster:
         if ended.is_set():
             return 0
-        settle_memory()
+        memory.settle()
         cluster.server.kubeconfig(place.kubeconfig)
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say = child.say if child else click.echo

@@ -105,7 +105,7 @@ class Ingest:
         self._hints.pod(before, task)
         if before is None and ours and task.status == status.PENDING:
             self._ledger.watched(task)
-        return _difference(before, Look.at(task))
+        return _difference(before, Look.at(task)) if before is not None else Urgency.SOON
 
     def _note_whose(self, pod: Pod, ours: bool) -> None:
         """Whose PodGroup it is: its pods tell, even those that have ended."""
@@ -230,11 +230,11 @@ def _versionless(item: Any) -> Wire:
     return form
 
 
-def _difference(before: Look | None, after: Look) -> Urgency:
+def _difference(before: Look, after: Look) -> Urgency:
     """What a pod's change can mean for decisions."""
     if before == after:
         return Urgency.NOTHING
-    if before is None or (before.uid, before.own) != (after.uid, after.own):
+    if (before.uid, before.own) != (after.uid, after.own):
         return Urgency.SOON
     if before.node_name == after.node_name and not after.status & (status.FINISHED | status.RELEASING | status.PENDING):
         return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group

@@ -6,7 +6,6 @@ wrote. All writes of the scheduler ask the fence of the election. A replica that
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 import ssl
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from pumice import memory
 from pumice.api.errors import InputError
 from pumice.framework.policy import Policy
 from pumice.framework.world import NOWHERE, World
@@ -39,7 +39,6 @@ from pumice.model.cluster import Cluster
 from pumice.web.listener import Listener
 
 log = logging.getLogger(__name__)
-GC_THRESHOLDS = (50_000, 20, 100)  #: collections are rare, for little garbage is cyclic
 
 
 class Settings(msgspec.Struct):
@@ -72,7 +71,6 @@ class Replica:
         self._election: Election | None = None
 
     async def serve(self) -> None:
-        gc.set_threshold(*GC_THRESHOLDS)
         policy = self._settings.load()
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
@@ -98,7 +96,7 @@ class Replica:
         settings = self._settings
         world = LiveWorld(self._clock, settings.world)
         scheduler = self._scheduler = Scheduler(
-            client, policy, settings.options, self._clock, world=world, metrics=self._metrics, when_synced=_settle_memory
+            client, policy, settings.options, self._clock, world=world, metrics=self._metrics, when_synced=memory.settle
         )
         self._metrics.leading.set(1)
         if identity:
@@ -158,9 +156,3 @@ class Replica:
             log.info("the state was written to %s; replay it with: pumice cycle -f %s", path, path)
         except OSError as error:
             log.error("the state cannot be written to %s: %s", path, error.strerror)
-
-
-def _settle_memory() -> None:
-    """What was read stays: no collection need look at it again."""
-    gc.collect()
-    gc.freeze()

@@ -160,7 +160,10 @@ class Cluster:
     def _shared(self, pairs: dict[str, str] | None) -> Pairs:
         """One mapping for all equal ones."""
         key = tuple(sorted(pairs.items())) if pairs else ()
-        return self._pairs.setdefault(key, Pairs(key))
+        known = self._pairs.get(key)
+        if known is None:
+            known = self._pairs[key] = Pairs(key)
+        return known
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""

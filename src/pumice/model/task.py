@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pumice.api.pod import Pod
@@ -126,14 +127,16 @@ class Task:
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
     """Name in the pod and name of each of its device claims; "" for one that is not made yet."""
+    if not pod.spec.resource_claims:
+        return ()
     made = {status.name: status.resource_claim_name or "" for status in pod.status.resource_claim_statuses or ()}
-    return tuple((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims or ())
+    return tuple((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims)
 
 
 def pod_index(name: str) -> int | None:
     """The last part of a name of three or more parts, if it is a number: `job-role-7` is 7."""
-    parts = name.split("-")
-    return int(parts[-1]) if len(parts) >= 3 and parts[-1].isascii() and parts[-1].isdigit() else None
+    before, _, last = name.rpartition("-")
+    return int(last) if last.isdigit() and last.isascii() and "-" in before else None
 
 
 def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *, default: bool) -> bool:
@@ -156,10 +159,9 @@ def _controller(pod: Pod) -> str:
 
 
 def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
-    try:
-        override = int(annotations[PRIORITY_KEY], 10)
-        if -(2**31) <= override < 2**31:
-            return override
-    except (KeyError, ValueError):
-        pass
+    if PRIORITY_KEY in annotations:
+        with suppress(ValueError):
+            override = int(annotations[PRIORITY_KEY], 10)
+            if -(2**31) <= override < 2**31:
+                return override
     return 1 if pod.spec.priority is None else pod.spec.priority
