@@ -7,11 +7,7 @@ those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells e
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakValueDictionary
 
-import msgspec
-
-from pumice.api.codec import encode
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
@@ -23,8 +19,9 @@ from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
 from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
 from pumice.model.shadow import is_shadow, shadow_group
-from pumice.model.task import Pairs, Task
-from pumice.model.template import GROUP_ANNOTATION, Template, resize_state, volumes_that_matter
+from pumice.model.sharing import Shared
+from pumice.model.task import Task
+from pumice.model.template import GROUP_ANNOTATION, Template
 
 DEFAULT_QUEUE = "default"
 
@@ -55,8 +52,7 @@ class Cluster:
         self.termed: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
-        self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()  #: those of the pods there are
-        self._pairs: WeakValueDictionary[tuple[tuple[str, str], ...], Pairs] = WeakValueDictionary()
+        self._shared = Shared(self.dimensions)  #: among the pods there are
         self._astray: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
 
@@ -136,7 +132,10 @@ class Cluster:
                 task = None
             elif not certain and status.is_echo(task.status, fresh):
                 return
-        template, labels, annotations = self._template(pod), self._shared(pod.metadata.labels), self._shared(pod.metadata.annotations)
+        shared = self._shared
+        template, labels, annotations = shared.template(pod), shared.pairs(pod.metadata.labels), shared.pairs(pod.metadata.annotations)
+        if template.has_pod_terms:
+            self.termed[template] = None
         if task is None:
             self.sequence += 1
             task = Task(pod, template, labels, annotations, self.sequence)
@@ -146,24 +145,6 @@ class Cluster:
             self.tasks[key] = task
             Task.__init__(task, pod, template, labels, annotations, task.number)
         self._attach(task, fresh, pod.spec.node_name or "", self._group_of(pod))
-
-    def _template(self, pod: Pod) -> Template:
-        spec = msgspec.structs.replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
-        key = encode((pod.metadata.namespace, spec, resize_state(pod)))
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = Template(msgspec.structs.replace(pod, spec=spec), self.dimensions)
-        if template.has_pod_terms:
-            self.termed[template] = None
-        return template
-
-    def _shared(self, pairs: dict[str, str] | None) -> Pairs:
-        """One mapping for all equal ones."""
-        key = tuple(sorted(pairs.items())) if pairs else ()
-        known = self._pairs.get(key)
-        if known is None:
-            known = self._pairs[key] = Pairs(key)
-        return known
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
@@ -381,9 +362,11 @@ class Cluster:
         """A new resource name made all vectors longer."""
         self.nodes.widen()
         self.admitted = self.dimensions.fitted(self.admitted)
-        for part in (self._templates.values(), self.jobs.values(), self.queues.values()):
-            for item in part:
-                item.widen(self.dimensions)
+        self._shared.widen(self.dimensions)
+        for job in self.jobs.values():
+            job.widen(self.dimensions)
+        for queue in self.queues.values():
+            queue.widen(self.dimensions)
 
     def check(self) -> None:
         """Assert the invariants. For tests."""
