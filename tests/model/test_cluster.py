@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from pumice.api.quantity import quantity
 from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.model.resources import MOST_SHARED, WIDTH, dominant_share, share
+from pumice.model.resources import MOST_SHARED, dominant_share, share
 from pumice.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
@@ -143,21 +142,6 @@ def test_classes_give_jobs_their_priority_also_afterwards() -> None:
     assert made.jobs["default/g"].priority == 3
 
 
-def test_more_resource_names_than_a_vector_is_wide_make_all_vectors_longer() -> None:
-    made = cluster(node("a").cpu(4), podgroup("g").needs(cpu=1), pod("p").cpu(1).gang("g").on("a"), pod("w").cpu(1).gang("g"))
-    made.settle()
-    rich = node("b").cpu(4)
-    for number in range(WIDTH + 4):
-        rich = rich.resource(f"example.com/r{number}", 1)
-    made.put(*rich.build())
-    made.put(*pod("special").cpu(1).request(f"example.com/r{WIDTH}", 1).gang("g").build())
-    made.check()
-    assert made.dimensions.width == 2 * WIDTH
-    binds = cycle(made, policy("enqueue, allocate", ["gang", "proportion", "predicates", "nodeorder"]), NOW).binds
-    assert {bind.task.name: bind.node for bind in binds}["special"] == "b"
-    made.check()
-
-
 def test_pods_without_a_group_get_one_of_their_own_if_that_is_wanted() -> None:
     made = cluster(node("n").cpu(4))
     made.shadow_groups = True
@@ -236,43 +220,6 @@ def test_a_decision_that_came_to_nothing_is_taken_back_by_the_pod_as_it_was_read
     made.check()
     assert (made.tasks["default/p"].status, made.nodes.used[0, 0]) == (status.PENDING, 0)
     assert len(made.queues["default"].pending) == made.dimensions.width
-
-
-MANY = {f"example.com/r{number}": "1" for number in range(WIDTH)}
-
-
-@pytest.mark.parametrize(
-    "bringer",
-    [
-        pod("p").gang("g").having("spec", "containers", 0, "resources", "requests", value=MANY),
-        pod("p").gang("new").having("spec", "containers", 0, "resources", "requests", value=MANY).on("n"),
-        podgroup("g").needs(**MANY),
-        podgroup("g").needs(**MANY).queue("new"),
-        podgroup("new").needs(**MANY).queue("new"),
-        queue("default").capability(**MANY),
-        queue("default").having("spec", "guarantee", "resource", value=MANY),
-        queue("new").deserves(**MANY),
-        node("n").having("status", "allocatable", value={"cpu": "4", **MANY}),
-        node("new").having("status", "allocatable", value=MANY),
-    ],
-)
-def test_whatever_brings_a_resource_name_too_many_makes_all_vectors_longer_at_once(bringer: Any) -> None:
-    made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=1), pod("r").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
-    made.settle()
-    made.put(*bringer.build())
-    made.settle()
-    made.check()
-    assert made.dimensions.width == 2 * WIDTH
-    assert {len(queue.held) for queue in made.queues.values()} == {len(made.nodes.used)} == {2 * WIDTH}
-    cycle(made, policy("enqueue, allocate", ["gang", "capacity", "predicates", "nodeorder"]), NOW)
-    made.check()
-
-
-def test_a_pod_that_is_taken_back_may_name_more_resources_than_vectors_were_wide() -> None:
-    made = cluster(node("n").cpu(4), podgroup("g"), pod("p").cpu(1).gang("g"))
-    made.restore(pod("p").gang("g").having("spec", "containers", 0, "resources", "requests", value=MANY).build()[1])
-    made.check()
-    assert len(made.queues["default"].pending) == len(made.nodes.used) == 2 * WIDTH
 
 
 def test_a_pod_that_goes_before_its_node_comes_is_not_put_on_it() -> None:

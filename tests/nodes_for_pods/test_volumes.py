@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
 from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
 from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.plugins.kube.volume_zone import VolumeZone
 from pumice.testing import PodBuilder, node, pod
-from tests.nodes_for_pods.asking import HOST, ZONE, admitted, made_of, put, refusals, zoned
-
-Thing = dict[str, Any]
-NODES = zoned(a="z1", b="z2", c="")
-
-
-def on_nodes(*names: str) -> Thing:
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": list(names)}]}]}}
-
-
-def volume(name: str, size: str = "1Gi", nodes: str = "", labels: Thing | None = None, phase: str = "Available", **spec: Any) -> Thing:
-    wanted: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"} | spec
-    if nodes:
-        wanted["nodeAffinity"] = on_nodes(*nodes.split())
-    return {"kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": wanted, "status": {"phase": phase}}
-
-
-def claim(name: str, volume_name: str = "", size: str = "1Gi", bound: bool = True, phase: str = "", **spec: Any) -> Thing:
-    wanted: Thing = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local", "resources": {"requests": {"storage": size}}} | spec
-    metadata: Thing = {"name": name}
-    if volume_name:
-        wanted["volumeName"] = volume_name
-        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
-    return {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted, "status": {"phase": phase}}
-
-
-def storage_class(name: str = "local", provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> Thing:
-    return {
-        "kind": "StorageClass",
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    } | more
-
-
-def using(name: str, *claims: str) -> PodBuilder:
-    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}} for i, each in enumerate(claims)]
-    return pod(name).having("spec", "volumes", value=volumes)
-
-
-def binding(made: Cluster) -> list[Any]:
-    return [BoundVolumes(made), WaitingVolumes(made)]
-
+from tests.nodes_for_pods.asking import ZONE, admitted, made_of, put, refusals
+from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, driver, storage_class, using, volume
 
 # -- claims that are bound, or cannot be used
 
@@ -211,13 +166,6 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert [each.volume for each in AssumedVolumes.of(made).by_claim.values()] == ["w"]
 
 
-# -- room that storage publishes
-
-
-def driver(publishes: bool | None = True) -> Thing:
-    return {"kind": "CSIDriver", "metadata": {"name": "made.by/us"}, "spec": {"storageCapacity": publishes}}
-
-
 def room(name: str, size: str, zone: str = "", of: str = "local", **more: str) -> Thing:
     """Free storage in a zone; everywhere without one."""
     topology = {"matchLabels": {ZONE: zone}} if zone else {}
@@ -288,71 +236,6 @@ def test_zones_do_not_matter_to_claims_that_wait_and_volumes_that_name_none() ->
     assert VolumeZone(made).prepare(made.tasks["default/p"]) is None
 
 
-# -- limits
-
-
-def limits(name: str, count: int | None, driver: str = "csi.test") -> Thing:
-    published: Thing = {"name": driver} if count is None else {"name": driver, "allocatable": {"count": count}}
-    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [published]}}
-
-
-def attached(name: str, driver: str = "csi.test") -> list[Thing]:
-    return [volume(f"v-{name}", phase="Bound", csi={"driver": driver, "volumeHandle": name}), claim(name, f"v-{name}")]
-
-
-def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once() -> None:
-    things = [*attached("1"), *attached("2"), *attached("3"), limits("a", 2), limits("b", 1), limits("gone", 1)]
-    standing = (using("x", "1", "2").on("a"), using("y", "1").on("a"), using("z", "1").on("b"))
-    made = made_of(*NODES, *things, *standing, using("p", "3"), using("q", "1"), using("r", "2"))
-    rule = NodeVolumeLimits(made)
-    assert refusals(made, "default/p", rule) == dict.fromkeys("ab", "node(s) exceed max volume count")
-    assert admitted(made, "default/q", rule) == "a b c"
-    assert admitted(made, "default/r", rule) == "a c"
-    made.move(made.tasks["default/x"], status.PENDING, -1)
-    assert admitted(made, "default/p", rule) == "a c"
-
-
-def attachment(volume: str | None, node: str) -> Thing:
-    source = {"persistentVolumeName": volume} if volume else {"inlineVolumeSpec": {}}
-    spec = {"attacher": "csi.test", "nodeName": node, "source": source}
-    return {"kind": "VolumeAttachment", "metadata": {"name": f"{volume}-{node}"}, "spec": spec}
-
-
-def test_volumes_that_are_still_attached_count_though_no_pod_mounts_them_any_more() -> None:
-    things = [*attached("1"), *attached("2"), volume("nfs"), *(limits(name, 1) for name in "abc")]
-    made = made_of(*NODES, *things, using("x", "1").on("b"), using("p", "1"), using("q", "2"))
-    rule = NodeVolumeLimits(made)
-    assert admitted(made, "default/q", rule) == "a c"
-    for on, name in (("a", "v-1"), ("b", "v-1"), ("c", None), ("c", "nfs"), ("c", "v-gone"), ("later", "v-1")):
-        put(made, attachment(name, on))
-    assert admitted(made, "default/q", rule) == "c"
-    assert admitted(made, "default/p", rule) == "a b c", "it is there already"
-    made.move(made.tasks["default/x"], status.PENDING, -1)
-    assert admitted(made, "default/q", rule) == "c"
-    put(made, {"kind": "Node", "metadata": {"name": "later"}, "status": {"allocatable": {"cpu": 1, "pods": 9}}})
-    put(made, limits("later", 1))
-    assert admitted(made, "default/q", rule) == "c"
-    made.remove("VolumeAttachment", "v-1-a")
-    assert admitted(made, "default/q", rule) == "a c"
-
-
-def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:
-    things = [*attached("1", "other"), volume("plain"), claim("2", "plain"), limits("a", None, "other"), limits("b", 1)]
-    made = made_of(*NODES, *things, using("p", "1", "2"), using("q", "none"))
-    rule = NodeVolumeLimits(made)
-    assert rule.prepare(made.tasks["default/p"]) is None
-    assert rule.prepare(made.tasks["default/q"]) is None
-
-
-def test_a_claim_yet_without_volume_counts_for_its_classs_driver_until_it_has_one() -> None:
-    things = [storage_class("local", "csi.test"), claim("c"), claim("d"), limits("a", 1)]
-    made = made_of(*NODES, *things, using("x", "c").on("a"), using("p", "d"), using("q", "none"))
-    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "b c"
-    put(made, volume("nfs"))
-    put(made, claim("c", "nfs"))
-    assert admitted(made, "default/p", NodeVolumeLimits(made)) == "a b c"
-
-
 # -- restrictions
 
 
@@ -402,19 +285,6 @@ def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
     made = made_of(*NODES, using("p", "c"), pod("q"))
     assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", 'persistentvolumeclaim "c" not found!')
     assert VolumeRestrictions(made).prepare(made.tasks["default/q"]) is None
-
-
-def test_volumes_are_counted_from_pods_that_stand_there_already() -> None:
-    claims = [claim("c"), claim("d"), claim("e", "w"), claim("f", storageClassName="none")]
-    things = [storage_class(), volume("v"), *claims, volume("w", phase="Bound"), *attached("1"), limits("a", 1)]
-    standing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
-    made = made_of(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
-    assert admitted(made, "default/p", *binding(made)) == ""
-    assert admitted(made, "default/q", NodeVolumeLimits(made)) == "a b c"
-    assert admitted(made, "default/r", NodeVolumeLimits(made)) == "a b c"
-    for name in "xyz":
-        made.move(made.tasks[f"default/{name}"], status.PENDING, -1)
-    assert admitted(made, "default/p", *binding(made)) == "a b c"
 
 
 def test_what_was_decided_stands_while_other_volumes_change() -> None:

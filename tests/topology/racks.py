@@ -9,6 +9,7 @@ import numpy as np
 from pumice.model.cluster import Cluster
 from pumice.testing import PodBuilder, hypernode, node, pod
 
+ACTIONS = "enqueue, allocate"
 PLUGINS = ("priority", "gang", "conformance", "predicates", "nodeorder", "network-topology-aware")
 
 
@@ -52,3 +53,7 @@ def state(made: Cluster) -> dict[str, Any]:
 def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     for key, value in before.items():
         assert np.array_equal(value, after[key]) if isinstance(value, np.ndarray) else value == after[key], key
+
+
+def rack_of(where: str) -> int:
+    return (int(where.removeprefix("n")) + 1) // 2

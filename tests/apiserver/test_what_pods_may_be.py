@@ -1,0 +1,110 @@
+"""Admission of pods: what they are given, what is refused, what may change, what a namespace may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.apiserver import ApiError, Patch
+from tests.apiserver.made import pod, store
+
+
+def test_limits_become_requests_and_name_the_quality_of_service() -> None:
+    made = store()
+
+    def made_with(resources: dict[str, Any]) -> dict[str, Any]:
+        return made.create(
+            "pods",
+            {"metadata": {"generateName": "p"}, "spec": {"containers": [{"name": "c", "image": "x", "resources": resources}]}},
+            "default",
+        )
+
+    guaranteed = made_with({"limits": {"cpu": "1", "memory": "1Gi"}})
+    assert guaranteed["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+    assert guaranteed["status"]["qosClass"] == "Guaranteed"
+    assert made_with({"requests": {"cpu": "1"}})["status"]["qosClass"] == "Burstable"
+    assert made_with({})["status"]["qosClass"] == "BestEffort"
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"restartPolicy": "Sometimes"}, 'spec.restartPolicy: Unsupported value: "Sometimes"'),
+        ({"containers": []}, "spec.containers: Required value"),
+        ({"containers": [{"name": "c"}]}, r"spec.containers\[0\].image: Required value"),
+        ({"containers": [{"name": "c", "image": "x"}] * 2}, 'Duplicate value: "c"'),
+        (
+            {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]},
+            "must be less than or equal to cpu limit",
+        ),
+        (
+            {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]},
+            "Limit must be set for non overcommitable resources",
+        ),
+        ({"containers": [{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "500m"}}}]}, "must be an integer"),
+        ({"tolerations": [{"operator": "Equal"}]}, "operator must be Exists when `key` is empty"),
+        (
+            {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]},
+            "must be greater than zero",
+        ),
+    ],
+)
+def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ApiError, match=sentence):
+        store().create("pods", pod("p", **spec), "default")
+
+
+def test_a_running_pod_changes_only_what_may_change() -> None:
+    made = store()
+    made.create("pods", pod("p"), "default")
+    made.patch("pods", "p", Patch("strategic", {"spec": {"containers": [{"name": "c", "image": "new"}]}}), "default")
+    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+        made.patch("pods", "p", Patch("merge", {"spec": {"schedulerName": "other"}}), "default")
+    with pytest.raises(ApiError, match="pod updates may not change fields other than"):
+        made.patch("pods", "p", Patch("merge", {"spec": {"nodeName": "n"}}), "default")
+
+
+def test_priority_is_taken_from_the_class() -> None:
+    made = store()
+    made.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"})
+    classed = made.create("pods", pod("a", priorityClassName="high"), "default")["spec"]
+    assert (classed["priority"], classed["preemptionPolicy"]) == (7, "Never")
+    assert made.create("pods", pod("b"), "default")["spec"]["priority"] == 0
+    made.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True})
+    assert made.create("pods", pod("c"), "default")["spec"]["priorityClassName"] == "usual"
+    with pytest.raises(ApiError, match="no PriorityClass with name none was found"):
+        made.create("pods", pod("d", priorityClassName="none"), "default")
+
+
+def test_a_quota_limits_what_a_namespace_uses() -> None:
+    made = store()
+    made.create(
+        "resourcequotas",
+        {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2", "requests.cpu": "1", "count/configmaps": "1"}}},
+        "default",
+    )
+
+    def ask(name: str, cpu: str | None) -> None:
+        resources = {"requests": {"cpu": cpu}} if cpu else {}
+        made.create("pods", pod(name, containers=[{"name": "c", "image": "x", "resources": resources}]), "default")
+
+    ask("a", "600m")
+    with pytest.raises(
+        ApiError, match=r"exceeded quota: q, requested: requests\.cpu=600m, used: requests\.cpu=600m, limited: requests\.cpu=1"
+    ):
+        ask("b", "600m")
+    with pytest.raises(ApiError, match=r"must specify requests\.cpu"):
+        ask("b", None)
+    ask("b", "400m")
+    made.create("configmaps", {"metadata": {"name": "one"}}, "default")
+    with pytest.raises(ApiError, match="exceeded quota"):
+        made.create("configmaps", {"metadata": {"name": "two"}}, "default")
+
+
+def test_limit_ranges_give_to_those_who_do_not_ask() -> None:
+    made = store()
+    limit = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+    made.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [limit]}}, "default")
+    resources = made.create("pods", pod("p"), "default")["spec"]["containers"][0]["resources"]
+    assert resources == {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}

@@ -1,0 +1,58 @@
+"""Volumes, claims and classes, and pods that use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.model.cluster import Cluster
+from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.testing import PodBuilder, pod
+from tests.nodes_for_pods.asking import HOST, zoned
+
+Thing = dict[str, Any]
+NODES = zoned(a="z1", b="z2", c="")
+
+
+def on_nodes(*names: str) -> Thing:
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": list(names)}]}]}}
+
+
+def volume(name: str, size: str = "1Gi", nodes: str = "", labels: Thing | None = None, phase: str = "Available", **spec: Any) -> Thing:
+    wanted: Thing = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"} | spec
+    if nodes:
+        wanted["nodeAffinity"] = on_nodes(*nodes.split())
+    return {"kind": "PersistentVolume", "metadata": {"name": name, "labels": labels or {}}, "spec": wanted, "status": {"phase": phase}}
+
+
+def claim(name: str, volume_name: str = "", size: str = "1Gi", bound: bool = True, phase: str = "", **spec: Any) -> Thing:
+    wanted: Thing = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local", "resources": {"requests": {"storage": size}}} | spec
+    metadata: Thing = {"name": name}
+    if volume_name:
+        wanted["volumeName"] = volume_name
+        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
+    return {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": wanted, "status": {"phase": phase}}
+
+
+def storage_class(name: str = "local", provisioner: str = "kubernetes.io/no-provisioner", **more: Any) -> Thing:
+    return {
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    } | more
+
+
+def using(name: str, *claims: str) -> PodBuilder:
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}} for i, each in enumerate(claims)]
+    return pod(name).having("spec", "volumes", value=volumes)
+
+
+def binding(made: Cluster) -> list[Any]:
+    return [BoundVolumes(made), WaitingVolumes(made)]
+
+
+# -- room that storage publishes
+
+
+def driver(publishes: bool | None = True) -> Thing:
+    return {"kind": "CSIDriver", "metadata": {"name": "made.by/us"}, "spec": {"storageCapacity": publishes}}

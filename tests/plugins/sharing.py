@@ -1,0 +1,31 @@
+"""Nodes with cards to share, and who gets which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scene import Thing, node, only
+
+from pumice.plugins.devices.cards import Card, Misfit
+from pumice.plugins.devices.gpushare import GpuRequest
+from pumice.plugins.devices.vgpu import VgpuRequest
+
+INDEX = "volcano.sh/gpu-index"
+IDS = "volcano.sh/vgpu-ids-new"
+
+
+def rules(actions: str = "allocate", **arguments: Any) -> str:
+    return only("deviceshare", {f"deviceshare.{key}": value for key, value in arguments.items()}, actions)
+
+
+def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) -> Thing:
+    notes = {f"volcano.sh/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    return node(name, gpu_number=str(cards), gpu_memory=str(cards * each), annotations=notes)
+
+
+def picks(request: GpuRequest | VgpuRequest, *cards: Card) -> list[list[int]] | str:
+    """Positions of the chosen cards by container, or why there are none."""
+    choice = request.choose(cards)
+    if isinstance(choice, Misfit):
+        return str(choice)
+    return [[at for at, _, _ in container] for container in choice.picks]

@@ -1,0 +1,153 @@
+"""gpushare: cards cut by memory, who fits where, what is written on the pod, and that undoing undoes it all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, pod, put, refusals, session_on
+from sharing import INDEX, gpu_node, picks, rules
+
+from pumice.framework.session import Session
+from pumice.plugins.devices.cards import Card
+from pumice.plugins.devices.gpushare import GpuRequest
+
+SHARING = rules(GPUSharingEnable=True, GPUNumberEnable=True)
+
+
+@pytest.mark.parametrize(
+    ("memory", "number", "used", "chosen"),
+    [
+        (5, 0, (0, 0), [[0]]),
+        (5, 0, (4, 0), [[1]]),
+        (5, 0, (3, 0), [[0]]),  # the first that has it, not the emptiest
+        (5, 0, (4, 4), "node(s) had no GPU card with 5 volcano.sh/gpu-memory idle"),
+        (0, 2, (0, 0), [[0, 1]]),
+        (0, 1, (1, 0), [[1]]),
+        (0, 2, (1, 0), "node(s) had fewer than 2 unused GPU cards"),
+    ],
+)
+def test_memory_goes_to_the_first_card_that_has_it_and_whole_cards_must_be_unused(
+    memory: int, number: int, used: tuple[int, ...], chosen: Any
+) -> None:
+    cards = [Card(str(at), "", 0, 8, int(amount > 0), amount) for at, amount in enumerate(used)]
+    assert picks(GpuRequest(memory, number, frozenset()), *cards) == chosen
+
+
+def test_memory_of_two_cards_does_not_add_up() -> None:
+    pods = [pod(f"p-x-{i}", "g", gpu_memory="5120") for i in range(3)]
+    cluster = cluster_of(gpu_node("n"), group("g"), *pods)
+    decisions = cycle_on(cluster, SHARING)
+    assert {bind.task.name: bind.annotations[INDEX] for bind in decisions.binds} == {"p-x-0": "0", "p-x-1": "1"}
+    assert decisions.binds[0].annotations["volcano.sh/predicate-time"] == f"{int(NOON)}000000000"
+
+
+@pytest.mark.parametrize(
+    ("thing", "reason"),
+    [
+        (node("n"), "node not initialized with device gpushare"),
+        (node("n", gpu_number="0", gpu_memory="0"), "node not initialized with device gpushare"),
+        (gpu_node("n", gpu_unhealthy_ids="0, 1"), "node not initialized with device gpushare"),
+        (gpu_node("n", gpu_unhealthy_ids="0"), None),
+    ],
+)
+def test_a_node_without_healthy_cards_is_refused(thing: Thing, reason: str | None) -> None:
+    session = session_on(cluster_of(thing, group("g"), pod("p", "g", gpu_memory="1024")), SHARING)
+    assert refusals(session, "p").get("n") == reason
+
+
+def test_running_pods_hold_the_cards_that_their_annotations_name() -> None:
+    things = [
+        pod("part", "g", "n", gpu_memory="5120", annotations={INDEX: "0"}),
+        pod("whole", "g", "n", gpu_number="2", annotations={INDEX: "1,2"}),
+        pod("nothing", "g", "n", annotations={INDEX: "3"}),
+        pod("elsewhere", "g", "n", gpu_memory="8192", annotations={INDEX: "9"}),
+        pod("small", "g", gpu_memory="3072"),
+        pod("large", "g", gpu_memory="4096"),
+        pod("card", "g", gpu_number="1"),
+        pod("cards", "g", gpu_number="2"),
+    ]
+    session = session_on(cluster_of(gpu_node("n", cards=4), group("g"), *things), SHARING)
+    assert [name for name in ("small", "large", "card", "cards") if refusals(session, name)] == ["cards"]
+    for name, index in {"small": "0", "large": "3", "card": "3"}.items():
+        assert placed(session, name, "n")[INDEX] == index
+
+
+def placed(session: Session, name: str, where: str) -> dict[str, str]:
+    """What would be written on the pod if it were placed there; it is not."""
+    task = session.cluster.tasks[f"default/{name}"]
+    with session.statement() as statement:
+        statement.allocate(task, session.nodes.rows[where])
+        written = dict(session.annotations.get(task.uid, {}))
+    assert not session.annotations.get(task.uid)
+    return written
+
+
+@pytest.mark.parametrize(
+    ("switches", "refused"),
+    [({}, []), ({"GPUSharingEnable": True}, ["part"]), ({"GPUNumberEnable": True}, ["card"])],
+)
+def test_only_what_is_switched_on_is_looked_at(switches: dict[str, bool], refused: list[str]) -> None:
+    things = [node("n"), group("g"), pod("part", "g", gpu_memory="1"), pod("card", "g", gpu_number="1"), pod("plain", "g")]
+    session = session_on(cluster_of(*things), rules(**switches))
+    assert [name for name in ("part", "card", "plain") if refusals(session, name)] == refused
+
+
+def test_what_a_rolled_back_statement_took_is_free_again() -> None:
+    session = session_on(
+        cluster_of(gpu_node("n", 1), group("g"), pod("a", "g", gpu_memory="5000"), pod("b", "g", gpu_memory="5000")), SHARING
+    )
+    first = session.cluster.tasks["default/a"]
+    with session.statement() as statement:
+        statement.allocate(first, 0)
+        assert refusals(session, "b") == {"n": "node(s) had no GPU card with 5000 volcano.sh/gpu-memory idle"}
+    assert refusals(session, "b") == {}
+    assert session.annotations.get(first.uid) == {}
+
+
+def test_the_cards_of_an_evicted_pod_can_be_promised_but_free_ones_are_given_first() -> None:
+    holder = pod("holder", "g", "n", gpu_memory="8192", annotations={INDEX: "0"})
+    other = pod("other", "g", "n", gpu_memory="3000", annotations={INDEX: "1"})
+    things = [
+        holder,
+        other,
+        pod("small", "g", gpu_memory="4096"),
+        pod("large", "g", gpu_memory="8000"),
+        pod("late", "g", gpu_memory="8000"),
+    ]
+    session = session_on(cluster_of(gpu_node("n"), group("g"), *things), SHARING)
+    tasks = {task.name: task for task in session.cluster.tasks.values()}
+    with session.statement() as statement:
+        statement.evict(tasks["holder"], "preempt")
+        assert refusals(session, "large") == {}
+        assert placed(session, "small", "n")[INDEX] == "1"
+        statement.pipeline(tasks["large"], 0)
+        assert session.annotations[tasks["large"].uid][INDEX] == "0"
+        assert "n" in refusals(session, "late")
+    assert "n" in refusals(session, "large")
+
+
+def test_a_pod_without_any_card_left_is_placed_without_annotations() -> None:
+    """Whoever places it past the filter gets no card invented."""
+    session = session_on(cluster_of(gpu_node("n", 1), node("bare"), group("g"), pod("p", "g", gpu_memory="9000")), SHARING)
+    assert placed(session, "p", "n") == {}
+    assert placed(session, "p", "bare") == {}
+
+
+def test_decided_cards_stay_taken_until_the_pod_shows_them() -> None:
+    cluster = cluster_of(gpu_node("n", 1), group("g"), pod("a", "g", gpu_memory="5000"))
+    assert binds(cycle_on(cluster, SHARING)) == {"a": "n"}
+    put(cluster, pod("b", "g", gpu_memory="5000"))
+    assert binds(cycle_on(cluster, SHARING)) == {}
+    assert cluster.memory["deviceshare"].keys() == {"default-a"}
+    put(cluster, pod("a", "g", "n", gpu_memory="5000", annotations={INDEX: "0", "volcano.sh/predicate-time": f"{int(NOON)}000000000"}))
+    assert binds(cycle_on(cluster, SHARING)) == {}
+    assert cluster.memory["deviceshare"] == {}
+    cluster.remove("Pod", "default/a")
+    assert binds(cycle_on(cluster, SHARING)) == {"b": "n"}
+
+
+def test_annotations_left_from_an_earlier_life_hold_nothing() -> None:
+    stale = pod("a", "g", gpu_memory="5000", annotations={INDEX: "0"})
+    decisions = cycle_on(cluster_of(gpu_node("n"), group("g"), stale), SHARING)
+    assert decisions.binds[0].annotations[INDEX] == "0"
