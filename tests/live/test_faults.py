@@ -170,8 +170,9 @@ async def a_plain_pod_waits_for_a_node_that_grows(plan: Plan) -> None:
 STORIES = (gangs_take_turns, a_plain_pod_waits_for_a_node_that_grows)
 
 
-def test_a_gang_whose_binds_find_no_server_for_long_keeps_its_room() -> None:
-    run(gangs_take_turns(Plan({"bind": ["lose request"] * 17})), limit_s=20_000)
+@pytest.mark.parametrize("fault", ["lose request", "403", "500"])
+def test_a_gang_whose_binds_fail_for_a_while_keeps_its_room(fault: str) -> None:
+    run(gangs_take_turns(Plan({"bind": [fault] * 17})), limit_s=20_000)
 
 
 # ---- two schedulers

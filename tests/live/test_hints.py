@@ -16,6 +16,7 @@ from pumice.kube.errors import ApiError
 from pumice.kube.resource import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
+from pumice.live.sender import BIND_TRIES
 from pumice.plugins.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.stories import running, until
@@ -163,7 +164,7 @@ def test_a_bind_that_is_refused_backs_off_longer_each_time() -> None:
         tries: list[float] = []
 
         def refuse(verb: str, resource: Resource, name: str) -> None:
-            if verb == "create" and resource == PODS and len(tries) < 15:
+            if verb == "create" and resource == PODS and len(tries) < 3 * (BIND_TRIES + 1):
                 tries.append(asyncio.get_running_loop().time())
                 raise ApiError(403, "Forbidden", "not now")
 

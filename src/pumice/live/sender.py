@@ -34,8 +34,7 @@ from pumice.model import status
 from pumice.model.task import QUEUE_GATE
 
 BACKOFF = Backoff(0.2, 5.0)
-SERVER_ERRORS = 8  #: a bind that is answered 5xx so often has failed
-BIND_TRIES = 5  #: after so many refusals the room is given up
+BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute
 EVICT_TRIES = 4
 PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
 
@@ -307,7 +306,7 @@ def _is_bindable(pod: Pod | None) -> bool:
 
 def _in_doubt(error: KubeError, attempt: int) -> bool:
     """Whether a bind may still come true, so that its place must not be given away. No answer is no refusal, sent or not."""
-    return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < SERVER_ERRORS)
+    return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < BIND_TRIES)
 
 
 def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
