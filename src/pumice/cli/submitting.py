@@ -1,4 +1,4 @@
-"""Create objects in a cluster of our own, wait until their pods run, and show queues and pods as kubectl would."""
+"""Create objects in a cluster of our own, wait until their pods run, and show queues and pods as kubectl would; if they do not run, why."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pumice.sim.control_plane import ControlPlane
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), ("podgroups.scheduling.volcano.sh", "podgroups"), ("pods", "pods"))
+WHY_NOT = ("events", "events")
 
 
 async def submit(plane: ControlPlane, submitted: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
@@ -24,7 +25,7 @@ async def submit(plane: ControlPlane, submitted: Sequence[Given], say: Callable[
     for obj in objects:
         say(f"{obj['kind'].lower()} {name_of(obj)} created")
     runs = await _until(lambda: _all_run(plane.store, objects), ended)
-    for resource, title in SHOWN:
+    for resource, title in SHOWN if runs else (*SHOWN, WHY_NOT):
         say(f"\n$ kubectl get {title}\n{shown(plane.store, resource)}")
     return 0 if runs else 1
 
