@@ -51,8 +51,5 @@ def binding(made: Cluster) -> list[Any]:
     return [BoundVolumes(made), WaitingVolumes(made)]
 
 
-# -- room that storage publishes
-
-
 def driver(publishes: bool | None = True) -> Thing:
     return {"kind": "CSIDriver", "metadata": {"name": "made.by/us"}, "spec": {"storageCapacity": publishes}}

@@ -166,6 +166,9 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert [each.volume for each in AssumedVolumes.of(made).by_claim.values()] == ["w"]
 
 
+# -- room that storage publishes
+
+
 def room(name: str, size: str, zone: str = "", of: str = "local", **more: str) -> Thing:
     """Free storage in a zone; everywhere without one."""
     topology = {"matchLabels": {ZONE: zone}} if zone else {}

@@ -39,7 +39,7 @@ class Metadata(Wire, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        return next((owner for owner in self.owner_references if owner.controller), None) if self.owner_references else None
+        return next((owner for owner in self.owner_references or () if owner.controller), None)
 
 
 class Condition(Wire, frozen=True):

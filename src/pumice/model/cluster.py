@@ -362,7 +362,7 @@ class Cluster:
         """A new resource name made all vectors longer."""
         self.nodes.widen()
         self.admitted = self.dimensions.fitted(self.admitted)
-        self._shared.widen(self.dimensions)
+        self._shared.widen()
         for job in self.jobs.values():
             job.widen(self.dimensions)
         for queue in self.queues.values():

@@ -36,6 +36,6 @@ class Shared:
             known = self._pairs[key] = Pairs(key)
         return known
 
-    def widen(self, dimensions: Dimensions) -> None:
+    def widen(self) -> None:
         for template in self._templates.values():
-            template.widen(dimensions)
+            template.widen(self._dimensions)
