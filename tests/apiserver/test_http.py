@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumice.apiserver import protobuf, server
 from pumice.apiserver.status import ApiError
-from pumice.web import serving
+from pumice.web import request_head, serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 
@@ -61,25 +61,77 @@ def test_clients_that_ask_before_sending_are_told_to_go_on(wire: Wire) -> None:
     assert wire.answer()[0] == 201
 
 
+GET, POST = b"GET / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [
         (b"nonsense\r\n\r\n", 400),
         (b"GET /\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
-        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
-        (b"GET / HTTP/1.1\r\nX: " + b"x" * serving.MAX_HEAD, 431),
+        (b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", 400),
+        (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"G(T / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (GET + b"Host: x\r\n\r\n", 400),
+        (GET + b"Host: y\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+        (GET + b"no colon\r\n\r\n", 400),
+        (GET + b": no name\r\n\r\n", 400),
+        (GET + b"Name : value\r\n\r\n", 400),
+        (GET + b"Folded: value\r\n goes on\r\n\r\n", 400),
+        (GET + b"Zero: a\x00b\r\n\r\n", 400),
+        (GET + b"Bell: \x07\r\n\r\n", 400),
+        (GET + b"Delete: \x7f\r\n\r\n", 400),
+        (GET + b"Bare: a\rb\r\n\r\n", 400),
+        (b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\nHost: x\n\n", 400),
+        (GET + b"Bare: a\nOther: b\r\n\r\n", 400),
+        (GET + b"Authorization: a\r\nAuthorization: b\r\n\r\n", 400),
+        (GET + b"X: y\r\n" * 300 + b"\r\n", 431),
+        (GET + b"X: " + b"x" * request_head.MAX_HEAD, 431),
+        (POST + b"Content-Length: -1\r\n\r\n", 400),
+        (POST + b"Content-Length: +1\r\n\r\n", 400),
+        (POST + b"Content-Length: 1, 1\r\n\r\n", 400),
+        (POST + b"Content-Length: 0x1\r\n\r\n", 400),
+        (POST + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400),
+        (POST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (POST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (POST + b"Content-Length: 99999999\r\n\r\n", 413),
+        (POST + b"Transfer-Encoding: gzip\r\n\r\n", 501),
+        (POST + b"Transfer-Encoding: identity\r\n\r\n", 501),
+        (POST + b"Transfer-Encoding: chunked, chunked\r\n\r\n", 501),
+        (POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (POST + b"Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (CHUNKED + b"xyz\r\n", 400),
+        (CHUNKED + b"-1\r\n", 400),
+        (CHUNKED + b"+1\r\n", 400),
+        (CHUNKED + b"0x1\r\n", 400),
+        (CHUNKED + b" 1\r\n", 400),
+        (CHUNKED + b"\r\n", 400),
+        (CHUNKED + b"1\n", 400),
+        (CHUNKED + b"1;\x00\r\n", 400),
+        (CHUNKED + b"1;" + b"x" * 4096, 400),
+        (CHUNKED + b"123456789\r\n", 400),
+        (CHUNKED + b"7fffffff\r\n", 413),
+        (CHUNKED + b"1\r\nab\r\n", 400),
+        (CHUNKED + b"0\r\nTrailer: x\r\n\r\n", 400),
     ],
 )
 def test_what_is_not_http_is_answered_and_closed(wire: Wire, text: bytes, status: int) -> None:
-    wire.send(text)
+    wire.send(text + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     assert wire.answer()[0] == status
     assert wire.is_closed()
+
+
+def test_an_ordinary_head_is_read(wire: Wire) -> None:
+    wire.send(b"GET /healthz HTTP/1.1\r\nhost: [::1]:6443\r\nOdd!#$%&'*+-.^_`|~: \t \xe9 \t\r\nTwice: a\r\nTwice: b\r\nEmpty:\r\n\r\n")
+    assert wire.answer()[2] == b"ok"
+    wire.send(b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert wire.answer()[2] == b"ok"
 
 
 def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +139,7 @@ def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(server, "_SWEEP_EVERY_S", 0.1)
     with in_thread(plain=True) as running, Wire(running) as slow, Wire(running) as watching:
         watching.watch(f"{PODS}?watch=true&timeoutSeconds=1")
-        slow.send(b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab")
+        slow.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab")
         with pytest.raises((ConnectionError, EOFError)):
             slow.answer()
         with pytest.raises(EOFError, match="the watch has ended"):
@@ -101,7 +153,8 @@ def test_a_client_that_wishes_so_is_closed(wire: Wire) -> None:
 
 
 def test_without_a_token_only_health_and_version_are_told(wire: Wire) -> None:
-    wire.send(b"GET /api/v1/pods HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\nGET /version HTTP/1.1\r\nAuthorization: Bearer wrong\r\n\r\n")
+    for path, more in (("/api/v1/pods", ""), ("/healthz", ""), ("/version", "Authorization: Bearer wrong\r\n")):
+        wire.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{more}\r\n".encode())
     assert [wire.answer()[0] for _ in range(3)] == [401, 200, 401]
 
 

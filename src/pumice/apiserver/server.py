@@ -37,7 +37,8 @@ from pumice.apiserver.status import ApiError, refusal
 from pumice.apiserver.store import Store
 from pumice.apiserver.tokens import Tokens
 from pumice.web.messages import Response
-from pumice.web.serving import Connection, Door, Malformed
+from pumice.web.request_head import Malformed
+from pumice.web.serving import Connection, Door
 
 _SWEEP_EVERY_S = 5.0
 

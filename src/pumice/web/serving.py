@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
 from pumice.web.messages import Answer, Request, Respond, Response, Stream
+from pumice.web.request_head import MAX_HEAD, Head, Malformed
 
-MAX_HEAD = 64 * 1024
 LARGEST_BODY = 3 * 1024 * 1024
 READ_TIMEOUT_S = 30.0  #: for the rest of a request that has begun
 IDLE_TIMEOUT_S = 600.0
+MAX_CHUNK_LINE = 256
 
 _log = logging.getLogger(__name__)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\Z")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-class Malformed(Exception):
-    """Not HTTP as it should be; the connection is closed after the answer."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def _in_plain_words(error: Malformed) -> Response:
@@ -42,41 +37,6 @@ def _at_once(version: int) -> bool:
 
 def _never(version: int, then: Callable[[], None]) -> None:
     raise NotImplementedError
-
-
-class Head:
-    """A request's head, and how its body is sent."""
-
-    __slots__ = ("chunked", "headers", "keep_alive", "length", "method", "target")
-
-    def __init__(self, text: bytes) -> None:
-        first, *lines = text.decode("latin-1").split("\r\n")
-        parts = first.split(" ")
-        if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[0].isalpha():
-            raise Malformed(400, "not an HTTP/1.1 request")
-        self.method, self.target, version = parts
-        self.headers: dict[str, str] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon or not name or name != name.strip():
-                raise Malformed(400, "a header line is malformed")
-            name = name.lower()
-            if name == "content-length" and self.headers.get(name, value.strip()) != value.strip():
-                raise Malformed(400, "two lengths")
-            self.headers[name] = value.strip()
-        coding = self.headers.get("transfer-encoding", "").lower()
-        if coding not in ("", "identity", "chunked"):
-            raise Malformed(501, f"transfer encoding {coding} is not known")
-        self.chunked = coding == "chunked"
-        self.length = self._length()
-        connection = self.headers.get("connection", "").lower()
-        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
-
-    def _length(self) -> int:
-        text = self.headers.get("content-length", "0")
-        if not (text.isascii() and text.isdigit()) or len(text) > 12 or (self.chunked and "content-length" in self.headers):
-            raise Malformed(400, "the length of the body is malformed")
-        return int(text)
 
 
 class Connection(asyncio.Protocol):
@@ -161,6 +121,8 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 if len(self._buffer) >= MAX_HEAD:
                     raise Malformed(431, "the head of the request is too long")
+                if self._buffer.count(b"\n") != self._buffer.count(b"\r\n"):
+                    raise Malformed(400, "a line ends without CR")
                 return None
             self._head = Head(bytes(self._buffer[:end]))
             del self._buffer[: end + 4]
@@ -186,15 +148,15 @@ class Connection(asyncio.Protocol):
 
     def _chunked_body(self) -> bytes | None:
         while True:
-            end = self._buffer.find(b"\r\n", 0, 1024)
+            end = self._buffer.find(b"\r\n", 0, MAX_CHUNK_LINE)
             if end < 0:
-                if len(self._buffer) >= 1024:
+                if len(self._buffer) >= MAX_CHUNK_LINE:
                     raise Malformed(400, "a chunk is malformed")
                 return None
-            text = bytes(self._buffer[:end]).split(b";")[0].strip()
-            if not text or len(text) > 8 or text.strip(b"0123456789abcdefABCDEF"):
+            line = _CHUNK_LINE.match(self._buffer, 0, end)
+            if line is None:
                 raise Malformed(400, "the size of a chunk is malformed")
-            size = int(text, 16)
+            size = int(line[1], 16)
             self._door.check_length(len(self._chunks) + size)
             if len(self._buffer) < end + 2 + size + 2:
                 return None

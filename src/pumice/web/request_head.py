@@ -1,0 +1,84 @@
+"""The head of a request, read strictly: where two readers could disagree about where a request ends, or whom it is for, it is refused.
+
+Lines end with CR LF and nothing else; no other control character stands in them and none is continued on the next. A request of HTTP/1.1
+names one host. The length of a body is said once and in one way: Content-Length, or Transfer-Encoding "chunked".
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_HEAD = 64 * 1024
+MAX_LINES = 256
+
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  #: all but the tab
+_HOST = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*\Z")
+_ONCE = frozenset({"host", "content-length", "transfer-encoding", "content-type", "authorization", "expect", "impersonate-user"})
+
+
+class Malformed(Exception):
+    """Not HTTP as it should be; the connection is closed after the answer."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Head:
+    """A request's head, and how its body is sent."""
+
+    __slots__ = ("chunked", "headers", "keep_alive", "length", "method", "target")
+
+    def __init__(self, text: bytes) -> None:
+        first, *lines = text.split(b"\r\n")
+        if len(lines) > MAX_LINES:
+            raise Malformed(431, f"the head of the request has more than {MAX_LINES} lines")
+        if _CONTROL.search(text.replace(b"\r\n", b"")):
+            raise Malformed(400, "a control character stands in the head of the request")
+        parts = first.decode("latin-1").split(" ")
+        if len(parts) != 3 or parts[2] not in ("HTTP/1.0", "HTTP/1.1") or not _NAME.match(parts[0]) or not parts[1]:
+            raise Malformed(400, "not an HTTP/1.1 request")
+        self.method, self.target, version = parts
+        self.headers: dict[str, str] = {}
+        for line in lines:
+            self._add(line.decode("latin-1"))
+        self._check_host(version)
+        self.chunked = self._is_chunked(version)
+        self.length = self._length()
+        connection = self.headers.get("connection", "").lower()
+        self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
+
+    def _add(self, line: str) -> None:
+        name, colon, value = line.partition(":")
+        if not colon or not _NAME.match(name):
+            raise Malformed(400, "a header line is malformed")
+        name, value = name.lower(), value.strip(" \t")
+        if name in self.headers:
+            if name in _ONCE:
+                raise Malformed(400, f"the header {name} stands twice")
+            value = f"{self.headers[name]}, {value}"
+        self.headers[name] = value
+
+    def _check_host(self, version: str) -> None:
+        host = self.headers.get("host")
+        if host is None and version == "HTTP/1.1":
+            raise Malformed(400, "the header Host is missing")
+        if not _HOST.match(host or ""):
+            raise Malformed(400, "the header Host is malformed")
+
+    def _is_chunked(self, version: str) -> bool:
+        coding = self.headers.get("transfer-encoding")
+        if coding is None:
+            return False
+        if version == "HTTP/1.0" or "content-length" in self.headers:
+            raise Malformed(400, "Transfer-Encoding has no place beside Content-Length, or in HTTP/1.0")
+        if coding.lower() != "chunked":
+            raise Malformed(501, f"transfer encoding {coding} is not known")
+        return True
+
+    def _length(self) -> int:
+        text = self.headers.get("content-length", "0")
+        if not (text.isascii() and text.isdigit()) or len(text) > 12:
+            raise Malformed(400, "the length of the body is malformed")
+        return int(text)
