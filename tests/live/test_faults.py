@@ -23,7 +23,7 @@ from pumice.framework.decisions import Decisions
 from pumice.kube.reflector import Pace
 from pumice.kube.resource import LEASES, PODS
 from pumice.kube.transport import Transport
-from pumice.live.loop import LostLead, Scheduler
+from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.plugins.registry import plugins
 from tests.live.faults import CALLS, WRITES, Faults, Faulty, Plan, outages, plans, queues

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS, PODS
-from pumice.live.loop import LostLead, Scheduler
+from pumice.live.loop import Scheduler
 from pumice.live.options import Options
+from pumice.live.running import LostLead
 from tests.live.seat import Seat
 from tests.live.stories import policy, server, until
 from tests.live.virtual import VirtualClock, run

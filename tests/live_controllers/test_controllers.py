@@ -15,7 +15,7 @@ from pumice.controllers.registry import volcano_controllers
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError, NoAnswer
 from pumice.kube.resource import POD_GROUPS, SECRETS, ObjectRef, Resource
-from pumice.live.loop import LostLead
+from pumice.live.running import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
 

@@ -17,7 +17,7 @@ from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch,
 from pumice.kube.access import Access
 from pumice.kube.lease import Term
 from pumice.kube.login import find
-from pumice.live.loop import LostLead
+from pumice.live.running import LostLead
 
 log = logging.getLogger(__name__)
 

@@ -30,6 +30,7 @@ from pumice.live.ingest import Ingest
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
+from pumice.live.running import LostLead
 from pumice.live.said import Said
 from pumice.live.sender import Sender
 from pumice.live.shard import sharded
@@ -40,10 +41,6 @@ from pumice.model.cluster import Cluster
 
 log = logging.getLogger(__name__)
 DEFAULT_OPTIONS = Options()
-
-
-class LostLead(Exception):
-    """A write was held back: another replica may lead. What was assumed is worth nothing any more."""
 
 
 class Scheduler:

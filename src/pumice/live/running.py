@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pumice.kube.election import Election
-from pumice.live.loop import LostLead
+
+
+class LostLead(Exception):
+    """A write was held back: another replica may lead. What was assumed is worth nothing any more."""
 
 
 async def first(*work: Awaitable[object]) -> None:

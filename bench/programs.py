@@ -1,0 +1,25 @@
+"""What each of the live programs holds before its first request: MiB of memory, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from bench.measure import Row
+
+PROGRAMS = {"scheduler": 80.0, "controllers": 45.0, "webhooks": 45.0}  #: with their budgets, MiB
+WEIGHED = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmRSS")))
+"""
+
+
+def run() -> list[Row]:
+    return [_row(program, budget) for program, budget in PROGRAMS.items()]
+
+
+def _row(program: str, budget: float) -> Row:
+    command = [sys.executable, "-c", WEIGHED, f"pumice.cli.{program}"]
+    mib = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024
+    return Row(f"pumice {program}: memory once loaded", budget, None, mib, mib, "MiB")
