@@ -25,6 +25,7 @@ from pumice.kube.resource import LEASES, PODS
 from pumice.kube.transport import Transport
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
+from pumice.live.running import LostLead
 from pumice.plugins.registry import plugins
 from tests.live.faults import CALLS, WRITES, Faults, Faulty, Plan, outages, plans, queues
 from tests.live.memory import MemoryServer

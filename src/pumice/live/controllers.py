@@ -27,10 +27,10 @@ from pumice.kube.resource import ObjectRef
 from pumice.kube.retry import is_refusal
 from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
-from pumice.live.running import LostLead
 from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import REQUIRED, RESOURCES, is_shown, kind_of_resource, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
+from pumice.live.running import LostLead
 
 log = logging.getLogger(__name__)
 
