@@ -47,7 +47,7 @@ def test_a_claim_in_the_way_is_told(things: list[Thing], reason: str) -> None:
 
 
 def test_a_claim_of_an_ephemeral_volume_is_waited_for_by_the_pods_name() -> None:
-    asker = pod("p").having("spec", "volumes", value=[{"name": "scratch", "ephemeral": {}}])
+    asker = pod("p").having("spec", "volumes", value=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
     made = made_of(*NODES, asker, asker.having("metadata", "name", value="q"), storage_class(provisioner="x"), claim("q-scratch"))
     waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"!'
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", waits)

@@ -33,6 +33,11 @@ class Metadata(Wire, frozen=True):
     generation: int | None = None
 
     @property
+    def identity(self) -> str:
+        """Its uid; what comes from a file without one is known by its names."""
+        return self.uid or f"{self.namespace or 'default'}-{self.name}"
+
+    @property
     def created(self) -> float:
         """Seconds since 1970; 0 if unknown."""
         return instant(self.creation_timestamp) if self.creation_timestamp else 0.0

@@ -126,10 +126,14 @@ class ImageVolume(Wire, frozen=True):
     reference: str = ""
 
 
+class Present(Wire, frozen=True):
+    """Something of which no field is read."""
+
+
 class Volume(Wire, frozen=True):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
-    ephemeral: dict[str, object] | None = None
+    ephemeral: Present | None = None  #: its claim is made by a controller, so that only its presence matters
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
     iscsi: Disk | None = None

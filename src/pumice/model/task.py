@@ -70,7 +70,7 @@ class Task:
         self.namespace = template.namespace
         self.name = meta.name
         self.key = f"{self.namespace}/{meta.name}"
-        self.uid = meta.uid or f"{self.namespace}-{meta.name}"
+        self.uid = meta.identity
         self.template = template
         self.labels = labels
         self.annotations = annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -106,7 +107,27 @@ def _requests(container: Container) -> ResourceList:
 def pod_request(pod: Pod, dimensions: Dimensions) -> Vector:
     """What the pod takes from a node, as kube-scheduler counts it, and one of `pods`."""
     spec = pod.spec
-    resized = _resized(pod)
+    running = requested_by_containers(spec, _resized(pod))
+    for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
+        if is_pod_level(name):
+            running[name] = amount.milli
+    _add(running, spec.overhead or {})
+    columns = {name: dimensions.column(name) for name in running}
+    vector = dimensions.zeros()
+    for name, column in columns.items():
+        if column is not None:
+            vector[column] = dimensions.from_milli(name, running[name])
+    vector[PODS] = 1
+    return vector
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod may ask for a resource as a whole."""
+    return name in POD_LEVEL or name.startswith("hugepages-")
+
+
+def requested_by_containers(spec: PodSpec, resized: Mapping[str, ResourceList] = MappingProxyType({})) -> dict[str, int]:
+    """In milli-units: what runs together, or what initialising needs at its peak. `resized`: requests that replace a container's."""
     running: dict[str, int] = {}
     for container in spec.containers or ():
         _add(running, resized.get(container.name, _requests(container)))
@@ -123,17 +144,7 @@ def pod_request(pod: Pod, dimensions: Dimensions) -> Vector:
             _add(own, requests)
             _raise(peak, own)
     _raise(running, peak)
-    for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
-        if name in POD_LEVEL or name.startswith("hugepages-"):
-            running[name] = amount.milli
-    _add(running, spec.overhead or {})
-    columns = {name: dimensions.column(name) for name in running}
-    vector = dimensions.zeros()
-    for name, column in columns.items():
-        if column is not None:
-            vector[column] = dimensions.from_milli(name, running[name])
-    vector[PODS] = 1
-    return vector
+    return running
 
 
 def _add(total: dict[str, int], more: Mapping[str, Quantity | int]) -> None:

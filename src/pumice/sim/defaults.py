@@ -11,7 +11,9 @@ from pumice.api.core import Namespace, PriorityClass
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, Resources
+from pumice.api.quantity import format_milli, quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
+from pumice.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
@@ -61,7 +63,11 @@ def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
 
 
 def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> Pod:
-    spec = pod.spec
+    spec = replace(
+        pod.spec,
+        containers=[_container(c) for c in pod.spec.containers or ()],
+        init_containers=[_container(c) for c in pod.spec.init_containers] if pod.spec.init_containers else None,
+    )
     named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
     priority = spec.priority if spec.priority is not None else SYSTEM_CLASSES.get(spec.priority_class_name or "")
     policy = spec.preemption_policy
@@ -74,8 +80,6 @@ def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> P
             spec,
             priority=priority,
             preemption_policy=policy,
-            containers=[_container(c) for c in spec.containers or ()],
-            init_containers=[_container(c) for c in spec.init_containers] if spec.init_containers else None,
             resources=_requested(spec),
             scheduler_name=spec.scheduler_name or "default-scheduler",
         ),
@@ -90,7 +94,9 @@ def _container(container: Container) -> Container:
 
 
 def _requested(spec: PodSpec) -> Resources | None:
-    """Pod-level limits without requests become requests, as those of containers do."""
+    """Of a pod that limits itself as a whole: it asks for what its containers ask for, and for its limit where they say nothing."""
     if spec.resources is None or not spec.resources.limits:
         return spec.resources
-    return replace(spec.resources, requests=spec.resources.limits | (spec.resources.requests or {}))
+    limits = {name: limit for name, limit in spec.resources.limits.items() if is_pod_level(name)}
+    summed = {name: quantity(format_milli(milli)) for name, milli in requested_by_containers(spec).items() if name in POD_LEVEL}
+    return replace(spec.resources, requests=limits | summed | (spec.resources.requests or {}))

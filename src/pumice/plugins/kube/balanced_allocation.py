@@ -15,6 +15,7 @@ from pumice.engine.view import Scores, View
 from pumice.model.resources import MEMORY, Vector
 from pumice.model.task import Task
 from pumice.plugins.kube.normalize import MAX_SCORE
+from pumice.plugins.kube.resources_fit import STORAGE
 
 DEFAULT_RESOURCES = ("cpu", "memory")
 
@@ -44,8 +45,8 @@ class BalancedAllocation(Scorer):
 
     def _balance(self, template: Any, nodes: View, more: Vector) -> Scores:
         """100 where all resources are used alike."""
-        named = [nodes.column(name) for name in self.resources]
-        columns = [column for column in named if column is not None and (column <= MEMORY or template.request[column] > 0)]
+        named = [(name, nodes.column(name)) for name in self.resources]
+        columns = [c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0)]
         parts = [_fraction(nodes.seen[column] + more[column], nodes, column) for column in columns]
         if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
             balance = 1.0 - np.abs(parts[0] - parts[1]) / 2

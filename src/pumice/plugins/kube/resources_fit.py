@@ -1,7 +1,7 @@
 """NodeResourcesFit: does the request fit, and how well: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
 
 cpu and memory count in scores as `Template.scoring_cpu`, `newcomer_cpu` and their like: a container that names none counts a little.
-A resource that the pod does not ask for (cpu and memory apart), or that a node does not have, is left out for it.
+A scalar resource that the pod does not ask for, or any that a node does not have, is left out for it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pumice.model.task import Task
 from pumice.plugins.kube.normalize import MAX_SCORE
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
+STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
 
 
 class FitFilter(Filter):
@@ -75,7 +76,7 @@ class ResourceScorer(Scorer):
                 yield CPU, weight, nodes.scoring[CPU] + template.newcomer_cpu
             elif column == MEMORY:
                 yield MEMORY, weight, nodes.scoring[MEMORY] + template.newcomer_memory
-            elif column is not None and template.request[column] > 0:
+            elif column is not None and (template.request[column] > 0 or name == STORAGE):
                 yield column, weight, nodes.seen[column] + template.request[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
@@ -126,13 +127,13 @@ class RequestedToCapacityRatio(ResourceScorer):
         self.shape = tuple(shape)
 
     def score(self, template: Any, nodes: View) -> Scores:
-        """Resources that score 0 do not pull the mean down: they are left out of it."""
+        """Resources that score 0 do not pull the mean down: they are left out of it, too."""
         total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
         for column, weight, requested in self.demands(template, nodes):
             capacity = nodes.allocatable[column]
             has = capacity > 0
-            rating = np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), self.curve(np.full(len(nodes), MAX_SCORE)))
-            counts = rating > 0
+            rating = self.rate(requested, np.where(has, capacity, 1.0))
+            counts = has & (rating > 0)
             total += np.where(counts, rating, 0.0) * weight
             weights += counts * weight
         return np.floor(np.divide(total, weights, out=np.zeros(len(nodes)), where=weights > 0) + 0.5)

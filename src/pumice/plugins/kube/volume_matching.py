@@ -82,7 +82,7 @@ def reserved(cluster: Cluster, claim: PersistentVolumeClaim, number: int, volume
 def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether a volume that names such a claim means this one, and not an earlier one of the same name."""
     reference = volume.spec.claim_ref
-    return reference is not None and (not reference.uid or reference.uid == claim.metadata.uid)
+    return reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
 
 
 def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:

@@ -1,0 +1,30 @@
+"""What a pod asks for that limits itself as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.api.codec import convert
+from pumice.api.pod import Pod
+from pumice.sim.defaults import complete
+
+
+@pytest.mark.parametrize(
+    ("requests", "containers", "asked"),
+    [
+        (None, [{}, {}], {"cpu": "2", "memory": "1Gi"}),
+        (None, [{"cpu": "500m"}, {"cpu": "250m"}], {"cpu": "750m", "memory": "1Gi"}),
+        ({"cpu": "1"}, [{"cpu": "500m"}, {"memory": "1"}], {"cpu": "1", "memory": "1"}),
+        (None, [{"hugepages-2Mi": "2Mi", "ephemeral-storage": "1"}], {"cpu": "2", "memory": "1Gi"}),
+    ],
+)
+def test_containers_come_before_the_limit(requests: dict[str, str] | None, containers: list[dict[str, str]], asked: dict[str, str]) -> None:
+    resources: dict[str, Any] = {"limits": {"cpu": "2", "memory": "1Gi", "ephemeral-storage": "5"}} | (
+        {"requests": requests} if requests else {}
+    )
+    spec = {"resources": resources, "containers": [{"name": "c", "resources": {"requests": each}} for each in containers]}
+    ((_, made),) = [pair for pair in complete([("Pod", convert({"metadata": {"name": "p"}, "spec": spec}, Pod))]) if pair[0] == "Pod"]
+    assert isinstance(made, Pod) and made.spec.resources
+    assert {name: amount.text for name, amount in (made.spec.resources.requests or {}).items()} == asked
