@@ -52,6 +52,7 @@ TRUE = [
     "[1, 2][1] == 2 && string(3) == '3' && string(true) == 'true' && string('x') == 'x' && int('4') == 4",
     f"{MINE}.empty == null",
     "'it\\'s' == \"it's\"",
+    f"!'{'a' * 100}!'.matches('^(a+)+$') && '{'a' * 100}!'.find('^(a+)+$') == '' && '{'a' * 100}!'.findAll('^(a+)+$') == []",
 ]
 
 

@@ -92,6 +92,7 @@ def test_tiers_have_names() -> None:
         ({"regexMatch": {"pattern": "^a"}}, ["a1", "a2"]),
         ({"regexMatch": {"pattern": "1"}}, ["a1", "b1"]),
         ({"regexMatch": {"pattern": "("}}, []),
+        ({"regexMatch": {"pattern": "^(?i:A)\\pN\\z"}}, ["a1", "a2"]),
         ({"labelMatch": {"matchLabels": {"zone": "west"}}}, ["a2", "b1"]),
         ({}, []),
     ],

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from math import ceil
 
-_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?\Z")
+_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?\Z")
 _MULTIPLIER: dict[str | None, Decimal] = {
     None: Decimal(1),
     "n": Decimal("1e-9"),

@@ -67,8 +67,8 @@ _TERM = re.compile(
 
 def parse_selector(text: str) -> Selector:
     """A selector as kubectl's -l takes it. Raises ValueError."""
-    requirements, position = [], 0
-    while position < len(text.rstrip()):
+    requirements, position, end = [], 0, len(text.rstrip())
+    while position < end:
         match = _TERM.match(text, position)
         if match is None:
             raise ValueError(f'"{text}" is not a selector; write one such as "app=web,tier in (a, b),!legacy"')

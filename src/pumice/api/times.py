@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -27,7 +27,10 @@ def duration(text: str) -> float:
     sign, body = (-1.0, text[1:]) if text[:1] == "-" else (1.0, text.removeprefix("+"))
     if body == "0":
         return 0.0
-    parts = _PART.findall(body)
-    if not parts or "".join(number + unit for number, unit in parts) != body:
-        raise ValueError(f'"{text}" is not a duration; write one such as "30s", "5m" or "1h30m"')
-    return sign * sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    seconds, position = 0.0, 0
+    while position < len(body) or not body:
+        part = _PART.match(body, position)
+        if part is None:
+            raise ValueError(f'"{text}" is not a duration; write one such as "30s", "5m" or "1h30m"')
+        seconds, position = seconds + float(part[1]) * _SECONDS[part[2]], part.end()
+    return sign * seconds

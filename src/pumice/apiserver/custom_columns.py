@@ -11,7 +11,7 @@ from pumice.api.spans import age
 from pumice.apiserver.kinds import Column
 from pumice.apiserver.shapes import Object
 
-_STEP = re.compile(r"\.?((?:[^.\[\]\\]|\\.)+)|\[(\*|-?\d+|'[^']*'|\"[^\"]*\"|\?\([^\]]*\))\]")
+_STEP = re.compile(r"\.?((?:[^.\[\]\\]|\\.)+)|\[(\*|-?\d+|'[^']*'|\"[^\"]*\"|\?\([^\[\]]*\))\]")
 _CONDITION = re.compile(r"\?\(\s*@\.([\w.]+)\s*==\s*['\"]([^'\"]*)['\"]\s*\)")
 
 AGE = Column("Age", lambda obj, now: age(obj["metadata"].get("creationTimestamp"), now), "date", "", "How long ago the object was made.")

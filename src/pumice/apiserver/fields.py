@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import bad_request
 
-_TERM = re.compile(r"((?:[^=!\\,]|\\.)+?)\s*(==|=|!=)((?:[^\\,=]|\\.)*)\Z")
+_TERM = re.compile(r"((?:[^=!\\,]|\\.)++)(==|=|!=)((?:[^\\,=]|\\.)*+)\Z")
 
 
 class FieldTerm(NamedTuple):
@@ -48,7 +48,7 @@ def parse_field_selector(text: str, selectable: tuple[str, ...]) -> FieldSelecto
         match = _TERM.match(part.strip())
         if match is None:
             raise bad_request(f"invalid field selector \"{text}\": can't understand '{part}'")
-        name, operator, value = match.groups()
+        name, operator, value = match[1].rstrip(), match[2], match[3]
         if name not in ("metadata.name", "metadata.namespace") and name not in selectable:
             raise bad_request(f'field label not supported: "{name}"')
         terms.append(FieldTerm(tuple(name.split(".")), operator != "!=", re.sub(r"\\(.)", r"\1", value)))

@@ -5,10 +5,9 @@ Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are j
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any
 
+from pumice.api.patterns import PatternError, pattern
 from pumice.api.times import instant
 from pumice.apiserver.metadata import clone
 from pumice.apiserver.shapes import Object, Shape
@@ -140,9 +139,8 @@ def _check_string(schema: Object, value: str, path: str, found: Findings) -> Non
         found.refuse(path, f"Too long: may not be more than {schema['maxLength']} bytes")
     if len(value) < schema.get("minLength", 0):
         found.refuse(path, f'Invalid value: "{value}": {path} in body should be at least {schema["minLength"]} chars long')
-    pattern = schema.get("pattern")
-    if pattern and not _compiled(pattern).search(value):
-        found.refuse(path, f"Invalid value: \"{value}\": {path} in body should match '{pattern}'")
+    if schema.get("pattern"):
+        _check_pattern(schema["pattern"], value, path, found)
     if schema.get("format") == "date-time":
         try:
             instant(value)
@@ -150,12 +148,14 @@ def _check_string(schema: Object, value: str, path: str, found: Findings) -> Non
             found.refuse(path, f'Invalid value: "{value}": {path} in body must be of type date-time: "{value}"')
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _check_pattern(wanted: str, value: str, path: str, found: Findings) -> None:
     try:
-        return re.compile(re.sub(r"\$\Z", r"\\Z", pattern))
-    except re.error:
-        return re.compile("")
+        if pattern(wanted).found_in(value):
+            return
+        fault = ""
+    except PatternError as error:
+        fault = f", but pattern is invalid: {error}"
+    found.refuse(path, f"Invalid value: \"{value}\": {path} in body should match '{wanted}{fault}'")
 
 
 def _check_number(schema: Object, value: float, path: str, found: Findings) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable
 
+from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import matches
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -50,9 +50,16 @@ def selects(member: Object, candidate: Object) -> bool:
     if selector.get("exactMatch"):
         return bool(selector["exactMatch"].get("name") == name_of(candidate))
     if selector.get("regexMatch"):
-        return re.search(selector["regexMatch"].get("pattern") or r"\Z.", name_of(candidate)) is not None
+        return _is_found(selector["regexMatch"].get("pattern") or "", name_of(candidate))
     labels = label_selector(selector.get("labelMatch"))
     return bool(labels) and matches(labels or (), labels_of(candidate))
+
+
+def _is_found(text: str, name: str) -> bool:
+    try:
+        return bool(text) and pattern(text).found_in(name)
+    except PatternError:
+        return False
 
 
 def _with_wider(changed: Change, world: World) -> Iterable[Key]:

@@ -7,7 +7,6 @@ root is left, and `trouble` says why.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.patterns import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject
 from pumice.api.volcano import Member
 from pumice.model.nodes import Nodes
@@ -183,10 +183,10 @@ def _named(member: Member, names: Collection[str]) -> list[str]:
     if selector.regex_match is None:
         return []
     try:
-        pattern = re.compile(selector.regex_match.pattern)
-    except re.error:
+        chosen = pattern(selector.regex_match.pattern)
+        return [name for name in names if chosen.found_in(name)]
+    except PatternError:
         return []
-    return [name for name in names if pattern.search(name)]
 
 
 def hypernodes_of(cluster: Cluster) -> HyperNodes:

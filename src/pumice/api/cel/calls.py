@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from pumice.api.cel.syntax import CelError
 from pumice.api.cel.values import Budget, Instant, Optional, Span, comparable, type_of, version
+from pumice.api.patterns import pattern
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.times import duration, instant
 
@@ -181,13 +180,11 @@ def _on_text(name: str, text: Any, rest: Values) -> Any:
         case "lastIndexOf":
             return text.rfind(rest[0])
         case "find":
-            found = compiled(rest[0]).search(text)
-            return found[0] if found else ""
+            return pattern(rest[0]).first(text) or ""
         case "findAll":
-            matches = [found[0] for found in compiled(rest[0]).finditer(text)]
-            return matches[: rest[1]] if len(rest) > 1 and rest[1] >= 0 else matches
+            return pattern(rest[0]).each(text, rest[1] if len(rest) > 1 else -1)
         case "matches":
-            return compiled(rest[0]).search(text) is not None
+            return pattern(rest[0]).found_in(text)
     return _TEXT[name](text, *rest)
 
 
@@ -213,12 +210,3 @@ def _on_list(name: str, items: Values, rest: Values) -> Any:
         return (rest[0] if rest else "").join(items)
     places = [index for index, item in enumerate(items) if item == rest[0]]
     return -1 if not places else places[0] if name == "indexOf" else places[-1]
-
-
-@lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises CelError."""
-    try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise CelError(f"matches(): {error}") from None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from pumice.api.patterns import PatternError, pattern
 from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, not_negative, one_of
 from pumice.controllers.objects import Object, spec_of
 from pumice.controllers.world import World
@@ -40,11 +40,11 @@ def _member(member: Object, field: str) -> Iterator[Problem]:
         yield Problem(f"{field}.selector.labelMatch", "labels choose only members of type Node; write exactMatch or regexMatch")
 
 
-def _pattern(pattern: str, field: str) -> Iterator[Problem]:
-    if not pattern:
+def _pattern(text: str, field: str) -> Iterator[Problem]:
+    if not text:
         yield Problem(field, 'the pattern is empty; write one such as "^node-[0-9]+$"')
         return
     try:
-        re.compile(pattern)
-    except re.error as error:
-        yield Problem(field, f'"{pattern}" is not a regular expression: {error}')
+        pattern(text)
+    except PatternError as error:
+        yield Problem(field, f'"{text}" is not a regular expression: {error}')
