@@ -73,15 +73,18 @@ def in_thread(**options: object) -> Iterator[Running]:
 @contextlib.contextmanager
 def in_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`python -m pumice.apiserver` and its address; killed at the end of the block if it still runs."""
-    process = subprocess.Popen([sys.executable, "-m", "pumice.apiserver", *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pumice.apiserver", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
     finally:
         process.kill()
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def kubeconfig_of(running: Running, folder: Path) -> Path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import itertools
 import json
 import random
-import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from pumice.apiserver import Server, group_commit
-from pumice.apiserver.journal import JournalError, SqliteJournal
+from pumice.apiserver.journal import FileJournal
+from pumice.apiserver.journal_files import JournalError
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire
@@ -51,14 +52,14 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
 
 def test_watchers_see_nothing_before_it_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = threading.Event()
-    commit = SqliteJournal.commit
+    commit = FileJournal.commit
 
-    def slow(self: SqliteJournal) -> int:
+    def slow(self: FileJournal) -> int:
         allowed.wait(10)
         return commit(self)
 
     allowed.set()
-    monkeypatch.setattr(SqliteJournal, "commit", slow)
+    monkeypatch.setattr(FileJournal, "commit", slow)
     on_a_slow_disk(monkeypatch)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as writer, Wire(running) as watcher:
         watcher.watch(f"{MAPS}?watch=true&resourceVersion={running.call(lambda store: store.ledger.version)}")
@@ -76,17 +77,17 @@ def test_watchers_see_nothing_before_it_is_committed(tmp_path: Path, monkeypatch
 
 
 def test_a_disk_that_was_slow_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = SqliteJournal.commit
+    commit = FileJournal.commit
     committers: list[str] = []
     slow = threading.Event()
 
-    def told(self: SqliteJournal) -> int:
+    def told(self: FileJournal) -> int:
         committers.append(threading.current_thread().name)
         if slow.is_set():
             time.sleep(0.5)
         return commit(self)
 
-    monkeypatch.setattr(SqliteJournal, "commit", told)
+    monkeypatch.setattr(FileJournal, "commit", told)
     monkeypatch.setattr(group_commit, "QUICK_S", 0.02)
     monkeypatch.setattr(group_commit, "TRIED_EVERY", 2)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
@@ -106,42 +107,30 @@ def test_a_directory_serves_one_server_only(tmp_path: Path) -> None:
         Server(data=tmp_path)
 
 
-def test_a_broken_journal_is_told_with_its_path(tmp_path: Path) -> None:
-    (tmp_path / "pumice.db").write_bytes(b"this is no database" * 100)
-    with pytest.raises(JournalError, match=r"pumice.db cannot be read"):
-        SqliteJournal(tmp_path)
-
-
 def test_what_the_data_directory_holds_is_for_its_owner(tmp_path: Path) -> None:
     with in_thread(data=tmp_path / "state"):
         assert (tmp_path / "state").stat().st_mode & 0o77 == 0
-        assert {
-            path.name: path.stat().st_mode & 0o77
-            for path in (tmp_path / "state").iterdir()
-            if path.name in ("token", "signing-key", "pumice.db")
-        } == {
-            "token": 0,
-            "signing-key": 0,
-            "pumice.db": 0,
-        }
+        modes = {path.name: path.stat().st_mode & 0o77 for path in (tmp_path / "state").iterdir()}
+        assert {"token", "signing-key", "log-0", "acknowledged"} <= modes.keys()
+        assert not any(mode for name, mode in modes.items() if name != "ca.crt"), modes
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_a_journal_that_fails_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: bool) -> None:
-    commit = SqliteJournal.commit
+    commit = FileJournal.commit
     if not quick:
         on_a_slow_disk(monkeypatch)
     with in_thread(plain=True, data=tmp_path) as running, Wire(running) as wire:
         wire.ask("POST", MAPS, {"metadata": {"name": "kept"}})
 
-        def full(self: SqliteJournal) -> int:
-            raise sqlite3.OperationalError("disk is full")
+        def full(self: FileJournal) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(SqliteJournal, "commit", full)
+        monkeypatch.setattr(FileJournal, "commit", full)
         wire.send(wire.request("POST", MAPS, {"metadata": {"name": "lost"}}))
         with pytest.raises(EOFError):
             wire.answer()
-        monkeypatch.setattr(SqliteJournal, "commit", commit)
+        monkeypatch.setattr(FileJournal, "commit", commit)
 
 
 def killed_in_a_loop(folder: Path, rounds: int) -> None:

@@ -16,9 +16,19 @@ class Wire:
     """One connection."""
 
     def __init__(self, running: Running) -> None:
-        host, port = running.url.removeprefix("http://").split(":")
+        self._open(running.url, running.server.token)
+
+    @classmethod
+    def to(cls, url: str, token: str) -> Wire:
+        """One to a server in another process."""
+        made = cls.__new__(cls)
+        made._open(url, token)
+        return made
+
+    def _open(self, url: str, token: str) -> None:
+        host, port = url.removeprefix("http://").split(":")
         self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
-        self._token = running.server.token
+        self._token = token
         self._buffer = b""
 
     def __enter__(self) -> Wire:

@@ -9,15 +9,19 @@ Objects handed in and out are shared, never copied: who wants to change one make
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+import msgspec
+
 from pumice.apiserver.shapes import Object
-from pumice.apiserver.status import ApiError, expired
+from pumice.apiserver.status import ApiError, expired, too_large
 from pumice.apiserver.watching import Event, Filter, Key, Watch
 
 RING = 16_384  #: events kept of each kind, at least
+_encode = msgspec.json.encode
 
 
 class Journal(Protocol):
@@ -84,16 +88,19 @@ class Ledger:
         shelf = self.shelves.get(storage)
         return shelf.objects.get(key) if shelf else None
 
-    def put(self, storage: str, key: Key, obj: Object) -> Object:
-        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here."""
+    def put(self, storage: str, key: Key, obj: Object, largest: int = sys.maxsize) -> Object:
+        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here. Raises ApiError 413."""
         shelf = self.shelf(storage)
         previous = shelf.objects.get(key)
+        obj["metadata"]["resourceVersion"] = str(self.version + 1)
+        body = _encode(obj)
+        if len(body) > largest:
+            raise too_large(len(body), largest)
         self.version += 1
-        obj["metadata"]["resourceVersion"] = str(self.version)
         shelf.objects[key] = obj
         if previous is None:
             insort(shelf.keys, key)
-        self._write(storage, shelf, Event("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version))
+        self._write(storage, shelf, Event("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
         return obj
 
     def remove(self, storage: str, key: Key) -> Object:
@@ -103,7 +110,7 @@ class Ledger:
         del shelf.keys[bisect_left(shelf.keys, key)]
         self.version += 1
         last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
-        self._write(storage, shelf, Event("DELETED", key, last, previous, self.version))
+        self._write(storage, shelf, Event("DELETED", key, last, previous, self.version, _encode(last)))
         return last
 
     def _write(self, storage: str, shelf: Shelf, event: Event) -> None:
@@ -135,6 +142,10 @@ class Ledger:
         shelf = self.shelf(storage)
         shelf.objects[key] = obj
         insort(shelf.keys, key)
+
+    def everything(self) -> Iterator[tuple[tuple[str, str, str], Object]]:
+        """Every object, with its storage, namespace and name."""
+        return (((storage, *key), obj) for storage, shelf in self.shelves.items() for key, obj in shelf.objects.items())
 
     def select(self, storage: str, filter: Filter, version: int | None = None, after: Key | None = None) -> Iterator[tuple[Key, Object]]:
         """The objects that pass, in order of their keys, now or as of a version, after a key. Raises ApiError 410."""

@@ -30,7 +30,8 @@ from pumice.apiserver.admission import Rule, User
 from pumice.apiserver.bootstrap import bootstrap
 from pumice.apiserver.event_expiry import EventExpiry
 from pumice.apiserver.group_commit import GroupCommit
-from pumice.apiserver.journal import GAP, SqliteJournal
+from pumice.apiserver.journal import GAP, FileJournal
+from pumice.apiserver.journal_files import JournalError
 from pumice.apiserver.kubeconfig_file import write_kubeconfig
 from pumice.apiserver.rest import LogSource, Rest
 from pumice.apiserver.status import ApiError, refusal
@@ -64,19 +65,21 @@ class Server:
         port: int = 0,
         plain: bool = False,
         data: Path | None = None,
+        recover: bool = False,
         clock: Callable[[], float] = time.time,
         new_uid: Callable[[], str] = _random_uid,
         rules: Iterable[Rule] = (),
         users: dict[str, User] | None = None,
         log_source: LogSource = _no_log,
     ) -> None:
+        """Raises JournalError if `data` is damaged; with `recover` it goes on without what is."""
         if plain and not _is_loopback(host):
             raise ValueError(f"plain HTTP is for loopback only; listen on 127.0.0.1, or speak TLS on {host}")
         self.host = host
         self.port = port
         self._plain = plain
         self._data = data
-        self._journal = SqliteJournal(data) if data else None
+        self._journal = FileJournal(data, recover) if data else None
         recovered = self._journal.version() if self._journal else 0
         self.store = Store(clock=clock, new_uid=new_uid, rules=rules, journal=self._journal, version=recovered + GAP if recovered else 0)
         if self._journal is not None:
@@ -88,6 +91,8 @@ class Server:
         self.token = tokens.admin_token
         self._authority: tls.Pair | None = None
         self._server: asyncio.Server | None = None
+        self._broken = asyncio.Event()
+        self._why_broken: Exception | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
         self._door = Door(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
@@ -123,7 +128,15 @@ class Server:
         self.store.collector.wake = None
         await self._commits.close()
 
-    def _fail(self) -> None:
+    async def until_broken(self) -> None:
+        """Raises JournalError once nothing more can be kept: the server answers nobody from then on, and is to be stopped."""
+        await self._broken.wait()
+        text = f"{self._data} cannot be written: {self._why_broken}; what was acknowledged is kept, the server has ended"
+        raise JournalError(text) from self._why_broken
+
+    def _fail(self, error: Exception) -> None:
+        self._why_broken = error
+        self._broken.set()
         if self._server is not None:
             self._server.close()
         self._door.close()

@@ -120,6 +120,10 @@ def unsupported_media(content_type: str) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", f'the body of the request was in an unknown format: "{content_type}"', {})
 
 
+def too_large(size: int, limit: int) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
+
+
 def too_many_requests(message: str, retry_after_s: int = 0, causes: list[dict[str, str]] | None = None) -> ApiError:
     details: dict[str, Any] = {"causes": causes} if causes else {}
     if retry_after_s:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from pumice.api.selectors import Selector, matches
 from pumice.apiserver.fields import FieldSelector, fields_match
 from pumice.apiserver.shapes import Object
@@ -20,26 +18,25 @@ Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 
 MAX_WAITING = 100_000
 
-_encode = msgspec.json.encode
-
 
 class Event:
     """One write of one object: ADDED, MODIFIED or DELETED."""
 
-    __slots__ = ("_json", "key", "object", "previous", "resource_version", "type")
+    __slots__ = ("_json", "body", "key", "object", "previous", "resource_version", "type")
 
-    def __init__(self, type: str, key: Key, obj: Object, previous: Object | None, resource_version: int) -> None:
+    def __init__(self, type: str, key: Key, obj: Object, previous: Object | None, resource_version: int, body: bytes) -> None:
         self.type = type
         self.key = key
         self.object = obj  #: as it is after the write; when DELETED, its last state with the version of the deletion
         self.previous = previous  #: as it was before; None when ADDED
         self.resource_version = resource_version
+        self.body = body  #: the JSON of `object`
         self._json: bytes | None = None
 
     def json(self) -> bytes:
         """The event as a line of a watch stream."""
         if self._json is None:
-            self._json = b'{"type":"%s","object":%s}\n' % (self.type.encode(), _encode(self.object))
+            self._json = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.body)
         return self._json
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.apiserver import Server, import_cluster
-from pumice.apiserver.journal import JournalError
+from pumice.apiserver.journal_files import JournalError
 from pumice.cli.cluster_file import Given, create
 from pumice.config.reading import schedulers_of
 from pumice.controllers.objects import Object
@@ -42,6 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
     port: int = 0
     plain: bool = False
     data: Path | None = None
+    recover: bool = False  #: go on without what is damaged in `data`
     archive: Path | None = None  #: a file that `pumice export` has written, to begin with
 
 
@@ -61,10 +62,10 @@ class Embedded:
 async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
     clock = RunningClock(time.time(), wanted.speed)
-    where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data}
+    where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
     try:
         server = Server(clock=clock.now, log_source=log_of, **where)  # type: ignore[arg-type]
-    except JournalError as error:
+    except (JournalError, OSError) as error:
         raise InputError(str(error), where="--data") from None
     if wanted.archive is not None:
         _begin_with(server, wanted.archive)
@@ -79,11 +80,14 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     try:
         async with asyncio.TaskGroup() as tasks:
             deciding = tasks.create_task(scheduler.run())
+            keeping = tasks.create_task(server.until_broken())
             await scheduler.synced.wait()
             yield Embedded(plane, scheduler)
             deciding.cancel()
+            keeping.cancel()
     except ExceptionGroup as group:
-        raise group.exceptions[0] from None
+        first = group.exceptions[0]
+        raise InputError(str(first), where="--data") if isinstance(first, JournalError) else first from None
     finally:
         await plane.stop()
 

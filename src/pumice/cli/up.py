@@ -37,6 +37,7 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 @click.option("--conf", multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given.")
 @click.option("--plugins-dir", help="A folder of Python files with plugins.")
 @click.option("--data", type=click.Path(path_type=Path), help="Keep the cluster in this directory. Default: it is forgotten at the end.")
+@click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")

@@ -28,6 +28,7 @@ def wanted(
     plugins_dir: str | None,
     host: str,
     port: int,
+    recover: bool,
     archive: Path | None,
 ) -> Wanted:
     """Raises InputError."""
@@ -40,6 +41,7 @@ def wanted(
         host=host,
         port=port,
         data=data,
+        recover=recover,
         archive=archive,
     )
 
