@@ -95,7 +95,11 @@ LIVE = {
     ("patch", "expected"),
     [
         ({"containers": [{"name": "b", "image": "9"}]}, [("a", "1"), ("b", "9")]),
-        ({"containers": [{"name": "c", "image": "3"}]}, [("a", "1"), ("b", "2"), ("c", "3")]),
+        ({"containers": [{"name": "c", "image": "3"}]}, [("c", "3"), ("a", "1"), ("b", "2")]),
+        ({"containers": [{"name": "b", "image": "9"}, {"name": "c", "image": "3"}]}, [("a", "1"), ("b", "9"), ("c", "3")]),
+        ({"containers": [{"name": "c", "image": "3"}, {"name": "b", "image": "9"}]}, [("c", "3"), ("a", "1"), ("b", "9")]),
+        ({"containers": [{"name": "b", "image": "9"}, {"name": "a", "image": "8"}]}, [("b", "9"), ("a", "8")]),
+        ({"containers": [{"name": "c", "image": "3"}, {"name": "a", "$patch": "delete"}]}, [("c", "3"), ("b", "2")]),
         ({"containers": [{"name": "a", "$patch": "delete"}]}, [("b", "2")]),
         ({"containers": [{"$patch": "replace"}, {"name": "z", "image": "0"}]}, [("z", "0")]),
         (
@@ -113,13 +117,13 @@ def test_strategic_merge_of_lists_with_keys(patch: dict[str, Any], expected: lis
 def test_strategic_merge_of_other_lists_and_directives() -> None:
     assert strategic_merge(POD, LIVE, {"spec": {"tolerations": []}})["spec"]["tolerations"] == []
     live = {"metadata": {"finalizers": ["a", "b"]}}
-    assert strategic_merge(POD, live, {"metadata": {"finalizers": ["c"]}})["metadata"]["finalizers"] == ["a", "b", "c"]
+    assert strategic_merge(POD, live, {"metadata": {"finalizers": ["c"]}})["metadata"]["finalizers"] == ["c", "a", "b"]
     assert strategic_merge(POD, live, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}})["metadata"]["finalizers"] == ["b"]
     volume = {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     change = {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}}
     assert strategic_merge(POD, volume, change)["spec"]["volumes"] == [{"name": "v", "hostPath": {"path": "/x"}}]
     nested = {"spec": {"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}]}]}}
-    assert [one["name"] for one in strategic_merge(POD, LIVE, nested)["spec"]["containers"][0]["env"]] == ["X", "Y"]
+    assert [one["name"] for one in strategic_merge(POD, LIVE, nested)["spec"]["containers"][0]["env"]] == ["Y", "X"]
 
 
 @given(VALUES, VALUES)

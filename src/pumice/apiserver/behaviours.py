@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pumice.apiserver import object_checks, object_defaults, pod_checks, pod_defaults, workload_defaults
+from pumice.apiserver import object_checks, object_defaults, pod_defaults, pod_updates, workload_defaults
 from pumice.apiserver.custom_kinds import CRDS, complete, definition_causes
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.shapes import Object
@@ -42,7 +42,7 @@ _PLAIN = Behaviour()
 _WITH_STATUS = Behaviour(begin=_no_status)
 
 _TABLE = {
-    "pods": Behaviour(pod_defaults.begin, pod_defaults.default_pod, pod_checks.causes),
+    "pods": Behaviour(pod_defaults.begin, pod_defaults.default_pod, pod_updates.causes),
     "nodes": Behaviour(default=object_defaults.default_node, causes=object_checks.node_causes),
     "namespaces": Behaviour(object_defaults.begin_namespace, object_defaults.default_namespace),
     "services": Behaviour(_no_status, object_defaults.default_service, object_checks.service_causes),

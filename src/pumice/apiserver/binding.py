@@ -29,9 +29,8 @@ def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotatio
     labels = _topology(store, node)
     if labels:
         changed["labels"] = {**labels, **(metadata.get("labels") or {})}
-    if "generation" in metadata:
-        changed["generation"] = metadata["generation"] + 1
-    bound = pod | {"metadata": changed, "spec": spec | {"nodeName": node}, "status": _scheduled(pod.get("status") or {}, now)}
+    generation = metadata.get("generation", 1)
+    bound = pod | {"metadata": changed, "spec": spec | {"nodeName": node}, "status": _scheduled(pod.get("status") or {}, generation, now)}
     return bound if options.dry_run else store.ledger.put("pods", (namespace, name), bound)
 
 
@@ -55,7 +54,7 @@ def _topology(store: Store, node: str) -> dict[str, str]:
     return {key: labels[key] for key in _TOPOLOGY_LABELS if key in labels} if labels else {}
 
 
-def _scheduled(pod_status: dict[str, Any], now: str) -> dict[str, Any]:
-    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+def _scheduled(pod_status: dict[str, Any], generation: int, now: str) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "True", "observedGeneration": generation, "lastTransitionTime": now}
     others = [other for other in pod_status.get("conditions") or () if other.get("type") != "PodScheduled"]
     return pod_status | {"conditions": [*others, condition]}

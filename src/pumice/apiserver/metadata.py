@@ -59,9 +59,26 @@ def name_suffix(uid: str) -> str:
     return "".join(letters)
 
 
+_COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io")
+_COUNTED = frozenset(
+    {"pods", "replicationcontrollers", "podtemplates", "endpointslices.discovery.k8s.io"}
+    | {"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"}
+)
+
+
 def counts_generations(kind: Kind) -> bool:
-    counted = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io")
-    return kind.custom or kind.group in counted or kind.resource in ("pods", "replicationcontrollers")
+    return kind.custom or kind.resource in _COUNTED or (kind.group in _COUNTED_GROUPS and kind.kind != "ControllerRevision")
+
+
+def count_generation(kind: Kind, obj: Object, old: Object) -> None:
+    """A change of anything but metadata and status makes a new generation; of a Deployment, one of its annotations too."""
+    if not counts_generations(kind):
+        return
+    before = old["metadata"].get("generation", 1)
+    same = same_but_status(kind, obj, old)
+    if kind.resource == "deployments.apps":
+        same = same and (obj["metadata"].get("annotations") or {}) == (old["metadata"].get("annotations") or {})
+    obj["metadata"]["generation"] = before if same else before + 1
 
 
 def same_but_status(kind: Kind, one: Object, other: Object) -> bool:

@@ -1,28 +1,16 @@
-"""What makes the API server refuse a pod, as far as scheduling and running it are concerned."""
+"""What makes the API server refuse a pod's spec, as far as scheduling and running it are concerned."""
 
 from __future__ import annotations
 
 import re
 
 from pumice.api.quantity import quantity
-from pumice.apiserver.metadata import clone
 from pumice.apiserver.shapes import Object
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
-_CHANGEABLE = (
-    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`"
-)
 Causes = list[tuple[str, str]]
-
-
-def causes(pod: Object, old: Object | None) -> Causes:
-    if old is None:
-        return spec_causes(pod["spec"], "spec")
-    return _update_causes(pod["spec"], old["spec"])
 
 
 def spec_causes(spec: Object, path: str) -> Causes:
@@ -45,6 +33,9 @@ def spec_causes(spec: Object, path: str) -> Causes:
                 f"Invalid value: {spec['terminationGracePeriodSeconds']}: must be greater than or equal to 0",
             )
         )
+    if "activeDeadlineSeconds" in spec and not 0 < spec["activeDeadlineSeconds"] < 2**31:
+        text = f"Invalid value: {spec['activeDeadlineSeconds']}: must be between 1 and 2147483647, inclusive"
+        found.append((f"{path}.activeDeadlineSeconds", text))
     if spec.get("schedulingGates") and spec.get("nodeName"):
         found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
     return found
@@ -71,10 +62,10 @@ def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
         number = port.get("containerPort", 0)
         if not 0 < number < 65536:
             found.append((f"{path}.ports[{index}].containerPort", f"Invalid value: {number}: must be between 1 and 65535, inclusive"))
-    return found + _resource_causes(container.get("resources") or {}, f"{path}.resources")
+    return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 
-def _resource_causes(resources: Object, path: str) -> Causes:
+def resource_causes(resources: Object, path: str) -> Causes:
     found: Causes = []
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for field, amounts in (("requests", requests), ("limits", limits)):
@@ -138,31 +129,3 @@ def _volume_causes(spec: Object, path: str) -> Causes:
             if mount.get("name") not in names:
                 found.append((f"{path}.containers[{index}].volumeMounts[{mount_index}].name", f'Not found: "{mount.get("name")}"'))
     return found
-
-
-def _update_causes(spec: Object, old: Object) -> Causes:
-    """A pod may change only its images, deadline, tolerations (more of them) and gates (fewer)."""
-    if spec == old:
-        return []
-    left, right = clone(spec), clone(old)
-    for part in (left, right):
-        for container in (*part.get("containers", ()), *part.get("initContainers", ())):
-            container.pop("image", None)
-            container.pop("resources", None)
-        for field in (*_MUTABLE, "ephemeralContainers", "priority", "nodeSelector", "affinity"):
-            part.pop(field, None)
-    found: Causes = []
-    if left != right or not _gated_may_narrow(spec, old):
-        found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))
-    kept = spec.get("tolerations") or []
-    if any(toleration not in kept for toleration in old.get("tolerations") or ()):
-        found.append(("spec.tolerations", "Forbidden: existing toleration can not be modified except its tolerationSeconds"))
-    gates = {gate["name"] for gate in old.get("schedulingGates", ())}
-    if any(gate["name"] not in gates for gate in spec.get("schedulingGates", ())):
-        found.append(("spec.schedulingGates", "Forbidden: only deletion is allowed, but found new scheduling gates"))
-    return found
-
-
-def _gated_may_narrow(spec: Object, old: Object) -> bool:
-    """Where it may run may be changed only while the pod waits at a scheduling gate."""
-    return bool(old.get("schedulingGates")) or all(spec.get(field) == old.get(field) for field in ("nodeSelector", "affinity"))

@@ -8,10 +8,18 @@ from pumice.api.quantity import quantity
 from pumice.apiserver.shapes import Object
 
 _COMPUTE = ("cpu", "memory")
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
 
 
 def begin(pod: Object) -> None:
     pod["status"] = {"phase": "Pending", "qosClass": ""}
+    if (pod.get("spec") or {}).get("schedulingGates"):
+        pod["status"]["conditions"] = [dict(_GATED)]
 
 
 def default_pod(pod: Object) -> None:
@@ -22,14 +30,6 @@ def default_pod(pod: Object) -> None:
     status = pod.setdefault("status", {})
     if not status.get("qosClass"):
         status["qosClass"] = qos_class(spec)
-    if spec.get("schedulingGates") and not status.get("conditions"):
-        gated = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "SchedulingGated",
-            "message": "Scheduling is blocked due to non-empty scheduling gates",
-        }
-        status["conditions"] = [gated]
 
 
 def default_spec(spec: Object) -> None:

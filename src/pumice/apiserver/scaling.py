@@ -45,7 +45,7 @@ def rescale(store: Store, kind: Kind, old: Object, scale: Object, options: Optio
     if type(replicas) is not int or replicas < 0:
         raise kind.invalid(old["metadata"]["name"], [("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")])
     wanted = (scale.get("metadata") or {}).get("resourceVersion")
-    if wanted and wanted != old["metadata"]["resourceVersion"]:
+    if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
         raise status.stale(kind.plural, kind.group, old["metadata"]["name"])
     obj = clone(old)
     *parents, last = kind.scale.spec_replicas

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api.selectors import Selector
-from pumice.apiserver import binding, deletion, eviction, scaling, status
+from pumice.apiserver import binding, deletion, eviction, parts, scaling, status
 from pumice.apiserver.admission import Admission, Options, Review, Rule
 from pumice.apiserver.behaviours import behaviour_of
 from pumice.apiserver.builtin_kinds import builtin_kinds
@@ -23,7 +23,7 @@ from pumice.apiserver.fields import FieldSelector
 from pumice.apiserver.kinds import Kind, KindTable
 from pumice.apiserver.ledger import Journal, Ledger
 from pumice.apiserver.managed_fields import note_update
-from pumice.apiserver.metadata import check_head, clone, counts_generations, metadata_causes, same_but_status, set_identity
+from pumice.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.apiserver.own_rules import own_rules
 from pumice.apiserver.patching import Patch, patched
 from pumice.apiserver.shapes import Object
@@ -174,7 +174,7 @@ class Store:
         return self._put(kind, key, obj, options)
 
     def update(self, resource: str | Kind, obj: Object, subresource: str = "", options: Options = _DEFAULT) -> Object:
-        """Replace an object, or its status. With metadata.resourceVersion set, only if it is still at that version."""
+        """Replace an object, or its part that is a subresource. With metadata.resourceVersion set, only if it is still at that version."""
         kind = self.kind(resource)
         obj = self._taken(kind, obj if options.owned else clone(obj), "", options)
         metadata = obj["metadata"]
@@ -189,17 +189,10 @@ class Store:
         self, kind: Kind, key: Key, old: Object, obj: Object, subresource: str = "", options: Options = _DEFAULT, applied: bool = False
     ) -> Object:
         """Put `obj`, which is the caller's own and well-formed, in the place of `old`."""
-        metadata = obj["metadata"]
-        self._keep_identity(kind, key[1], metadata, old["metadata"])
-        if subresource == "status":
-            _take_status_only(kind, obj, old)
-        else:
-            if kind.has_status:
-                _keep_field(obj, old, "status")
+        self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
+        obj = parts.kept(kind, obj, old, subresource)
+        if subresource != "status":
             behaviour_of(kind).default(obj)
-        if counts_generations(kind):
-            generation = old["metadata"].get("generation", 1)
-            metadata["generation"] = generation if same_but_status(kind, obj, old) else generation + 1
         if not applied:
             note_update(kind, obj, old, options.manager, self.now(), subresource)
         review = Review("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run)
@@ -261,7 +254,10 @@ class Store:
     def _admitted(self, review: Review, options: Options) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
-        causes = metadata_causes(kind, obj["metadata"]) + behaviour_of(kind).causes(obj, review.old) + schema_causes(kind, obj, review.old)
+        if review.old is not None:
+            count_generation(kind, obj, review.old)
+        causes = metadata_causes(kind, obj["metadata"]) + parts.causes_of(kind, obj, review.old, review.subresource)
+        causes += schema_causes(kind, obj, review.old)
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:
@@ -284,7 +280,7 @@ class Store:
 
     def _check_version(self, kind: Kind, name: str, metadata: dict[str, Any], old: Object) -> None:
         wanted = metadata.get("resourceVersion")
-        if wanted and wanted != old["metadata"]["resourceVersion"]:
+        if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
             raise status.stale(kind.plural, kind.group, name)
 
     def _keep_identity(self, kind: Kind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
@@ -318,23 +314,3 @@ def seen(kind: Kind, obj: Object) -> Object:
 
 def stored(kind: Kind, obj: Object) -> Object:
     return obj if kind.to_stored is None else kind.to_stored(obj)
-
-
-def _keep_field(obj: Object, old: Object, field: str) -> None:
-    if field in old:
-        obj[field] = old[field]
-    else:
-        obj.pop(field, None)
-
-
-def _take_status_only(kind: Kind, obj: Object, old: Object) -> None:
-    """A write to the status subresource changes the status; of built-in kinds labels, annotations and finalizers too."""
-    for field in {*obj, *old} - {"status", "metadata"}:
-        _keep_field(obj, old, field)
-    if kind.custom:
-        obj["metadata"] = {
-            **old["metadata"],
-            **({"managedFields": obj["metadata"]["managedFields"]} if "managedFields" in obj["metadata"] else {}),
-        }
-    else:
-        _keep_field(obj["metadata"], old["metadata"], "ownerReferences")

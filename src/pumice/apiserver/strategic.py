@@ -6,11 +6,15 @@ delete, merge), `$retainKeys`, `$setElementOrder/x`, `$deleteFromPrimitiveList/x
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
+
+import msgspec
 
 from pumice.apiserver.json_patch import PatchError
 from pumice.apiserver.shapes import Object, Shape
 
+_encode = msgspec.json.encode
 _ORDER, _DELETE = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
@@ -59,25 +63,42 @@ def _merge_value(shape: Shape | None, live: Any, change: Any) -> Any:
 
 
 def _merge_list(shape: Shape, live: list[Any], change: list[Any]) -> list[Any]:
+    """Items of the change in their order, before the others that stand after them; what is new therefore comes first."""
     if not shape.merge_key:
-        return live + [item for item in change if item not in live]
+        both = {_identity(shape, item): item for item in (*live, *change)}
+        return _ordered(shape, list(both.values()), live, change)
     key = shape.merge_key
     if not all(isinstance(item, dict) for item in (*live, *change)):
         raise PatchError(f"items of a list that merges by {key} must be objects")
     if any(item.get("$patch") == "replace" for item in change):
         return [{name: value for name, value in item.items() if name != "$patch"} for item in change if set(item) != {"$patch"}]
-    result = list(live)
     for item in change:
         if key not in item:
             raise PatchError(f"map: {item} does not contain declared merge key: {key}")
-        places = [index for index, other in enumerate(result) if other.get(key) == item[key]]
-        if item.get("$patch") == "delete":
-            result = [other for other in result if other.get(key) != item[key]]
-        elif places:
-            result[places[0]] = _merge_object(shape.element, result[places[0]], item)
+    gone = {_identity(shape, item) for item in change if item.get("$patch") == "delete"}
+    result = [item for item in live if _identity(shape, item) not in gone]
+    places = _places(shape, result)
+    stated = [item for item in change if item.get("$patch") != "delete"]
+    for item in stated:
+        place = places.setdefault(_identity(shape, item), len(result))
+        if place < len(result):
+            result[place] = _merge_object(shape.element, result[place], item)
         else:
             result.append(_merge_object(shape.element, {}, item))
-    return result
+    return _ordered(shape, result, live, stated)
+
+
+def _identity(shape: Shape, item: Any) -> str | bytes:
+    """By what an item of a list that merges is known."""
+    value = item.get(shape.merge_key) if shape.merge_key and isinstance(item, dict) else item
+    return value if isinstance(value, str) else _encode(value)
+
+
+def _places(shape: Shape, items: list[Any]) -> dict[str | bytes, int]:
+    places: dict[str | bytes, int] = {}
+    for place, item in enumerate(items):
+        places.setdefault(_identity(shape, item), place)
+    return places
 
 
 def _apply_list_directives(shape: Shape | None, live: Object, patch: Object, result: Object) -> None:
@@ -85,7 +106,8 @@ def _apply_list_directives(shape: Shape | None, live: Object, patch: Object, res
         if directive.startswith(_DELETE):
             field = directive.removeprefix(_DELETE)
             if isinstance(result.get(field), list) and isinstance(values, list):
-                result[field] = [item for item in result[field] if item not in values]
+                gone = {_encode(value) for value in values}
+                result[field] = [item for item in result[field] if _encode(item) not in gone]
         elif directive.startswith(_ORDER):
             field = directive.removeprefix(_ORDER)
             child = _child(shape, field)
@@ -95,19 +117,13 @@ def _apply_list_directives(shape: Shape | None, live: Object, patch: Object, res
 
 def _ordered(shape: Shape, items: list[Any], live: list[Any], order: list[Any]) -> list[Any]:
     """Listed items in the order given; the others stay before whatever they stood before."""
-
-    def identity(item: Any) -> Any:
-        return item.get(shape.merge_key) if shape.merge_key and isinstance(item, dict) else item
-
-    places = [identity(item) for item in live]
-    wanted = [identity(item) for item in order]
-    listed = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    others = [item for item in items if identity(item) not in wanted]
+    places, wanted = _places(shape, live), _places(shape, order)
+    listed = sorted((item for item in items if _identity(shape, item) in wanted), key=lambda item: wanted[_identity(shape, item)])
+    others = deque(item for item in items if _identity(shape, item) not in wanted)
     result = []
     for item in listed:
-        if identity(item) in places:
-            place = places.index(identity(item))
-            while others and identity(others[0]) in places and places.index(identity(others[0])) < place:
-                result.append(others.pop(0))
+        place = places.get(_identity(shape, item), -1)
+        while others and places.get(_identity(shape, others[0]), len(places)) < place:
+            result.append(others.popleft())
         result.append(item)
-    return result + others
+    return [*result, *others]

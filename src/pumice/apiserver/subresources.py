@@ -51,13 +51,11 @@ class Subresources:
         options = options_of(request)
         obj = bodies.read_object(request.body, request.headers.get("content-type", ""))
         name_matches(obj, target)
-        part = "status" if target.subresource == "status" else ""
-        return self._reader.one(request, target.kind, self._store.update(target.kind, obj, part, options), 200, options)
+        return self._reader.one(request, target.kind, self._store.update(target.kind, obj, target.subresource, options), 200, options)
 
     def _patch(self, request: Request, target: Target) -> Response:
         options = options_of(request)
-        part = "status" if target.subresource == "status" else ""
-        obj = self._store.patch(target.kind, target.name, patch_of(request), target.namespace, part, options)
+        obj = self._store.patch(target.kind, target.name, patch_of(request), target.namespace, target.subresource, options)
         return self._reader.one(request, target.kind, obj, 200, options)
 
     def _scale(self, request: Request, target: Target, verb: str) -> Response:
