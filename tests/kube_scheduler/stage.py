@@ -11,6 +11,7 @@ from pumice.api.core import PodDisruptionBudget
 from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.framework.cycle import cycle
 from pumice.framework.policy import Policy
+from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -76,10 +77,10 @@ def cluster(chosen: Policy, *objects: _Builder | tuple[str, Any]) -> Cluster:
     return made
 
 
-def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE) -> Outcome:
+def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE, queue: SchedulingQueue = EVERYBODY) -> Outcome:
     """The outcome of the last cycle."""
     for number in range(cycles):
-        decided = cycle(made, chosen, NOW + number, world)
+        decided = cycle(made, chosen, NOW + number, world, queue)
         made.check()
         outcome = Outcome(
             {bind.task.name: bind.node for bind in decided.binds},

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
+from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
 from pumice.actions.kube.happenings import Happening, What, of_node
 from pumice.framework.cycle import cycle
 from pumice.model.cluster import Cluster
@@ -241,14 +241,14 @@ def test_one_unrelated_event_asks_for_nobody() -> None:
 def test_a_loop_with_a_backlog_tries_who_is_due() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 1), waiting("fits"), waiting("big", 8))
-    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog = Backlog(made)
     for task in made.loose.values():
         backlog.add(task)
-    assert names(bind.task for bind in cycle(made, chosen, NOW).binds) == ["fits"]
-    assert cycle(made, chosen, NOW + 1).waiting == []
+    assert names(bind.task for bind in cycle(made, chosen, NOW, queue=backlog).binds) == ["fits"]
+    assert cycle(made, chosen, NOW + 1, queue=backlog).waiting == []
     made.put(*machine("b", 9).build())
     backlog.happened(Happening(What.NODE_ADDED, "b"))
-    assert names(bind.task for bind in cycle(made, chosen, NOW + 2).binds) == ["big"]
+    assert names(bind.task for bind in cycle(made, chosen, NOW + 2, queue=backlog).binds) == ["big"]
     assert backlog.next_due() is None
 
 
@@ -257,9 +257,9 @@ def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: u, filterVerb: f}]\n"
     )
     made = cluster(chosen, machine("a", 1), waiting("p"))
-    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog = Backlog(made)
     backlog.add(made.tasks["default/p"])
-    cycle(made, chosen, NOW)
+    cycle(made, chosen, NOW, queue=backlog)
     assert backlog.next_due() == NOW + 1
 
 
@@ -267,23 +267,23 @@ def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
     made = cluster(chosen, machine("a", 2), standing("low", "a", 1), nominee, waiting("p"))
-    backlog = made.memory[BACKLOG] = Backlog(made)
-    assert cycle(made, chosen, NOW).binds == []
+    backlog = Backlog(made)
+    assert cycle(made, chosen, NOW, queue=backlog).binds == []
     made.put(*machine("b", 2).build())
     backlog.activate([made.tasks["default/nominee"]])
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 2).binds] == [("nominee", "b")]
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4).binds] == [("p", "a")]
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 2, queue=backlog).binds] == [("nominee", "b")]
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW + 4, queue=backlog).binds] == [("p", "a")]
 
 
 def test_a_pod_that_gets_its_nominated_node_leaves_nothing() -> None:
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
     made = cluster(chosen, machine("a", 2), nominee, waiting("p"))
-    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog = Backlog(made)
     backlog.add(made.tasks["default/p"])
     backlog.take(NOW)
     backlog.refused(made.tasks["default/p"], FIT, NOW)
-    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW).binds] == [("nominee", "a")]
+    assert [(bind.task.name, bind.node) for bind in cycle(made, chosen, NOW, queue=backlog).binds] == [("nominee", "a")]
     assert names(entry.task for entry in backlog.waiting.values()) == ["p"]
 
 
@@ -291,7 +291,7 @@ def test_a_node_without_what_the_profile_ignores_may_help() -> None:
     chosen = policy(profile("{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}]}"))
     asking = (waiting(name, 2).request(f"example.com/{what}", 1) for name, what in (("p", "disk"), ("q", "gpu")))
     made = cluster(chosen, machine("a", 1), *asking)
-    backlog = made.memory[BACKLOG] = Backlog(made)
-    cycle(made, chosen, NOW)
+    backlog = Backlog(made)
+    cycle(made, chosen, NOW, queue=backlog)
     made.put(*machine("b", 2).build())
     assert names(backlog.happened(Happening(What.NODE_ADDED, "b"))) == ["p"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import BACKLOG, Backlog
+from pumice.actions.kube.backlog import Backlog
 from pumice.config.kube import read_kube
 from pumice.config.reading import config_text, read_configurations
 from pumice.engine.rules import Filter, Reach, Reason, Refused
@@ -196,13 +196,13 @@ def test_a_pod_for_nodes_by_name_is_looked_for_among_them_alone() -> None:
 def test_who_is_due_but_gone_or_somebody_elses_is_neither_tried_nor_remembered() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 9), waiting("gone"), waiting("theirs"), waiting("stays"))
-    backlog = made.memory[BACKLOG] = Backlog(made)
+    backlog = Backlog(made)
     for task in made.loose.values():
         backlog.add(task)
     gone, theirs = (made.tasks[f"default/{name}"] for name in ("gone", "theirs"))
     made.remove("Pod", gone.key)
     made.put(*waiting("theirs").scheduler("somebody").build())
-    assert run(made, chosen).binds == {"stays": "a"}
+    assert run(made, chosen, queue=backlog).binds == {"stays": "a"}
     assert not backlog.knows(gone)
     assert not backlog.knows(theirs)
 
@@ -292,8 +292,8 @@ def test_who_would_evict_where_a_gang_waits_only_backs_off() -> None:
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
     there = (machine("a", 6), standing("old", "a", 1).leaving(), standing("low", "a", 2))
     made = cluster(policy(text), queue("default"), *there, podgroup("g", 2), *gang, waiting("high", 4, priority=9), waiting("equal", 4))
-    backlog = made.memory[BACKLOG] = Backlog(made)
-    assert run(made, policy(text)).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    backlog = Backlog(made)
+    assert run(made, policy(text), queue=backlog).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert [entry.task.name for entry in backlog.backing_off.values()] == ["high"]
     assert [entry.task.name for entry in backlog.waiting.values()] == ["equal"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
+from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
 from pumice.config.reading import config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
@@ -264,7 +264,7 @@ def test_a_pod_that_somebody_else_bound_waits_no_more() -> None:
         async with running(Counting(api, policy())) as scheduler:
             await until(lambda: "p" in scheduler.refusals)
             api.put(PODS, "p", spec={**api.found(PODS, "p")["spec"], "nodeName": "a"})
-            backlog: Backlog = scheduler.cluster.memory[BACKLOG]
+            backlog = cast(Backlog, scheduler.scheduling_queue)
             await until(lambda: not backlog.waiting, within_s=2)
             assert backlog.next_due() is None
 

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.kube.backlog import BACKLOG, FORGOTTEN_S, Backlog
+from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
 from pumice.config.reading import config_text, read_configurations
 from pumice.framework.cycle import cycle
 from pumice.live.loop import Scheduler
@@ -60,7 +61,7 @@ def quiet() -> Iterator[None]:
 
 def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> list[str]:
     """Pods that wait for a hint, and that a scheduler which begins now would place or make room for. Empty while anybody is on the way."""
-    backlog: Backlog = scheduler.cluster.memory[BACKLOG]
+    backlog = cast(Backlog, scheduler.scheduling_queue)
     if backlog.next_due() != min((entry.since + FORGOTTEN_S for entry in backlog.waiting.values()), default=None):
         return []
     if any(task.status == status.BINDING for task in scheduler.cluster.tasks.values()):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import BACKLOG, Backlog
+from pumice.actions.kube.backlog import Backlog
 from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.pod import Pod
@@ -134,7 +134,8 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
         cluster.put("Pod", plain(name))
     hints = Hints(cluster)
     hints.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
-    backlog: Backlog = cluster.memory[BACKLOG]
+    backlog = hints.queue
+    assert isinstance(backlog, Backlog)
     task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
     cluster.move(task, status.BINDING, 0)
     backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pumice.actions.kube.backlog import BACKLOG
 from pumice.actions.kube.happenings import What
 from pumice.config.reading import config_text, read_configurations
 from pumice.live.loop import Scheduler
@@ -55,7 +54,7 @@ def stands(number: int, node: str, colour: str = "blue", spec: Spec | None = Non
 
 async def _refused(api: MemoryServer, scheduler: Scheduler, story: Story) -> None:
     """Once, by that rule alone, and not tried since."""
-    backlog = scheduler.cluster.memory[BACKLOG]
+    backlog = scheduler.scheduling_queue
     await until(lambda: any(entry.task.name == "p0" for entry in backlog.waiting.values()))
     await asyncio.sleep(WELL_BEFORE_PATIENCE_S)
     entries = {entry.task.name: (entry.refusals, set(entry.refused_by)) for entry in backlog.waiting.values()}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.actions.kube.backlog import BACKLOG, Backlog, not_nominated_any_more
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.preemption import Preemption
@@ -60,12 +59,12 @@ class Loop:
         self.searches = {
             name: Search(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
         }
-        self.backlog: Backlog | None = session.cluster.memory.get(BACKLOG)
+        self.waiting = session.scheduling_queue
         self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
         self._plan: tuple[Evaluation, Iterator[int], int] | None = None
 
     def queue(self) -> Iterator[Task]:
-        """The pods to try, in order; with a backlog, those that are due. Those that are held back are told so."""
+        """The pods to try, in order: those that are due. Those that are held back are told so."""
         ready = []
         for task in sorted(self.claimed(), key=queue_key):
             row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
@@ -75,19 +74,9 @@ class Loop:
             if row >= 0:
                 self.nominations.add(task, row)
             ready.append(task)
-        self._rest = (ready if self.backlog is None else self._due(self.backlog, ready))[::-1]
+        self._rest = self.waiting.due(ready, self.session.now)[::-1]
         while self._rest:
             yield self._rest.pop()
-
-    def _due(self, backlog: Backlog, ready: list[Task]) -> list[Task]:
-        """Those of the pods that are to be tried now. Who is due but no longer ready is somebody else's, or held back again."""
-        for task in ready:
-            backlog.add(task)
-        due = {task.uid: task for task in backlog.take(self.session.now)}
-        trying = [task for task in ready if due.pop(task.uid, None) is not None]
-        for task in due.values():
-            backlog.forget(task)
-        return trying
 
     def claimed(self) -> list[Task]:
         """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""
@@ -111,8 +100,7 @@ class Loop:
         except AttemptFailed as error:
             self.preemption.nominate(task, -1)
             self._tell(task, FAILED, str(error))
-            if self.backlog is not None:
-                self.backlog.failed(task, self.session.now)
+            self.waiting.failed(task, self.session.now)
 
     def _bind(self, task: Task, row: int) -> None:
         binder = next((e for e in self.extenders if e.spec.bind_verb and e.interested(task)), None)
@@ -120,9 +108,8 @@ class Loop:
             binder.bind(task, self.session.nodes.names[row])
         self.nominations.drop(task)
         if task.nominated != self.session.nodes.names[row]:
-            not_nominated_any_more(self.session.cluster, task)
-        if self.backlog is not None:
-            self.backlog.placed(task)
+            self.waiting.nomination_ended(task)
+        self.waiting.placed(task)
         with Statement(self.session) as statement:
             statement.allocate(task, row)
             statement.commit()
@@ -197,9 +184,8 @@ class Loop:
                 keep = not verdict.clear
         if not keep:
             self.preemption.nominate(task, -1)
-        if self.backlog is not None:
-            fleeting = {PromisedRoom.name} if self.preemption.spares(task, misfit) else ()
-            self.backlog.refused(task, misfit.by.union(fleeting), self.session.now)
+        fleeting = {PromisedRoom.name} if self.preemption.spares(task, misfit) else ()
+        self.waiting.refused(task, misfit.by.union(fleeting), self.session.now)
         self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
 
     def _tell(self, task: Task, reason: str, message: str) -> None:

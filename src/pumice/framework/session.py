@@ -21,6 +21,7 @@ from pumice.framework.plugin import HOOKS
 from pumice.framework.policy import Policy
 from pumice.framework.reasons import FitErrors
 from pumice.framework.rules import filters_of, scorers_of
+from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.framework.statement import LastTry, Operation, Statement
 from pumice.framework.topology import Purpose, Topology
 from pumice.framework.verdict import Refusal
@@ -40,12 +41,15 @@ Key = tuple[Any, ...]
 class Session:
     """See the module. Use it as a context manager."""
 
-    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> None:
+    def __init__(
+        self, cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE, scheduling_queue: SchedulingQueue = EVERYBODY
+    ) -> None:
         self.cluster = cluster
         self.nodes = cluster.nodes
         self.policy = policy
         self.now = now
         self.world = world
+        self.scheduling_queue = scheduling_queue
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write

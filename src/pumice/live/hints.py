@@ -1,6 +1,6 @@
 """What kube-scheduler's waiting pods are told of the cluster's changes: who could be helped by one is tried again, the others stay.
 
-Only where the policy has the action `schedule`: it finds the `Backlog` in the cluster's memory and tries who is due. Here every change that
+Only where the policy has the action `schedule`: each cycle is given the `queue` and tries who is due. Here every change that
 the watch shows becomes the happening that it means. Pods that Volcano's actions place are none of the backlog's.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pumice.actions.kube.backlog import BACKLOG, Backlog
+from pumice.actions.kube.backlog import Backlog
 from pumice.actions.kube.happenings import Happening, What, of_node
 from pumice.api.core import Node
 from pumice.framework.policy import Policy
+from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.task import Pairs, Task
@@ -78,10 +79,11 @@ class Hints:
         profiles = policy.profiles
         self._alone = profiles is not None and not policy.has_action("allocate")
         self._backlog = Backlog(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s) if profiles is not None else None
-        if self._backlog is not None:
-            self._cluster.memory[BACKLOG] = self._backlog
-        else:
-            self._cluster.memory.pop(BACKLOG, None)
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        """For cycles."""
+        return self._backlog if self._backlog is not None else EVERYBODY
 
     @property
     def someone_is_left(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
 from pumice.framework.policy import Policy
+from pumice.framework.scheduling_queue import SchedulingQueue
 from pumice.framework.world import NOWHERE, World
 from pumice.kube.events import Occurrence
 from pumice.kube.recorder import Recorder
@@ -99,6 +100,11 @@ class Scheduler:
         self._hints.adopt(policy)
         self._news(Urgency.SOON)
 
+    @property
+    def scheduling_queue(self) -> SchedulingQueue:
+        """Where pods of kube-scheduler's profiles wait."""
+        return self._hints.queue
+
     def tell(self, what: Occurrence) -> None:
         self.recorder.tell(what)
 
@@ -175,7 +181,7 @@ class Scheduler:
             self._sender.read_again(doubtful)
         now = self.clock.now()
         self.metrics.cycle_begins()
-        decisions = cycle(self.cluster, self._acting, now, self._world)
+        decisions = cycle(self.cluster, self._acting, now, self._world, self.scheduling_queue)
         for task, node in decisions.nominations.items():
             task.nominated = node
         for eviction in decisions.evictions:

@@ -2,10 +2,10 @@
 
 A pod that was refused waits until an event could help (`happenings.helps`), and then for its back-off, which doubles with every
 failure. One whose attempt ended in an error only backs off. Nobody waits longer than FORGOTTEN_S, in case an event was missed.
-Time is an argument: the loop that owns the backlog tells it.
+Time is an argument: the loop that owns the backlog tells it, and hands it to each cycle.
 
     loop: for each watch event   backlog.happened(...)
-          each cycle             due = backlog.take(now); the cycle tries them; backlog.refused / failed / forget
+          each cycle             backlog.due(...): the cycle tries them; backlog.placed / refused / failed
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pumice.actions.kube.happenings import FLEETING, Happening, What, helps
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
-BACKLOG = "backlog"  #: its key in the cluster's memory, where a loop that runs for long puts it
 FORGOTTEN_S = 300.0  #: longest wait for an event
 
 
@@ -68,6 +67,16 @@ class Backlog:
         return self.ready, self.backing_off, self.failing, self.waiting
 
     # -- attempts
+
+    def due(self, ready: list[Task], now: float) -> list[Task]:
+        """Those of the pods that are to be tried now. Who is due but no longer ready is somebody else's, or held back again."""
+        for task in ready:
+            self.add(task)
+        due = {task.uid: task for task in self.take(now)}
+        trying = [task for task in ready if due.pop(task.uid, None) is not None]
+        for task in due.values():
+            self.forget(task)
+        return trying
 
     def take(self, now: float) -> list[Task]:
         """Who is to be tried now. If nobody is ready, those go who only back off: the scheduler has nothing better to do."""
@@ -131,6 +140,11 @@ class Backlog:
             self.backing_off[entry.task.uid] = entry
         return [entry.task for entry in woken]
 
+    def nomination_ended(self, task: Task) -> None:
+        """The room that was held for it is free for those who wait."""
+        if task.nominated:
+            self.happened(Happening(What.POD_GONE, task.nominated, task))
+
     def activate(self, tasks: Iterable[Task]) -> None:
         """Try these as soon as possible, whatever they wait for."""
         for task in tasks:
@@ -144,10 +158,3 @@ class Backlog:
         moving = [uid for uid, entry in source.items() if chosen(entry)]
         for uid in moving:
             target[uid] = source.pop(uid)
-
-
-def not_nominated_any_more(cluster: Cluster, task: Task) -> None:
-    """The room that a nominated pod held is free for those who wait. To be told while it still says where that was."""
-    backlog: Backlog | None = cluster.memory.get(BACKLOG)
-    if backlog is not None and task.nominated:
-        backlog.happened(Happening(What.POD_GONE, task.nominated, task))

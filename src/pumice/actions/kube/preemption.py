@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from pumice.actions.kube.backlog import not_nominated_any_more
 from pumice.actions.kube.budgets import Budgets
 from pumice.actions.kube.choice import Candidate, cheapest, costs, searched
 from pumice.actions.kube.dry_run import DryRun
@@ -219,7 +218,7 @@ class Preemption:
         else:
             self.nominations.drop(task)
         if name != task.nominated:
-            not_nominated_any_more(self.cluster, task)
+            self.session.scheduling_queue.nomination_ended(task)
             task.nominated = name
             self.session.decisions.nominations[task] = name
 
