@@ -51,6 +51,7 @@ PROMISE_ROWS: list[tuple[str, list[Thing], str]] = [
         [job("x", needs={"cpu": 9}, phase="Running", least=2), pod("x", "x", "n", cpu=3)],
         "Inqueue",
     ),
+    ("a job of a queue that does not exist is promised nothing", [job("x", "nowhere", needs={"cpu": 9})], "Inqueue"),
     ("gated pods do not count", [job("x", needs={"cpu": 6}), pod("x", "x", spec={"schedulingGates": [{"name": "g"}]}, cpu=6)], "Inqueue"),
 ]
 

@@ -41,6 +41,14 @@ def test_water_filling(what: str, total: int, queues: list[tuple[int, int, Thing
     assert filled(total, *queues) == pytest.approx(deserved)
 
 
+def test_the_last_crumb_is_dealt_out() -> None:
+    """The heavy queue is full of gpus in the first round and asks on for cpu; the light one gets what is left of the gpus in many."""
+    heavy = [queue("a", weight=9), job("a", "a"), *pods("a", 9, cpu=2), pod("a-g", "a", gpu=2)]
+    made = cluster(node("n", cpu=16, gpu=8), heavy, queue("b", weight=1), job("b", "b"), *pods("b", 9, gpu=1))
+    with opened(made, *TIERS) as session:
+        assert session.plugin("proportion")._shares["b"].deserved[made.dimensions.columns["nvidia.com/gpu"]] == 6000
+
+
 def test_it_tells_what_each_queue_deserves_and_may_hold() -> None:
     queues = [queue("a", weight=1), queue("b", weight=3, capability={"cpu": 9}), queue("empty")]
     made = cluster(node("n", cpu=12), queues, [each for q in "ab" for each in (job(q, q), *pods(q, 20, cpu=1))])

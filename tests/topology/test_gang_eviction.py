@@ -237,18 +237,36 @@ class Reluctant(Plugin):
 
 
 @pytest.mark.parametrize("word", ["held", "refused"])
-@pytest.mark.parametrize(("least", "helped"), [(1, ["high-0"]), (2, [])])
-def test_pods_that_a_plugin_or_their_queue_stops_get_no_place_and_count_for_nothing(word: str, least: int, helped: list[str]) -> None:
+@pytest.mark.parametrize("least", [1, 2])
+def test_one_pod_that_a_plugin_or_its_queue_stops_and_nobody_goes(word: str, least: int) -> None:
     class Stopping(Reluctant):
         name = "stopping"
 
     setattr(Stopping, word, "1")
     made = cluster(*CLASSES, node("n").cpu(2), *low("a", "n", "n", least=0), *high(2, least))
     before = state(made)
-    gone, waiting = result(decide(made, "gangpreempt", (*PLUGINS, Stopping)))
-    assert (bool(gone), list(waiting)) == (bool(helped), helped)
-    if not helped:
-        assert_same(before, state(made))
+    assert result(decide(made, "gangpreempt", (*PLUGINS, Stopping))) == ([], {})
+    assert_same(before, state(made))
+
+
+@pytest.mark.parametrize(("places", "gone"), [(1, []), (2, ["a-0", "a-1"])])
+def test_all_pending_pods_find_a_place_also_those_beyond_the_minimum_or_nobody_goes(places: int, gone: list[str]) -> None:
+    kept = low("kept", *["n"] * (2 - places), rank="high")
+    assert preempt(node("n").cpu(2), *low("a", *["n"] * places, least=0), *kept, *high(2, least=1))[0] == gone
+
+
+def test_parts_are_helped_in_turn_until_the_gang_has_what_it_needs() -> None:
+    """The third part would fit as well; the gang starts without it."""
+    group = podgroup("high", 4).parts("part", 2, least=2).priority_class("high").phase("Inqueue")
+    pods = [each for number in "012" for each in part("high", number, 2)]
+    gone, waiting = preempt(node("n").cpu(6), *low("a", *["n"] * 6, least=0), group, *pods)
+    assert (len(gone), sorted(waiting)) == (6, ["high-0-0", "high-0-1", "high-1-0", "high-1-1"])
+
+
+def test_before_allocate_a_gang_whose_minimum_is_free_is_left_to_it() -> None:
+    made = cluster(*CLASSES, node("n").cpu(2), *low("a", "n", least=0), *high(2, least=1))
+    decisions = decide(made, "enqueue, gangpreempt, allocate")
+    assert (len(decisions.evictions), len(decisions.binds)) == (0, 1)
 
 
 # -- across queues

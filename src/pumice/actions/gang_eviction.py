@@ -1,8 +1,8 @@
 """What gangpreempt and gangreclaim share: clear a domain of the network of other gangs so that a waiting gang finds room in it.
 
 Domains are tried one after the other. In each, the pods that may go are put into bundles, the plugins say which of them go, and
-bundles are evicted until the whole gang could wait on the domain's nodes for the room; else everything is undone. What was cleared
-for a gang is remembered until it is placed there.
+bundles are evicted until the gang could wait on the domain's nodes for the room: part by part, each with all its pending pods, until
+the gang has what it needs; else everything is undone. What was cleared for a gang is remembered until it is placed there.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class GangEviction(Action):
         domains = self._domains(session, job)
         if session.policy.comes_later("allocate", than=self.name):
             with session.statement() as statement:
-                if any(Attempt(session, self, job, queue, wanted, domain).finds_room(statement) for domain in domains):
+                if any(Attempt(session, self, job, queue, wanted, domain).finds_room(statement, whole=False) for domain in domains):
                     return  # it needs no eviction, allocate can place it
         for domain in domains:
             with session.statement() as statement:
@@ -144,13 +144,13 @@ class Attempt:
             for victim in bundle.tasks:
                 statement.evict(victim, self.action.name, self.job.uid)
             room = room + size
-            if fits(self.need, room) and self.finds_room(statement):
+            if fits(self.need, room) and self.finds_room(statement, whole=True):
                 return True
         return False
 
-    def finds_room(self, statement: Statement) -> bool:
-        """Place the gang in the domain as it is; undone if that does not do."""
-        return self._has_room() and self._place(statement)
+    def finds_room(self, statement: Statement, *, whole: bool) -> bool:
+        """Place the gang in the domain as it is, with all pods of a part or with what the part needs; undone if that does not do."""
+        return self._has_room(whole) and self._place(statement, whole)
 
     # -- who goes
 
@@ -181,25 +181,31 @@ class Attempt:
 
     # -- where the gang waits
 
-    def _has_room(self) -> bool:
+    def _has_room(self, whole: bool) -> bool:
         """Whether enough tasks could fit, node by node: saves most hopeless tries."""
-        return Outlook(self.session, self.tasks).most(self.domain) >= missing(self.session, self.job)
+        least = len(self.wanted[0][1]) if whole else 1
+        return Outlook(self.session, self.tasks).most(self.domain) >= max(least, missing(self.session, self.job))
 
-    def _place(self, statement: Statement) -> bool:
-        """Let every part wait somewhere in the domain. Undone if the gang as a whole does not get what it needs."""
+    def _place(self, statement: Statement, whole: bool) -> bool:
+        """Let part after part wait somewhere in the domain, until the gang has what it needs. Undone if it does not get that."""
         mark = statement.mark()
         self.places = {}
         for part, tasks in self.wanted:
-            for place in self._places(part):
-                before = statement.mark()
-                self._place_tasks(tasks, place, statement)
-                if self.session.sub_job_pipelined(self.job, part):
-                    self.places[part.uid] = place.name
-                    break
-                statement.rollback(before)
-        if self.session.job_pipelined(self.job) and self.places:
-            return True
+            if not self._place_part(part, tasks, statement, whole) and whole:
+                break
+            if self.places and self.session.job_pipelined(self.job):
+                return True
         statement.rollback(mark)
+        return False
+
+    def _place_part(self, part: SubJob, tasks: list[Task], statement: Statement, whole: bool) -> bool:
+        for place in self._places(part):
+            mark = statement.mark()
+            placed = self._place_tasks(tasks, place, statement)
+            if placed == len(tasks) or (not whole and self.session.sub_job_pipelined(self.job, part)):
+                self.places[part.uid] = place.name
+                return True
+            statement.rollback(mark)
         return False
 
     def _places(self, part: SubJob) -> list[HyperNode]:
@@ -209,9 +215,11 @@ class Attempt:
         groups = session.sub_gradients(self.job, part, self.domain, Purpose.EVICT)
         return [place for group in groups for place in group]
 
-    def _place_tasks(self, tasks: list[Task], place: HyperNode, statement: Statement) -> None:
+    def _place_tasks(self, tasks: list[Task], place: HyperNode, statement: Statement) -> int:
+        """How many of them found a node."""
         session = self.session
         hopeless: set[Evaluation] = set()  #: those of tasks that found no node
+        placed = 0
         for task in tasks:
             if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
                 continue
@@ -225,3 +233,5 @@ class Attempt:
                 hopeless.add(evaluation)
             else:
                 statement.pipeline(task, row, evicted=True)
+                placed += 1
+        return placed

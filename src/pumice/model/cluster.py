@@ -17,7 +17,7 @@ from pumice.model.changes import Change, Watcher
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
-from pumice.model.resources import DEVICE_SHARES, Dimensions, Vector
+from pumice.model.resources import DEVICE_SHARES, Dimensions
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.sharing import Shared
 from pumice.model.task import Task
@@ -46,7 +46,6 @@ class Cluster:
         self.unadmitted: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.loose: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
-        self.admitted: Vector = self.dimensions.zeros()  #: what overcommit counts as promised: sum of Promises.admitted
         self.log: list[Change] = []
         self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
         self.termed: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
@@ -218,7 +217,7 @@ class Cluster:
         self.unadmitted.pop(job.uid, None)
         self.changed.pop(job.uid, None)
         if queue is not None:
-            promises.withdraw(job, self.admitted)
+            promises.withdraw(job)
             queue.held -= job.held
             queue.pending -= job.asked
             del queue.jobs[job.uid]
@@ -350,7 +349,7 @@ class Cluster:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
         for job in self.changed.values():
             if job.queue is not None:
-                promises.settle(job, self.admitted)
+                promises.settle(job)
 
     def forget_changes(self) -> None:
         """Settle, and begin a new log. Called when a session has closed."""
@@ -361,7 +360,6 @@ class Cluster:
     def _widen(self) -> None:
         """A new resource name made all vectors longer."""
         self.nodes.widen()
-        self.admitted = self.dimensions.fitted(self.admitted)
         self._shared.widen()
         for job in self.jobs.values():
             job.widen(self.dimensions)

@@ -1,4 +1,4 @@
-"""What admitted jobs are promised beyond what they hold: the sums of queues, and of the cluster, that depend on a job as a whole.
+"""What admitted jobs are promised beyond what they hold: the sums of queues that depend on a job as a whole.
 
 A job's part in these sums is kept beside the job, so that a change of one job costs one subtraction and one addition.
 """
@@ -20,30 +20,30 @@ class Promises(NamedTuple):
 
     reserve: Vector | None = None  #: in Queue.inqueue: what it may still ask for
     surplus: Vector | None = None  #: in Queue.elastic: what it holds above its minimum
-    admitted: Vector | None = None  #: in Cluster.admitted: what overcommit counts
+    admitted: Vector | None = None  #: in Queue.admitted: what overcommit counts
 
     def fitted(self, dimensions: Dimensions) -> Promises:
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
 
 
-def settle(job: Job, admitted: Vector) -> None:
-    """Bring the job's part in the sums of its queue and in `admitted` up to date."""
+def settle(job: Job) -> None:
+    """Bring the job's part in the sums of its queue up to date."""
     rest = job.without_gated(job.outstanding()) if job.reserves else None
     surplus = np.maximum(job.held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # pods are no resource that a queue counts
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    _replace(job, Promises(rest, surplus if surplus.any() else None, counted), admitted)
+    _replace(job, Promises(rest, surplus if surplus.any() else None, counted))
 
 
-def withdraw(job: Job, admitted: Vector) -> None:
+def withdraw(job: Job) -> None:
     """Take the job's part out of all sums."""
-    _replace(job, Promises(), admitted)
+    _replace(job, Promises())
 
 
-def _replace(job: Job, promises: Promises, admitted: Vector) -> None:
+def _replace(job: Job, promises: Promises) -> None:
     queue = job.queue
     assert queue is not None
-    for total, before, after in zip((queue.inqueue, queue.elastic, admitted), job.promises, promises, strict=True):
+    for total, before, after in zip((queue.inqueue, queue.elastic, queue.admitted), job.promises, promises, strict=True):
         if before is not None:
             total -= before
         if after is not None:

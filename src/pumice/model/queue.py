@@ -25,7 +25,8 @@ class Queue:
         self.held: Vector = dimensions.zeros()  #: requests of all tasks of its jobs that hold or await a place
         self.pending: Vector = dimensions.zeros()  #: requests of all Pending tasks of its jobs
         self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Promises.reserve)
-        self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Job.elastic)
+        self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Promises.surplus)
+        self.admitted: Vector = dimensions.zeros()  #: what overcommit counts as promised to its jobs (Promises.admitted)
         self.read(dimensions)
 
     def read(self, dimensions: Dimensions) -> None:
@@ -62,6 +63,7 @@ class Queue:
     def widen(self, dimensions: Dimensions) -> None:
         self.held, self.pending = dimensions.fitted(self.held), dimensions.fitted(self.pending)
         self.inqueue, self.elastic = dimensions.fitted(self.inqueue), dimensions.fitted(self.elastic)
+        self.admitted = dimensions.fitted(self.admitted)
         self.guarantee, self.deserved = dimensions.fitted(self.guarantee), dimensions.fitted(self.deserved)
         self.capability = dimensions.fitted(self.capability, missing=np.inf)
         self.deserves = np.pad(self.deserves, (0, dimensions.width - len(self.deserves)))

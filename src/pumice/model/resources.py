@@ -129,11 +129,6 @@ def fits(need: Vector, room: Vector) -> bool:
     return bool((need < room + EPSILON).all())
 
 
-def same(left: Vector, right: Vector) -> bool:
-    """Equal in every dimension, up to EPSILON."""
-    return bool((np.abs(left - right) < EPSILON).all())
-
-
 def share(part: float, whole: float) -> float:
     """part / whole, where nothing of nothing is 0 and something of nothing is 1."""
     if whole == 0:

@@ -56,8 +56,8 @@ class Groups:
         return bool(self.required or self.preferred or self.banned or self.avoided)
 
     def admit(self, group: str) -> bool:
-        """Named and not banned; being asked for wins over being banned."""
-        return group in self.required or group in self.preferred or (group not in self.banned and group in self.avoided)
+        """Named and not banned. In contradictory lists the later word counts: avoided is better than banned, banned worse than wanted."""
+        return group in self.avoided or (group not in self.banned and (group in self.required or group in self.preferred))
 
     def score(self, group: str, ordered: bool) -> float:
         if group in self.avoided:

@@ -25,7 +25,7 @@ class Overcommit(Plugin):
         super().open(session)
         factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
         self._idle = session.total * factor - session.nodes.used[:, session.nodes.alive].sum(axis=1)
-        self._promised = session.cluster.admitted.copy()
+        self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
 
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:

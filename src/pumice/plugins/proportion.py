@@ -13,7 +13,7 @@ from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
-from pumice.model.resources import EPSILON, PODS, Vector, dominant_share, fits, same
+from pumice.model.resources import EPSILON, PODS, Vector, dominant_share, fits
 from pumice.model.task import Task
 from pumice.plugins.queue_limits import lacking, refuse, shortfall, within
 
@@ -46,22 +46,24 @@ class Proportion(Plugin):
         self._fill(session.total.copy())
 
     def _fill(self, remaining: Vector) -> None:
-        """Water filling."""
-        unmet = list(self._shares.values())
-        while weight := sum(share.queue.weight for share in unmet):
-            given = np.zeros_like(remaining)
-            still_unmet = []
-            for share in unmet:
-                before = share.deserved
-                offer = before + remaining * (share.queue.weight / weight)
-                share.deserved = np.maximum(np.minimum(np.minimum(offer, share.limit), share.request), share.queue.guarantee)
-                given += share.deserved - before
-                if not fits(share.request, share.deserved) and not same(share.deserved, before):
-                    still_unmet.append(share)
-            rest = np.maximum(remaining - given, 0.0)
-            if (np.delete(rest, PODS) < EPSILON).all() or same(rest, remaining):
-                return
-            remaining, unmet = rest, still_unmet
+        """Water filling, in rounds until nothing changes: a queue that is short of its last crumb starts no pod that needs it."""
+        shares = list(self._shares.values())
+        weights = np.array([share.queue.weight for share in shares], float)
+        limit, request = np.array([share.limit for share in shares]), np.array([share.request for share in shares])
+        guarantee = np.array([share.queue.guarantee for share in shares])
+        deserved, unmet = np.zeros_like(request), np.ones(len(shares), bool)
+        while weight := weights[unmet].sum():
+            before = deserved[unmet]
+            offer = before + remaining * (weights[unmet] / weight)[:, None]
+            after = np.maximum(np.minimum(np.minimum(offer, limit[unmet]), request[unmet]), guarantee[unmet])
+            deserved[unmet] = after
+            unmet[unmet] = ~((request[unmet] < after + EPSILON).all(axis=1) | (after == before).all(axis=1))
+            rest = np.maximum(remaining - (after - before).sum(axis=0), 0.0)
+            if (np.delete(rest, PODS) < EPSILON).all() or (rest == remaining).all():
+                break
+            remaining = rest
+        for share, amounts in zip(shares, deserved, strict=True):
+            share.deserved = amounts
 
     def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
         """Of each queue what it deserves, and all it may hold: for those who measure."""
