@@ -2,45 +2,63 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
 .PHONY: run demo test test-cluster check bench lock clean
 
-run: $(READY)
-	$(BIN)/pumice up --submit examples/job.yaml
+run: $(RUN)
+	@echo "Starting a cluster, and in it examples/job.yaml ..."
+	@$(BIN)/pumice up --submit examples/job.yaml
 
-demo: $(READY)
+demo: $(RUN)
 	$(BIN)/pumice up --submit examples/job.yaml --once --port 0
 
-test: $(READY)
+test: $(DEV)
 	$(BIN)/pytest -m "not nightly and not cluster"
 
 # The tests that hold the engine to its rules, under coverage of branches.
 ENGINE_TESTS := tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
 
-check: $(READY)
+check: $(DEV)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 	$(BIN)/pytest -q tests/deploy
 	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -m "not nightly" $(ENGINE_TESTS)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
-test-cluster: $(READY)
+test-cluster: $(DEV)
 	$(BIN)/pytest -m cluster tests/cluster
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python -m bench
 
-lock: $(READY)
+lock: $(DEV)
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 --group dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 
 clean:
 	rm -rf $(VENV)
 
-$(READY): requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q src
+$(BIN)/python:
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+# What running needs, and no more.
+$(RUN): requirements/run.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what running needs into $(VENV): numpy, msgspec, cryptography, click, PyYAML ..."
+	@$(PIP) --no-compile --require-hashes -r requirements/run.txt -r requirements/build.txt
+	@echo "Installing pumice into $(VENV) ..."
+	@$(EDITABLE)
 	@touch $@
+
+# That, and the tools of the tests.
+$(DEV): requirements/dev.txt pyproject.toml | $(BIN)/python
+	@echo "Installing the tools of the tests into $(VENV), some 400 MB; that takes a minute or two ..."
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(EDITABLE)
+	@$(BIN)/python -m compileall -q src
+	@touch $(RUN) $@

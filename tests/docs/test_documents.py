@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,14 @@ def test_every_example_is_explained_and_valid(name: str) -> None:
     assert path.read_text().startswith("# ")
     result = CliRunner().invoke(cli, ["check", "-f", str(path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
+
+
+def test_running_installs_only_what_running_needs() -> None:
+    """What `make run` would do in a fresh clone names the requirements of running and no others; `make test` brings the others."""
+
+    def installed(target: str) -> set[str]:
+        done = subprocess.run(["make", "-n", "-B", target, "VENV=absent"], cwd=ROOT, capture_output=True, text=True, check=True)
+        return set(re.findall(r"-r requirements/(\w+)\.txt", done.stdout))
+
+    assert installed("run") == installed("demo") == {"run", "build"}
+    assert installed("test") == {"dev"}
