@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pumice.cli.cluster_file import given
+from pumice.cli.cluster_file import read_cluster_file
 from pumice.cli.embedded import Wanted, running
 from pumice.cli.submitting import submit
 from pumice.cli.wanting import policy_of
@@ -20,7 +20,7 @@ def test_a_job_that_does_not_run_is_shown_with_the_reason() -> None:
         said: list[str] = []
         async with running(Wanted(policy_of(), read_stages(), list(nodes_of(pools_of("3x8gpu"))), plain=True)) as cluster:
             no_longer = asyncio.Event()
-            submitting = asyncio.create_task(submit(cluster.plane, given(str(JOB)), said.append, no_longer))
+            submitting = asyncio.create_task(submit(cluster.plane, read_cluster_file(str(JOB)).objects, said.append, no_longer))
             while not any("overused" in event["message"] for event in cluster.plane.store.all("events")):
                 await asyncio.sleep(0.05)
             no_longer.set()

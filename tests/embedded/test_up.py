@@ -143,10 +143,6 @@ status: {capacity: {cpu: "4"}}
             "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\nspec: {weight: -1}",
             ":9: document 2, Queue q, spec.weight: Invalid value: -1: spec.weight in body should be greater than or equal to 1",
         ),
-        (
-            "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: nowhere}}",
-            ':6: document 2, ConfigMap nowhere/c: namespaces "nowhere" not found',
-        ),
         ("{apiVersion: v1, kind: Pod, metadata: {name: [p]}}", ":6: document 2, metadata.name: is to be a string"),
     ],
 )

@@ -7,7 +7,7 @@ Wrong input raises InputError: file, line, document, object, field, what was fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant
 
 FAULTS_SHOWN = 20
+CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
 
 
@@ -119,7 +120,7 @@ class _Listing(msgspec.Struct, rename="camel"):
 def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
     listing = msgspec.json.decode(data, type=_Listing)
     if listing.items is None:
-        if listing.kind in ("KubeSchedulerConfiguration", "Policy"):
+        if listing.kind in CONFIGURATION_KINDS:
             raise msgspec.DecodeError
         objects.attempt(_read_raw, data, where, 1, listing)
     else:
@@ -143,6 +144,8 @@ def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Hea
         message, path = explain(error, value)
         raise InputError(message, where=where, document=number, subject=subject_of(kind, value), field=yaml.field_name(path)) from None
     _take(kind, api_version, item, where, number, objects, lambda message, path: _plain_error(message, path, where, number, kind, item))
+    if isinstance(item, ConfigMap):
+        objects.configurations += configurations_of(item.data, where)
 
 
 def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: int, kind: str, item: Any) -> InputError:
@@ -159,7 +162,7 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
     if not isinstance(kind, str) or not isinstance(api_version, str):
         missing = "kind" if isinstance(api_version, str) else "apiVersion"
         raise document.error(f"has no {missing}; write for example `{missing}: {'Pod' if missing == 'kind' else 'v1'}`", path)
-    if kind in ("KubeSchedulerConfiguration", "Policy") and not path:
+    if kind in CONFIGURATION_KINDS and not path:
         objects.configurations.append(ConfigText("", document.where, document.line(), value, document))
         return
     if isinstance(value.get("items"), list) and kind.endswith("List"):
@@ -187,9 +190,14 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
         lambda message, inner: document.error(message, (*path, *inner), subject),
     )
     if isinstance(item, ConfigMap):
-        for key in CONFIG_MAP_KEYS:
-            if key in (item.data or {}):
-                objects.configurations[-1].first_line = document.line((*path, "data", key)) + 1
+        objects.configurations += configurations_of(item.data, document.where, lambda key: document.line((*path, "data", key)))
+
+
+def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable[[str], int] = lambda key: 0) -> Iterator[ConfigText]:
+    """Those that a ConfigMap holds. `line` tells where a key stands."""
+    for key in CONFIG_MAP_KEYS:
+        if key in (data or {}):
+            yield ConfigText((data or {})[key], where, line(key) + 1, key=key)
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:
@@ -205,10 +213,6 @@ def _take(kind: str, api_version: str, item: Any, where: str, number: int, objec
     earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
     if earlier:
         raise error(f"stands twice (first in {earlier}); remove one or rename it", ())
-    if isinstance(item, ConfigMap):
-        for key in CONFIG_MAP_KEYS:
-            if key in (item.data or {}):
-                objects.configurations.append(ConfigText((item.data or {})[key], where, key=key))
 
 
 def _is_instant(text: str) -> bool:

@@ -1,19 +1,20 @@
-"""The objects of a file that a cluster of our own begins with. Each knows where it stands, so that what is wrong with it is told with file
-and line. Fields that are not known are named and left out, as the file may come from a cluster that is newer.
+"""The objects of a file that a cluster of our own begins with, and the configurations among them.
+
+Each object knows where it stands, so that what is wrong with it is told with file and line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
-from pumice.api.errors import InputError, did_you_mean
-from pumice.apiserver import ApiError, Options
+from pumice.api.errors import InputError
+from pumice.api.read import CONFIGURATION_KINDS, ConfigText, configurations_of
+from pumice.apiserver import ApiError
 from pumice.controllers.objects import Object
-from pumice.sim.control_plane import ControlPlane
 
 
 class Given(NamedTuple):
@@ -36,6 +37,13 @@ class Given(NamedTuple):
         more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
         return self.wrong(causes[0]["message"] + more, causes[0]["field"])
 
+    def configurations(self) -> Iterator[ConfigText]:
+        """Of the scheduler, if this is a ConfigMap that holds one."""
+        data = self.obj.get("data")
+        if self.obj["kind"] == "ConfigMap" and isinstance(data, dict):
+            texts = {key: text for key, text in data.items() if isinstance(text, str)}
+            yield from configurations_of(texts, self.document.where, lambda key: self.document.line((*self.path, "data", key)))
+
 
 def _steps(field: str) -> Iterator[str | int]:
     """The path `spec.containers[0].image` step by step."""
@@ -43,13 +51,28 @@ def _steps(field: str) -> Iterator[str | int]:
         yield int(step) if step.isdigit() else step
 
 
-def given(path: str) -> list[Given]:
-    """The objects of a file, Lists taken apart. Raises InputError."""
+class ClusterFile(NamedTuple):
+    """What a file holds, in its order."""
+
+    objects: list[Given]
+    configurations: list[ConfigText]
+
+
+def read_cluster_file(path: str) -> ClusterFile:
+    """Lists are taken apart. Raises InputError."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-    return [one for document in yaml.documents(text, path) for one in _objects(document, document.value, ())]
+    read = ClusterFile([], [])
+    for document in yaml.documents(text, path):
+        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
+            read.configurations.append(ConfigText("", path, document.line(), document.value, document))
+            continue
+        for one in _objects(document, document.value, ()):
+            read.objects.append(one)
+            read.configurations.extend(one.configurations())
+    return read
 
 
 def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -> Iterator[Given]:
@@ -64,23 +87,3 @@ def _objects(document: yaml.Document, value: Any, path: tuple[str | int, ...]) -
         if not isinstance(value["metadata"].get(field, ""), str):
             raise document.error("is to be a string", (*path, "metadata", field))
     yield Given(value, document, path)
-
-
-def create(plane: ControlPlane, objects: Iterable[Given], warn: Callable[[str], None]) -> None:
-    """Raises InputError."""
-    for one in objects:
-        _refuse_unknown(plane, one)
-        options = Options(validation="Warn")
-        try:
-            plane.add([one.obj], options)
-        except ApiError as error:
-            raise one.refused(error) from None
-        for warning in options.warnings:
-            warn(f"{one.wrong(warning)} is not taken")
-
-
-def _refuse_unknown(plane: ControlPlane, one: Given) -> None:
-    api_version, name = one.obj["apiVersion"], one.obj["kind"]
-    if plane.store.kinds.of_object(api_version, name) is None:
-        known = [kind.kind for kind in plane.store.kinds if kind.api_version == api_version]
-        raise one.wrong(f"no such kind is served in {api_version}{did_you_mean(name, known)}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,12 +15,16 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.apiserver import Server, import_cluster
 from pumice.apiserver.journal_files import JournalError
-from pumice.cli.cluster_file import Given, create
+from pumice.cli.cluster_file import Given
+from pumice.cli.creating import create
 from pumice.config.reading import schedulers_of
+from pumice.config.volcano import KUBE_BATCH_NAME
 from pumice.controllers.objects import Object
 from pumice.framework.policy import Policy
+from pumice.live.clock import WallClock
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
+from pumice.live.reload import Reloader
 from pumice.sim.clock import RunningClock
 from pumice.sim.clock_setting import ClockSetting
 from pumice.sim.control_plane import ControlPlane, last_instant
@@ -37,6 +42,9 @@ class Wanted(msgspec.Struct, frozen=True):
     stages: Stages
     objects: Sequence[Object] = ()  #: nodes and whatever else is to be there from the start
     given: Sequence[Given] = ()  #: the same, from files
+    submitted: Sequence[Given] = ()  #: what is created once all is up
+    conf: Sequence[Path] = ()  #: the files that `load` reads
+    load: Callable[[], Policy] | None = None  #: the policy anew. Raises InputError
     speed: float = 1.0
     host: str = "127.0.0.1"
     port: int = 0
@@ -61,6 +69,7 @@ class Embedded:
 @asynccontextmanager
 async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
+    _refuse_taken(wanted.host, wanted.port)
     clock = RunningClock(time.time(), wanted.speed)
     where = {"host": wanted.host, "port": wanted.port, "plain": wanted.plain, "data": wanted.data, "recover": wanted.recover}
     try:
@@ -75,21 +84,46 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     plane.add(wanted.objects)
     create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
-    options = Options(schedulers=schedulers_of(wanted.policy), period_s=max(1.0, CYCLE_S * wanted.speed))
+    options = Options(schedulers=(*schedulers_of(wanted.policy), KUBE_BATCH_NAME), period_s=max(1.0, CYCLE_S * wanted.speed))
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
     try:
         async with asyncio.TaskGroup() as tasks:
             deciding = tasks.create_task(scheduler.run())
             keeping = tasks.create_task(server.until_broken())
             await scheduler.synced.wait()
+            following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
             yield Embedded(plane, scheduler)
+<<<<<<< HEAD
             deciding.cancel()
             keeping.cancel()
+=======
+            for task in (deciding, *following):
+                task.cancel()
+>>>>>>> 949f9c3 (pumice up takes every example: order, namespaces, open queues, configurations among the objects, kube-batch's kinds; --conf is read again)
     except ExceptionGroup as group:
         first = group.exceptions[0]
         raise InputError(str(first), where="--data") if isinstance(first, JournalError) else first from None
     finally:
         await plane.stop()
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """Before anything is written to --data. Raises OSError."""
+    if port:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+
+
+def _reloaders(wanted: Wanted, scheduler: Scheduler) -> Iterator[Reloader]:
+    """One for each file of --conf."""
+    if wanted.load is None:
+        return
+    for path in wanted.conf:
+
+        def adopt(policy: Policy, path: Path = path) -> None:
+            scheduler.adopt(policy)
+            click.echo(f"{path}: in force from now on", err=True)
+
+        yield Reloader(path, wanted.load, adopt, lambda error: None, WallClock())
 
 
 def _begin_with(server: Server, archive: Path) -> None:

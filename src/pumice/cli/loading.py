@@ -14,16 +14,13 @@ from pumice import memory
 from pumice.api.errors import InputError
 from pumice.api.read import Objects, read_all
 from pumice.config.reading import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
-from pumice.config.volcano import DEFAULT, KUBE_BATCH
+from pumice.config.volcano import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.framework.policy import Policy
 from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
 from pumice.sim.defaults import complete
 
 Command = Callable[..., Any]
-
-KUBE_BATCH_GROUP, KUBE_BATCH_NAME = "scheduling.incubator.k8s.io", "kube-batch"
-
 
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 

@@ -3,65 +3,122 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+
+import click
 
 from pumice.apiserver import Store
 from pumice.apiserver.table import table
-from pumice.cli.cluster_file import Given, create
-from pumice.controllers.objects import Object, name_of, owners_of, status_of, uid_of
+from pumice.cli.cluster_file import Given
+from pumice.cli.creating import create
+from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.report.columns import columns
 from pumice.sim.control_plane import ControlPlane
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
+TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed
 SHOWN = (("queues.scheduling.volcano.sh", "queues"), ("podgroups.scheduling.volcano.sh", "podgroups"), ("pods", "pods"))
 WHY_NOT = ("events", "events")
 
 
-async def submit(plane: ControlPlane, submitted: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
+class Submitted:
+    """The objects of a file in the cluster, and the pods that came with them."""
+
+    def __init__(self, plane: ControlPlane, objects: Sequence[Given], tell: Callable[[str], None]) -> None:
+        self._store = plane.store
+        before = {uid_of(pod) for pod in self._store.all("pods")}
+        create(plane, objects, tell)
+        self._before = before
+        self.objects = [one.obj for one in objects]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether any of them is outside the default namespace."""
+        return any(namespace_of(obj) not in ("", "default") for obj in self.objects)
+
+    def pods(self) -> list[Object]:
+        return [pod for pod in self._store.all("pods") if uid_of(pod) not in self._before]
+
+    def pending(self) -> list[Object] | None:
+        """The pods that do not run yet; None as long as a job has no pods."""
+        pods = self.pods()
+        owners = {owner["uid"] for pod in pods for owner in owners_of(pod)}
+        if any(job is None or uid_of(job) not in owners for job in self._jobs()):
+            return None
+        return [pod for pod in pods if status_of(pod).get("phase") == "Pending"]
+
+    def _jobs(self) -> Iterator[Object | None]:
+        for obj in self.objects:
+            kind = self._store.kinds.of_object(obj["apiVersion"], obj["kind"])
+            if kind is not None and kind.kind == "Job":
+                yield self._store.find(kind.resource, obj["metadata"].get("namespace", "default"), name_of(obj))
+
+
+async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
     """The exit code: 1 if the pods do not run in time. Raises InputError."""
-    create(plane, submitted, say)
-    objects = [one.obj for one in submitted]
-    for obj in objects:
+    submitted = Submitted(plane, given, say)
+    for obj in submitted.objects:
         say(f"{obj['kind'].lower()} {name_of(obj)} created")
-    runs = await _until(lambda: _all_run(plane.store, objects), ended)
+    runs = await _until_they_run(submitted, ended)
     for resource, title in SHOWN if runs else (*SHOWN, WHY_NOT):
-        say(f"\n$ kubectl get {title}\n{shown(plane.store, resource)}")
+        where = " -A" if submitted.everywhere and plane.store.kind(resource).namespaced else ""
+        say(f"\n$ kubectl get {title}{where}\n{shown(plane.store, resource, everywhere=bool(where))}")
     return 0 if runs else 1
 
 
-async def _until(holds: Callable[[], bool], ended: asyncio.Event) -> bool:
-    until = asyncio.get_running_loop().time() + PATIENCE_S
-    while not holds():
-        if ended.is_set() or asyncio.get_running_loop().time() > until:
-            return False
-        await asyncio.sleep(PAUSE_S)
+async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
+    """Whether they do; not, if the time is up or it is known of each why not."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    since: tuple[frozenset[str], float] = frozenset(), began  #: which pods wait for a reason that is told, and since when
+    with Progress() as progress:
+        while (pending := submitted.pending()) != []:
+            told = frozenset(map(uid_of, pending or ())) if pending and all(map(_is_told, pending)) else frozenset()
+            if told != since[0]:
+                since = told, clock()
+            if ended.is_set() or clock() > began + PATIENCE_S or (told and clock() > since[1] + TOLD_S):
+                return False
+            count = len(submitted.pods())
+            progress.show(f"{count - len(pending or ())} of {count} pods run, {clock() - began:.0f} s")
+            await asyncio.sleep(PAUSE_S)
     return True
 
 
-def _all_run(store: Store, objects: Sequence[Object]) -> bool:
-    """Every job among the objects has pods, and all of them run or have run."""
-    wanted = [store.find(kind.resource, obj["metadata"].get("namespace", "default"), name_of(obj)) for obj, kind in _jobs(store, objects)]
-    pods = list(store.all("pods"))
-    for job in wanted:
-        own = [pod for pod in pods if job is not None and any(owner["uid"] == uid_of(job) for owner in owners_of(pod))]
-        if not own or any(status_of(pod).get("phase") == "Pending" for pod in own):
-            return False
-    return True
+def _is_told(pod: Object) -> bool:
+    """Whether the scheduler has said why it does not place the pod."""
+    conditions = status_of(pod).get("conditions") or ()
+    return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
 
 
-def _jobs(store: Store, objects: Sequence[Object]) -> Iterator[tuple[Object, Any]]:
-    for obj in objects:
-        kind = store.kinds.of_object(obj["apiVersion"], obj["kind"])
-        if kind is not None and kind.kind == "Job":
-            yield obj, kind
+class Progress:
+    """A line that is written over, where a terminal is."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        if self._on and text != self._text:
+            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+            self._text = text
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._text:
+            click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def shown(store: Store, resource: str) -> str:
-    """What `kubectl get` prints of a kind in the default namespace."""
+def shown(store: Store, resource: str, *, everywhere: bool = False) -> str:
+    """What `kubectl get` prints of a kind, in the default namespace or in all."""
     kind = store.kind(resource)
-    found = table(kind, store.all(resource, "default" if kind.namespaced else ""), store.now(), {}, "None")
+    objects = list(store.all(resource, "" if everywhere or not kind.namespaced else "default"))
+    found = table(kind, iter(objects), store.now(), {}, "None")
     heads = list(found["columnDefinitions"])
     narrow = [number for number, column in enumerate(heads) if not column["priority"]]
     rows = [["" if row["cells"][number] is None else row["cells"][number] for number in narrow] for row in found["rows"]]
-    return columns([heads[number]["name"].upper() for number in narrow], rows)
+    if everywhere:
+        rows = [[namespace_of(obj), *row] for obj, row in zip(objects, rows, strict=True)]
+    return columns([*(["NAMESPACE"] if everywhere else []), *(heads[number]["name"].upper() for number in narrow)], rows)

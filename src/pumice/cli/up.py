@@ -29,7 +29,9 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 
 
 @click.command()
-@click.option("--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, parted by commas. Default: {NODES}.")
+@click.option(
+    "--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, parted by commas. Default: {NODES}, if no file has any."
+)
 @click.option("-f", "files", multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated.")
 @click.option("--speed", type=click.FloatRange(0, 1_000_000), default=1.0, show_default=True, help="How much faster than the wall clock.")
 @click.option("--pause", is_flag=True, help="The clock stands still at first.")
@@ -44,10 +46,8 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 @click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
 @click.option("--submit", "submitted", help="A file of objects to create once all is up; what became of them is shown when their pods run.")
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
-def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **options: Any) -> None:
+def up(detached: bool, data: Path | None, once: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
-    if options["nodes"] is None and not options["files"] and options["archive"] is None:
-        options["nodes"] = NODES
     place = Place(data)
     if place.holder() is not None:
         place.claim()
@@ -57,7 +57,7 @@ def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **o
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until somebody listens: what is claimed is always left
     place.claim()
     try:
-        code = asyncio.run(_serve(place, data, options, submitted, once, child))
+        code = asyncio.run(_serve(place, data, options, once, child))
     except OSError as error:
         raise _explained(error, options["host"], options["port"]) from None
     except Exception as error:
@@ -70,22 +70,19 @@ def up(detached: bool, data: Path | None, submitted: str | None, once: bool, **o
     sys.exit(code)
 
 
-async def _serve(
-    place: Place, data: Path | None, options: dict[str, Any], submitted: str | None, once: bool, child: Detached | None
-) -> int:
+async def _serve(place: Place, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None) -> int:
     """Everything between the start and the end; the exit code."""
     began = time.perf_counter()
     ended = asyncio.Event()
     for name in ENDINGS:
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
-    from pumice.cli.cluster_file import given
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.submitting import submit
     from pumice.cli.wanting import wanted
 
-    jobs = given(submitted) if submitted else []
-    async with running(wanted(data, **options)) as cluster:
+    asked = wanted(data, **options)
+    async with running(asked) as cluster:
         if ended.is_set():
             return 0
         memory.settle()
@@ -93,7 +90,7 @@ async def _serve(
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say = child.say if child else click.echo
         say(_started(cluster.server.url, nodes, time.perf_counter() - began) + ("" if once else _welcome(place, child is not None)))
-        code = await submit(cluster.plane, jobs, say, ended) if jobs else 0
+        code = await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
         if child:
             child.let_go()
         if not once:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from pumice.api.errors import InputError
+import click
+
 from pumice.api.read import ConfigText
-from pumice.cli.cluster_file import given
+from pumice.cli.cluster_file import read_cluster_file
 from pumice.cli.embedded import Wanted
+from pumice.cli.loading import read_file
+from pumice.cli.up import NODES
 from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
@@ -21,6 +26,7 @@ def wanted(
     *,
     nodes: str | None,
     files: tuple[str, ...],
+    submitted: str | None,
     speed: float,
     pause: bool,
     stages: Path | None,
@@ -32,11 +38,20 @@ def wanted(
     archive: Path | None,
 ) -> Wanted:
     """Raises InputError."""
+    begin = [read_cluster_file(path) for path in files]
+    later = [read_cluster_file(submitted)] if submitted else []
+    found = [text for file in (*begin, *later) for text in file.configurations]
+    if nodes is None and archive is None and not any(one.obj["kind"] == "Node" for file in (*begin, *later) for one in file.objects):
+        nodes = NODES
+    load = partial(policy_of, conf, plugins_dir, found)
     return Wanted(
-        policy=policy_of(conf, plugins_dir),
+        policy=load(),
         stages=read_stages(stages),
         objects=list(nodes_of(pools_of(nodes))) if nodes is not None else (),
-        given=[one for path in files for one in given(path)],
+        given=[one for file in begin for one in file.objects],
+        submitted=[one for file in later for one in file.objects],
+        conf=[Path(path) for path in conf],
+        load=load,
         speed=0.0 if pause else speed,
         host=host,
         port=port,
@@ -46,15 +61,12 @@ def wanted(
     )
 
 
-def policy_of(conf: tuple[str, ...] = (), plugins_dir: str | None = None) -> Policy:
-    """Volcano's part and kube-scheduler's part, each built in if not given: gangs and plain pods are placed by one scheduler."""
-    given: list[ConfigText] = []
-    for path in conf:
-        try:
-            given.append(config_text(Path(path).read_text(encoding="utf-8"), path))
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: Sequence[ConfigText] = ()) -> Policy:
+    """Volcano's part and kube-scheduler's part: of --conf, else as found among the objects, else built in. One scheduler places gangs and
+    plain pods. Raises InputError."""
+    given = [*found, *(config_text(read_file(path), path) for path in conf)]
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
-    absent = [text for text in built_in if all((text.source is None) != (other.source is None) for other in given)]
-    policy, _ = read_configurations([*absent, *given], plugins(plugins_dir))
+    policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir))
+    for note in notes:
+        click.echo(note, err=True)
     return policy

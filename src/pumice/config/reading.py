@@ -11,21 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pumice.api import yaml
-from pumice.api.read import ConfigText
+from pumice.api.read import CONFIGURATION_KINDS, ConfigText
 from pumice.config.volcano import read_policy
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.profile import SCHEDULE
 
 VOLCANO = "volcano"
-KUBE_KINDS = ("KubeSchedulerConfiguration", "Policy")
 KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def config_text(text: str, where: str) -> ConfigText:
     """A configuration of either kind, by what it says it is."""
     for document in yaml.documents(text, where):
-        if isinstance(document.value, dict) and document.value.get("kind") in KUBE_KINDS:
+        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
             return ConfigText("", where, 1, document.value, document)
         break
     return ConfigText(text, where)

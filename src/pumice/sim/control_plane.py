@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from pumice.api.times import instant
 from pumice.apiserver import Options, Server, Store
+from pumice.config.volcano import KUBE_BATCH_NAME
 from pumice.controllers.admission import Settings
 from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.keys import rsa_key_pair
@@ -24,6 +25,7 @@ from pumice.controllers.volumes import DEFAULT_CLASS
 from pumice.sim.clock import Clock, RunningClock
 from pumice.sim.controller_loop import ControllerLoop
 from pumice.sim.in_process import InProcess
+from pumice.sim.kube_batch_kinds import serve_kube_batch
 from pumice.sim.kubelet import Kubelets
 from pumice.sim.node_agent import LEASES
 from pumice.sim.stage import Stages
@@ -35,7 +37,7 @@ from pumice.sim.workers import Turns, Worker, run_quiet
 class ControlPlane:
     """Everything around one store."""
 
-    def __init__(self, clock: Clock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME,)) -> None:
+    def __init__(self, clock: Clock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME)) -> None:
         self.clock = clock
         self.server = server
         self.store = server.store
@@ -44,6 +46,7 @@ class ControlPlane:
         controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers()]
         self._workers: list[Worker] = [Kubelets(world, clock, stages), ControllerLoop(world, controllers, clock)]
         self._turns = Turns(self._workers)
+        serve_kube_batch(self.store)
         default_queues(self.store)
         _default_storage(self.store)
 
