@@ -93,13 +93,8 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
             await scheduler.synced.wait()
             following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
             yield Embedded(plane, scheduler)
-<<<<<<< HEAD
-            deciding.cancel()
-            keeping.cancel()
-=======
-            for task in (deciding, *following):
+            for task in (deciding, keeping, *following):
                 task.cancel()
->>>>>>> 949f9c3 (pumice up takes every example: order, namespaces, open queues, configurations among the objects, kube-batch's kinds; --conf is read again)
     except ExceptionGroup as group:
         first = group.exceptions[0]
         raise InputError(str(first), where="--data") if isinstance(first, JournalError) else first from None
