@@ -133,15 +133,6 @@ def test_custom_kinds_take_no_strategic_merge(made: Store) -> None:
     assert refusal.value.code == 415
 
 
-def test_a_deleted_definition_takes_its_objects_along(made: Store) -> None:
-    box(made, size=1)
-    watch = made.watch("boxes.example.com")
-    made.delete(CRDS, "boxes.example.com")
-    assert [seen_as for seen_as, _ in watch.take()] == ["DELETED"]
-    with pytest.raises(ApiError):
-        made.get("boxes.example.com", "b", "default")
-
-
 def test_a_changed_definition_holds_from_then_on(made: Store) -> None:
     changed = definition()
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["maximum"] = 100

@@ -64,7 +64,7 @@ _TABLE = {
     ),
     "storageclasses.storage.k8s.io": Behaviour(default=object_defaults.default_storage_class),
     "leases.coordination.k8s.io": Behaviour(causes=object_checks.lease_causes),
-    CRDS: Behaviour(_no_status, complete, lambda obj, old: definition_causes(obj)),
+    CRDS: Behaviour(_no_status, complete, definition_causes),
 }
 
 

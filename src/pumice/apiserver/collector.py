@@ -41,12 +41,17 @@ class Collector:
             self._heard_removal(event, metadata)
         elif event.previous is None:
             if after and not any(self._lives(reference, event.key[0]) for reference in after):
-                self._note(self._release, ((storage, event.key), ""))
-        elif metadata.get("deletionTimestamp"):
-            if storage == "namespaces":
-                self._note(self._empty, event.key[1])
+                self.note(self._release, ((storage, event.key), ""))
+        else:
+            self.follow((storage, event.key), metadata)
+
+    def follow(self, place: Place, metadata: dict[str, Any]) -> None:
+        """See to what an object that is to go waits for."""
+        if metadata.get("deletionTimestamp"):
+            if place[0] == "namespaces":
+                self.note(self._empty, place[1][1])
             elif {FOREGROUND, ORPHAN} & set(metadata.get("finalizers") or ()):
-                self._note(self._prepare, (storage, event.key))
+                self.note(self._prepare, place)
 
     def index(self, place: Place, before: list[Object] | None, after: list[Object] | None) -> None:
         for reference in before or ():
@@ -60,13 +65,13 @@ class Collector:
 
     def _heard_removal(self, event: Event, metadata: dict[str, Any]) -> None:
         for place in sorted(self._dependents.get(metadata["uid"], ())):
-            self._note(self._release, (place, metadata["uid"]))
+            self.note(self._release, (place, metadata["uid"]))
         for reference in metadata.get("ownerReferences") or ():
             owner = self._owner(reference, event.key[0])
             if owner is not None and self._object(owner)["metadata"].get("deletionTimestamp"):
-                self._note(self._prepare, owner)
+                self.note(self._prepare, owner)
         if event.key[0] and self._terminating(event.key[0]):
-            self._note(self._empty, event.key[0])
+            self.note(self._empty, event.key[0])
 
     def _terminating(self, namespace: str) -> bool:
         found = self._store.find("namespaces", "", namespace)
@@ -74,7 +79,8 @@ class Collector:
 
     # Doing
 
-    def _note(self, work: Callable[..., None], subject: Any) -> None:
+    def note(self, work: Callable[..., None], subject: Any) -> None:
+        """Something to be done later."""
         self._todo.append((work, subject))
         if len(self._todo) == 1 and self.wake is not None:
             self.wake()
@@ -120,14 +126,14 @@ class Collector:
         if ORPHAN in finalizers:
             for dependent in dependents:
                 self._orphan(dependent, obj["metadata"]["uid"])
-            self._unfinalize(place, obj, ORPHAN)
+            self.unfinalize(place, obj, ORPHAN)
         elif FOREGROUND in finalizers:
             for dependent in dependents:
                 if not self._object(dependent)["metadata"].get("deletionTimestamp"):
                     self._delete(dependent, "Foreground")
             uid = obj["metadata"]["uid"]
             if not any(self._blocks(dependent, uid) for dependent in self._dependents.get(uid, ())):
-                self._unfinalize(place, obj, FOREGROUND)
+                self.unfinalize(place, obj, FOREGROUND)
 
     def _blocks(self, place: Place, uid: str) -> bool:
         """Whether the dependent holds up its owner's end."""
@@ -139,7 +145,7 @@ class Collector:
         kept = [reference for reference in obj["metadata"].get("ownerReferences") or () if reference["uid"] != uid]
         self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": kept}})
 
-    def _unfinalize(self, place: Place, obj: Object, finalizer: str) -> None:
+    def unfinalize(self, place: Place, obj: Object, finalizer: str) -> None:
         left = [one for one in obj["metadata"].get("finalizers") or () if one != finalizer]
         self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
 

@@ -1,16 +1,22 @@
 """CustomResourceDefinitions turned into kinds, as they come, change and go.
 
-A definition is checked when it is written (`definition_causes`) and takes effect at once: its versions are added to the table of
-kinds, and its status says so. When it is deleted its kinds vanish together with all their objects.
+A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`custom_names`): its
+versions are added to the table of kinds, and its status says so. The groups of built-in kinds are closed to it. A definition that is
+deleted takes no new objects, and goes once the last of those it has is gone.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from pumice.api.times import rfc3339
+from pumice.apiserver.admission import Review, World
+from pumice.apiserver.builtin_kinds import builtin_kinds
 from pumice.apiserver.custom_columns import custom_columns
+from pumice.apiserver.custom_names import are_accepted, is_established, settle_names
 from pumice.apiserver.custom_rules import definition_rule_causes, rules_of
-from pumice.apiserver.kinds import Kind, Scale
+from pumice.apiserver.kinds import ALL_VERBS, Kind, Scale
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.structural import root_shape
 from pumice.apiserver.watching import Event
@@ -21,6 +27,13 @@ if TYPE_CHECKING:
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  #: the finalizer that a deleted definition has until its objects are gone
+DELETED_AT_ONCE = 100
+BUILT_IN_GROUPS = frozenset(kind.group for kind in builtin_kinds())
+_APPROVAL = "api-approved.kubernetes.io"
+_PROTECTED = ("k8s.io", "kubernetes.io")
+
+
 class CustomKinds:
     """Listens to the ledger and keeps the store's table of kinds in step."""
 
@@ -29,35 +42,81 @@ class CustomKinds:
 
     def heard(self, storage: str, event: Event) -> None:
         if storage != CRDS:
+            if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and _is_going(definition):
+                self._store.collector.note(self._clean_up, storage)
             return
-        spec = event.object["spec"]
+        definition = event.object
         if event.type == "DELETED":
-            self._forget(spec)
-        elif event.previous is None or event.previous["spec"] != spec:
-            self.install(event.object)
+            self._remove(definition)
+            self._store.collector.note(self._clean_up, definition["metadata"]["name"])
+            self._store.collector.note(self._reconsider, definition["spec"]["group"])
+        elif event.previous is None or _of_effect(event.previous) != _of_effect(definition):
+            self.install(definition)
 
     def install(self, definition: Object) -> None:
-        spec = definition["spec"]
-        self._store.kinds.remove(spec["group"], spec["names"]["plural"])
-        for kind in kinds_of(definition):
-            self._store.kinds.add(kind)
+        self._remove(definition)
+        if is_established(definition) and definition["spec"]["group"] not in BUILT_IN_GROUPS:
+            for kind in kinds_of(definition):
+                self._store.kinds.add(kind)
+        if _is_going(definition):
+            self._store.collector.note(self._clean_up, definition["metadata"]["name"])
 
-    def _forget(self, spec: Object) -> None:
-        plural, group = spec["names"]["plural"], spec["group"]
-        storage = f"{plural}.{group}"
-        for key in list(self._store.ledger.shelf(storage).keys):
-            self._store.ledger.remove(storage, key)
-        self._store.kinds.remove(group, plural)
+    def _remove(self, definition: Object) -> None:
+        if definition["spec"]["group"] not in BUILT_IN_GROUPS:
+            self._store.kinds.remove(definition["spec"]["group"], definition["spec"]["names"]["plural"])
+
+    def _clean_up(self, storage: str) -> None:
+        """Delete some of the objects of a definition that is deleted; after the last of them the definition goes."""
+        definition = self._store.find(CRDS, "", storage)
+        if definition is not None and not _is_going(definition):
+            return
+        ledger, shelf = self._store.ledger, self._store.ledger.shelf(storage)
+        living = (key for key in list(shelf.keys) if definition is None or not _is_going(shelf.objects[key]))
+        for key in islice(living, DELETED_AT_ONCE):
+            obj = shelf.objects[key]
+            if definition is not None and obj["metadata"].get("finalizers"):
+                ledger.put(storage, key, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": rfc3339(self._store.now())}})
+            else:
+                ledger.remove(storage, key)
+        if next(living, None) is not None:
+            self._store.collector.note(self._clean_up, storage)
+        elif definition is not None and not shelf.keys and CLEANUP in (definition["metadata"].get("finalizers") or ()):
+            self._store.collector.unfinalize((CRDS, ("", storage)), definition, CLEANUP)
+
+    def _reconsider(self, group: str) -> None:
+        """Names have become free: others may have waited for them."""
+        for definition in list(self._store.all(CRDS)):
+            if definition["spec"]["group"] == group and not are_accepted(definition):
+                changed = definition | {"metadata": dict(definition["metadata"])}
+                settle_names(changed, self._store.all(CRDS))
+                if changed["status"] != definition["status"]:
+                    self._store.ledger.put(CRDS, ("", definition["metadata"]["name"]), changed)
+
+
+def _of_effect(definition: Object) -> tuple[Any, ...]:
+    return definition["spec"], definition.get("status"), _is_going(definition)
+
+
+def _is_going(definition: Object) -> bool:
+    return bool(definition["metadata"].get("deletionTimestamp"))
+
+
+def with_settled_names(review: Review, world: World) -> Object:
+    """An admission rule: what a definition's status says of its names."""
+    if not definition_causes(review.obj, None):
+        settle_names(review.obj, world.all(CRDS))
+    return review.obj
 
 
 def kinds_of(definition: Object) -> list[Kind]:
     """The served versions of a definition, the storage version first."""
-    spec, names = definition["spec"], definition["spec"]["names"]
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
     versions = sorted((version for version in spec["versions"] if version.get("served")), key=lambda version: not version.get("storage"))
-    return [_kind(spec, names, version) for version in versions]
+    return [_kind(spec, names, version, verbs) for version in versions]
 
 
-def _kind(spec: Object, names: Object, version: Object) -> Kind:
+def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) -> Kind:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
     body_schema = {
         **schema,
@@ -77,6 +136,7 @@ def _kind(spec: Object, names: Object, version: Object) -> Kind:
         singular=names.get("singular") or names["kind"].lower(),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
+        verbs=verbs,
         has_status="status" in subresources,
         scale=Scale(*(_path(scale.get(field, "")) for field in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")))
         if scale
@@ -95,32 +155,16 @@ def _path(json_path: str) -> tuple[str, ...]:
 
 
 def complete(definition: Object) -> None:
-    """Defaults of a definition, and what its status says, for it is served as soon as it is stored."""
+    """Defaults of a definition."""
     spec = definition.get("spec") or {}
     names = spec.get("names")
-    if not isinstance(names, dict) or not names.get("kind"):
-        return
-    names.setdefault("singular", names["kind"].lower())
-    names.setdefault("listKind", names["kind"] + "List")
-    spec.setdefault("conversion", {"strategy": "None"})
-    at = definition["metadata"].get("creationTimestamp")
-    definition["status"] = {
-        "acceptedNames": names,
-        "storedVersions": [version["name"] for version in spec.get("versions") or () if version.get("storage")],
-        "conditions": [
-            {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found", "lastTransitionTime": at},
-            {
-                "type": "Established",
-                "status": "True",
-                "reason": "InitialNamesAccepted",
-                "message": "the initial names have been accepted",
-                "lastTransitionTime": at,
-            },
-        ],
-    }
+    if isinstance(names, dict) and names.get("kind"):
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", names["kind"] + "List")
+        spec.setdefault("conversion", {"strategy": "None"})
 
 
-def definition_causes(definition: Object) -> list[tuple[str, str]]:
+def definition_causes(definition: Object, old: Object | None) -> list[tuple[str, str]]:
     """What is wrong with a definition."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name")
     names: dict[str, Any] = spec.get("names") or {}
@@ -130,6 +174,8 @@ def definition_causes(definition: Object) -> list[tuple[str, str]]:
         return causes
     if "." not in spec["group"]:
         causes.append(("spec.group", f'Invalid value: "{spec["group"]}": should be a domain with at least one dot'))
+    elif spec["group"] in BUILT_IN_GROUPS:
+        causes.append(("spec.group", f'Invalid value: "{spec["group"]}": is a group of built-in kinds; write another'))
     if name != f"{names['plural']}.{spec['group']}":
         causes.append(("metadata.name", f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'))
     if spec["scope"] not in ("Cluster", "Namespaced"):
@@ -139,6 +185,31 @@ def definition_causes(definition: Object) -> list[tuple[str, str]]:
     for index, version in enumerate(spec["versions"]):
         schema, path = (version.get("schema") or {}).get("openAPIV3Schema"), f"spec.versions[{index}].schema.openAPIV3Schema"
         causes += definition_rule_causes(schema, path) if schema else [(path, "Required value: schemas are required")]
+    causes += _approval_causes(definition)
+    if old is not None and is_established(old):
+        causes += [
+            (f"spec.{path}", f'Invalid value: "{new}": field is immutable')
+            for path, new, before in (
+                ("group", spec["group"], old["spec"]["group"]),
+                ("scope", spec["scope"], old["spec"]["scope"]),
+                ("names.plural", names["plural"], old["spec"]["names"]["plural"]),
+                ("names.kind", names["kind"], old["spec"]["names"]["kind"]),
+            )
+            if new != before
+        ]
     if (spec.get("conversion") or {}).get("strategy") not in (None, "None"):
         causes.append(("spec.conversion.strategy", 'Unsupported value: only "None" is supported'))
     return causes
+
+
+def _approval_causes(definition: Object) -> list[tuple[str, str]]:
+    """The groups of Kubernetes' own community are protected: who defines kinds in one says who approved of it."""
+    group, approval = definition["spec"]["group"], (definition["metadata"].get("annotations") or {}).get(_APPROVAL)
+    if not any(group == suffix or group.endswith(f".{suffix}") for suffix in _PROTECTED):
+        return []
+    field, rule = f"metadata.annotations[{_APPROVAL}]", f'protected groups must have approval annotation "{_APPROVAL}"'
+    if not approval:
+        return [(field, f"Required value: {rule}")]
+    if approval.startswith(("https://", "http://", "unapproved")):
+        return []
+    return [(field, f'Invalid value: "{approval}": {rule} with a URL or a reason that begins with "unapproved"')]

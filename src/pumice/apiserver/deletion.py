@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pumice.api.times import instant, rfc3339
 from pumice.apiserver import status
 from pumice.apiserver.admission import Options, Review
+from pumice.apiserver.custom_kinds import CLEANUP, CRDS
+from pumice.apiserver.custom_names import terminating
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.shapes import Object
 
@@ -70,7 +72,8 @@ def delete(store: Store, kind: Kind, name: str, namespace: str, wish: Wish, opti
     store.admission.check(Review("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
     metadata = dict(old["metadata"])
     grace_s = _grace_s(kind, old, wish)
-    _add_finalizer(metadata, wish.propagation)
+    _add_finalizer(metadata, {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(wish.propagation))
+    _add_finalizer(metadata, CLEANUP if kind.storage == CRDS and not metadata.get("deletionTimestamp") else None)
     obj = old | {"metadata": metadata}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
     if not held and not grace_s:
@@ -105,8 +108,7 @@ def _is_held_by_spec(kind: Kind, obj: Object) -> bool:
     return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _add_finalizer(metadata: dict[str, Any], propagation: str) -> None:
-    finalizer = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
+def _add_finalizer(metadata: dict[str, Any], finalizer: str | None) -> None:
     if finalizer and finalizer not in metadata.get("finalizers", []):
         metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
 
@@ -121,3 +123,5 @@ def _mark(kind: Kind, obj: Object, grace_s: int, now: float) -> None:
         metadata["generation"] += 1
     if kind.resource == "namespaces":
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    elif kind.storage == CRDS:
+        obj["status"] = terminating(obj, metadata["deletionTimestamp"])

@@ -76,7 +76,7 @@ class Ledger:
         self.journal = journal
         self._start = version
         self._unpublished: list[tuple[Shelf, Event]] = []
-        self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once, before it is published
+        self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once
 
     def shelf(self, storage: str) -> Shelf:
         shelf = self.shelves.get(storage)
@@ -115,8 +115,6 @@ class Ledger:
 
     def _write(self, storage: str, shelf: Shelf, event: Event) -> None:
         shelf.keep(event)
-        for listener in self.listeners:
-            listener(storage, event)
         if self.journal is None:
             self.published = event.resource_version
             for watch in shelf.watches:
@@ -124,6 +122,8 @@ class Ledger:
         else:
             self._unpublished.append((shelf, event))
             self.journal.record(storage, event)
+        for listener in self.listeners:  # they may write themselves: after this event, everywhere
+            listener(storage, event)
 
     def publish(self, version: int) -> None:
         """The journal has everything up to `version`: show it."""

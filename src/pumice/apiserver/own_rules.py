@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pumice.apiserver import quota
 from pumice.apiserver.admission import Refusal, Review, Rule, World
+from pumice.apiserver.custom_kinds import CRDS, with_settled_names
 from pumice.apiserver.escalation import escalation_rules
 from pumice.apiserver.pod_defaults import qos_class
 from pumice.apiserver.shapes import Object
@@ -20,6 +21,7 @@ def own_rules() -> list[Rule]:
     return [
         Rule(("*",), ("CREATE",), validate=_namespace_lives),
         Rule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
+        Rule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
         Rule(("pods",), ("CREATE",), mutate=_with_service_account),
         Rule(("pods",), ("CREATE",), mutate=_with_limit_ranges),
         Rule(("pods",), ("CREATE",), mutate=_with_priority, validate=_priority_class_exists),

@@ -114,6 +114,7 @@ class Server:
         self._server = await loop.create_server(connection, self.host, self.port, ssl=context, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
         self.store.collector.wake = self._collect_soon
+        self._collect_soon()
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
         self._sweep(EventExpiry(self.store))

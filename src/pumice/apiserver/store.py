@@ -69,6 +69,7 @@ class Store:
         """Put back what a journal holds. Only before the first write and watch."""
         self.ledger.restore(storage, key, obj)
         self.collector.index((storage, key), None, obj["metadata"].get("ownerReferences"))
+        self.collector.follow((storage, key), obj["metadata"])
         if storage == CRDS:
             self.custom_kinds.install(obj)
 
@@ -157,6 +158,8 @@ class Store:
         return self._created(kind, obj, namespace, options)
 
     def _created(self, kind: Kind, obj: Object, namespace: str, options: Options) -> Object:
+        if "create" not in kind.verbs:
+            raise status.method_not_allowed("create")
         obj = self._taken(kind, obj, namespace, options)
         namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
         now = self.now()
