@@ -223,7 +223,9 @@ def test_the_images_have_what_volcanos_chart_looks_for_in_them() -> None:
 
 
 def test_the_dashboard_shows_metrics_that_exist_and_the_monitor_selects_our_pods() -> None:
-    pages = LiveMetrics().page(Cluster()) + ControllerMetrics().page(None)
+    metrics = LiveMetrics()
+    metrics.measure(Cluster())
+    pages = metrics.page() + ControllerMetrics().page(None)
     known = dict(re.findall(r"^# TYPE (\S+) (\S+)$", pages, re.MULTILINE))
     shown = set(re.findall(r"\b((?:volcano|pumice)_\w+)", (DEPLOY / "monitoring/dashboard.json").read_text()))
     names = {name.removesuffix("_bucket") if known.get(name.removesuffix("_bucket")) == "histogram" else name for name in shown}

@@ -123,10 +123,10 @@ class Told:
     def ready(self) -> str:
         return self.wrong
 
-    def metrics(self) -> str:
+    async def metrics(self) -> str:
         return "g 1\n"
 
-    def state(self) -> bytes:
+    async def state(self) -> bytes:
         return b"{}"
 
 

@@ -54,8 +54,8 @@ class Witnessed(Scheduler):
         super().__init__(transport, read, options, VirtualClock(), pace=SMALL_PAGES)
         self._evicted = evicted
 
-    def turn(self) -> Decisions:
-        decisions = super().turn()
+    async def turn(self) -> Decisions:
+        decisions = await super().turn()
         self._evicted.update({eviction.task.uid: eviction.beneficiary for eviction in decisions.evictions})
         return decisions
 

@@ -40,8 +40,8 @@ class Counting(Scheduler):
         self.refusals: dict[str, list[float]] = {}
         self.binds: dict[str, list[float]] = {}
 
-    def turn(self) -> Any:
-        decisions = super().turn()
+    async def turn(self) -> Any:
+        decisions = await super().turn()
         for waiting in decisions.waiting:
             self.refusals.setdefault(waiting.task.name, []).append(self.clock.now())
         for bind in decisions.binds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from pumice.live.ledger import EXPIRY_S, Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.requests import EvictPod, ReadPod
 from pumice.live.said import Said
+from pumice.live.single_writer import SingleWriter
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
@@ -51,35 +53,34 @@ def ledger(cluster: Cluster, told: int, clock: WallClock | None = None, hints: H
     def ignore(what: object) -> None:
         """Nobody listens."""
 
-    return Ledger(
-        cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda namespace, name: told, hints or Hints(cluster)
-    )
+    hints = hints or Hints(cluster)
+    return Ledger(cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: told, hints, SingleWriter())
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5))
+    assert asyncio.run(ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5)))
     assert (task.status, task.node) == (status.PENDING, -1)
 
 
 def test_an_answer_that_was_long_on_its_way_does_not_undo_what_the_watch_told_since(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.RUNNING, 0)
-    assert ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a"))
+    assert asyncio.run(ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a")))
     assert task.status == status.RUNNING
 
 
 def test_an_answer_older_than_the_watch_is_asked_for_again(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert not ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5))
+    assert not asyncio.run(ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5)))
     assert task.status == status.BINDING
 
 
 def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    assert ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None)
+    assert asyncio.run(ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None))
     assert not cluster.tasks
 
 
@@ -87,7 +88,7 @@ def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: C
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     book = ledger(cluster, told=5)
     assert not book.is_older(pod(5))
-    assert book.pod_read(ReadPod(REF, status.BINDING), pod(8, node="a", phase="Running"))
+    assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), pod(8, node="a", phase="Running")))
     assert book.is_older(pod(7, node="a"))
     assert not book.is_older(pod(9, node="a", phase="Running"))
     assert not book.is_older(pod(7, node="a")), "it is the reflector's business from then on"
@@ -96,7 +97,7 @@ def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: C
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     book = ledger(cluster, told=5)
-    assert book.pod_read(ReadPod(REF, status.BINDING), None)
+    assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
     assert book.is_older(pod(7)) and book.is_older(pod(9))
     book.ended("uid-p")
     assert not book.is_older(pod(9))
@@ -139,6 +140,6 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
     task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
     cluster.move(task, status.BINDING, 0)
     backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
-    assert ledger(cluster, told=5, hints=hints).pod_read(ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found)
+    assert asyncio.run(ledger(cluster, told=5, hints=hints).pod_read(ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found))
     assert list(backlog.backing_off) == [other.uid]
     assert list(backlog.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])

@@ -45,8 +45,13 @@ NAMES = {
 }
 
 
+def page(scheduler: Scheduler) -> str:
+    scheduler.metrics.measure(scheduler.cluster)
+    return scheduler.metrics.page()
+
+
 def scraped(scheduler: Scheduler) -> dict[str, float]:
-    lines = scheduler.metrics.page(scheduler.cluster).splitlines()
+    lines = page(scheduler).splitlines()
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
 
 
@@ -54,7 +59,7 @@ def scraped(scheduler: Scheduler) -> dict[str, float]:
 def test_every_metric_of_volcanos_is_there(name: str) -> None:
     async def story() -> None:
         async with scheduling(server()) as scheduler:
-            assert f"# TYPE volcano_{name} {NAMES[name]}\n" in scheduler.metrics.page(scheduler.cluster)
+            assert f"# TYPE volcano_{name} {NAMES[name]}\n" in page(scheduler)
 
     run(story())
 

@@ -25,6 +25,7 @@ from pumice.live.clock import WallClock
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.live.reload import Reloader
+from pumice.live.single_writer import on_a_thread
 from pumice.sim.clock import RunningClock
 from pumice.sim.clock_setting import ClockSetting
 from pumice.sim.control_plane import ControlPlane, last_instant
@@ -85,7 +86,7 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
     options = Options(schedulers=(*schedulers_of(wanted.policy), KUBE_BATCH_NAME), period_s=max(1.0, CYCLE_S * wanted.speed))
-    scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld())
+    scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld(), where=on_a_thread)
     try:
         async with asyncio.TaskGroup() as tasks:
             deciding = tasks.create_task(scheduler.run())

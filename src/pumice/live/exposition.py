@@ -1,6 +1,7 @@
 """Counters, gauges and histograms, and the text form in which Prometheus reads them.
 
 A metric is a family: its children are told apart by the values of its labels, given by position. Nothing here knows what is measured.
+A page may be written while another thread measures.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Counter(Family):
         self._values = {values: number for values, number in self._values.items() if wanted(values)}
 
     def samples(self) -> Iterator[str]:
-        return (self._line(self.name, values, number) for values, number in self._values.items())
+        return (self._line(self.name, values, number) for values, number in list(self._values.items()))
 
 
 class Gauge(Family):
@@ -87,7 +88,7 @@ class Gauge(Family):
         self._values = values
 
     def samples(self) -> Iterator[str]:
-        return (self._line(self.name, values, number) for values, number in self._values.items())
+        return (self._line(self.name, values, number) for values, number in list(self._values.items()))
 
 
 class Histogram(Family):
@@ -109,7 +110,7 @@ class Histogram(Family):
         return sum(self._values[values][0]) if values in self._values else 0
 
     def samples(self) -> Iterator[str]:
-        for values, (counts, total) in self._values.items():
+        for values, (counts, total) in list(self._values.items()):
             below = 0
             for bound, count in zip((*map(_number, self._bounds), "+Inf"), counts, strict=True):
                 below += count

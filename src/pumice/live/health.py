@@ -1,6 +1,6 @@
 """What is served over HTTP beside scheduling: probes, metrics, the state.
 
-/healthz, /livez   the loop answers, and this replica has not lost its lead
+/healthz, /livez   the loop answers, this replica has not lost its lead, and its cycles come to an end
 /readyz            it stands by, or leads and has read the cluster
 /metrics           Prometheus' text
 /debug/state       the state as a file for `pumice cycle -f`
@@ -32,10 +32,12 @@ class Measured(Protocol):
     def metrics(self) -> str: ...
 
 
-class Status(Probed, Measured, Protocol):
-    """What a scheduler is asked about."""
+class Status(Probed, Protocol):
+    """What a scheduler is asked about. What shows the kept state waits for the end of a cycle."""
 
-    def state(self) -> bytes: ...
+    async def metrics(self) -> str: ...
+
+    async def state(self) -> bytes: ...
 
 
 def probes(status: Probed) -> Routes:
@@ -43,11 +45,21 @@ def probes(status: Probed) -> Routes:
 
 
 def measures(status: Measured) -> Routes:
-    return {"/metrics": lambda _: Response(status.metrics().encode(), content_type=CONTENT_TYPE)}
+    return {"/metrics": lambda _: _page(status.metrics())}
 
 
 def insights(status: Status) -> Routes:
-    return {**measures(status), "/debug/state": lambda _: Response(status.state())}
+    async def metrics(_: Request) -> Response:
+        return _page(await status.metrics())
+
+    async def state(_: Request) -> Response:
+        return Response(await status.state())
+
+    return {"/metrics": metrics, "/debug/state": state}
+
+
+def _page(text: str) -> Response:
+    return Response(text.encode(), content_type=CONTENT_TYPE)
 
 
 def listeners(metrics_address: str, measured: Routes, healthz_address: str, probed: Routes, tls: ssl.SSLContext | None) -> list[Listener]:

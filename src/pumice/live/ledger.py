@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from pumice.api.codec import decoder
@@ -25,6 +26,7 @@ from pumice.live.metrics import LiveMetrics
 from pumice.live.originals import Originals, slim
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
 from pumice.live.said import Said
+from pumice.live.single_writer import SingleWriter
 from pumice.live.urgency import Urgency
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -50,6 +52,7 @@ class Ledger:
         news: Callable[[Urgency], None],
         pod_version: Callable[[str, str], int],
         hints: Hints,
+        state: SingleWriter,
     ) -> None:
         """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
         self.originals = {kind: Originals() for kind in WHOLE_KINDS}
@@ -62,6 +65,7 @@ class Ledger:
         self._news = news
         self._pod_version = pod_version
         self._hints = hints
+        self._state = state
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
         self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
 
@@ -119,7 +123,10 @@ class Ledger:
         self._metrics.evictions.add("failed")
         log.warning("pod %s was not evicted: %s", request.pod, error)
 
-    def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+    async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        return await self._state.changed(partial(self._taken, request, pod))
+
+    def _taken(self, request: ReadPod, pod: Pod | None) -> bool:
         ref = request.pod
         task = self._task(ref)
         if task is None or task.status != request.assumed:
@@ -171,10 +178,15 @@ class Ledger:
         note = self._said.group(str(request.group), request.group.uid)
         if note is not None and note.status is request.status:
             del self._said.groups[str(request.group)]
-            job = self._cluster.jobs.get(str(request.group))
-            if job is not None and job.group is not None and not is_refusal(error):
-                self._cluster.changed[job.uid] = job
+            if not is_refusal(error):
+                self._state.change(self._tell_again, str(request.group))
         self._failed("PodGroup", str(request.group), f"PodGroup {request.group}", _about(POD_GROUPS, request.group), error)
+
+    def _tell_again(self, uid: str) -> None:
+        """The next cycle is to tell how the job stands."""
+        job = self._cluster.jobs.get(uid)
+        if job is not None and job.group is not None:
+            self._cluster.changed[job.uid] = job
 
     def queue_written(self, request: WriteQueue, raw: bytes) -> None:
         queue = self._keep(Queue, request.queue, raw)

@@ -1,8 +1,8 @@
 """The live scheduler: follow the cluster, decide when something happened that could matter, let the decisions leave.
 
 The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they give.
-Deciding never awaits, so no news can come in between. Writes leave in the background and their outcomes come back through the `Ledger`;
-the next cycle does not wait for them, since what was decided is assumed.
+A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that come meanwhile are made after it. Writes leave in
+the background and their outcomes come back through the `Ledger`; the next cycle does not wait for them, since what was decided is assumed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
@@ -31,16 +32,18 @@ from pumice.live.ingest import Ingest
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
-from pumice.live.running import LostLead
+from pumice.live.running import LostLead, first
 from pumice.live.said import Said
 from pumice.live.sender import Sender
 from pumice.live.shard import sharded
+from pumice.live.single_writer import SingleWriter, Where, inline
 from pumice.live.sources import all_synced, reflectors
 from pumice.live.timing import timed
 from pumice.live.urgency import Pulse, Urgency
 from pumice.model.cluster import Cluster
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 DEFAULT_OPTIONS = Options()
 
 
@@ -59,17 +62,21 @@ class Scheduler:
         metrics: LiveMetrics | None = None,
         pace: Pace = DEFAULT_PACE,
         when_synced: Callable[[], None] = lambda: None,
+        where: Where = inline,
     ) -> None:
+        """`where` is where cycles run."""
         self.options = options
         self.clock: Clock = clock or WallClock()
         self.metrics = metrics or LiveMetrics()
         self.cluster = Cluster(options.schedulers, options.default_queue)
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
+        self.deciding_since: float | None = None  #: when the cycle under way began
         self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
         self._transport = transport
         self._world = world
         self._when_synced = when_synced
+        self._state = SingleWriter(where)
         self._said = Said()
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
@@ -86,14 +93,18 @@ class Scheduler:
             self._news,
             self._pod_version,
             self._hints,
+            self._state,
         )
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
-        self._following = reflectors(transport, options, self._ingest.take, pace)
-        self.adopt(policy)
+        self._following = reflectors(transport, options, partial(self.change, self._ingest.take), pace)
+        self._adopt(policy)
 
     def adopt(self, policy: Policy) -> None:
         """Decide by this policy from the next cycle on."""
+        self.change(self._adopt, policy)
+
+    def _adopt(self, policy: Policy) -> None:
         self.policy = policy
         self._acting = timed(sharded(policy, self.options.sharding), self.metrics)
         self.cluster.shadow_groups = policy.shadow_groups
@@ -104,6 +115,16 @@ class Scheduler:
     def scheduling_queue(self) -> SchedulingQueue:
         """Where pods of kube-scheduler's profiles wait."""
         return self._hints.queue
+
+    @property
+    def change(self) -> Callable[..., None]:
+        """Call something that changes what cycles read: now, or after the one under way."""
+        return self._state.change
+
+    async def look(self, at: Callable[[Cluster], T]) -> T:
+        """What `at` makes of the cluster, between two cycles, where cycles run."""
+        async with self._state.alone() as run:
+            return await run(partial(at, self.cluster))
 
     def tell(self, what: Occurrence) -> None:
         self.recorder.tell(what)
@@ -121,9 +142,13 @@ class Scheduler:
     async def run(self) -> None:
         """Until cancelled. Raises LostLead as soon as a write was held back by the fence."""
         async with self.started():
-            while True:
-                await self._until_due()
-                self.turn()
+            await first(self._cycles(), self._broken.wait())
+            self._check()
+
+    async def _cycles(self) -> None:
+        while True:
+            await self._until_due()
+            await self.turn()
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
@@ -147,7 +172,6 @@ class Scheduler:
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
             self._broken.set()
-            self._stirred.set()
 
     async def _all_synced(self) -> None:
         """Wait for it, unless the background fails. News wake nobody yet: there are as many as objects."""
@@ -170,18 +194,25 @@ class Scheduler:
 
     async def step(self) -> Decisions:
         """One cycle now; it has left, and every answer come, when this returns."""
-        decisions = self.turn()
+        decisions = await self.turn()
         await self._sender.drained()
         return decisions
 
-    def turn(self) -> Decisions:
+    async def turn(self) -> Decisions:
         """Decide, and let it leave."""
         self._check()
-        for doubtful in self._ledger.expired():
-            self._sender.read_again(doubtful)
-        now = self.clock.now()
-        self.metrics.cycle_begins()
-        decisions = cycle(self.cluster, self._acting, now, self._world, self.scheduling_queue)
+        async with self._state.alone() as run:
+            for doubtful in self._ledger.expired():
+                self._sender.read_again(doubtful)
+            now = self.deciding_since = self.clock.now()
+            self.metrics.cycle_begins()
+            decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue))
+            self.deciding_since = None
+            self._leave(decisions, now)
+        return decisions
+
+    def _leave(self, decisions: Decisions, now: float) -> None:
+        """Send what was decided at `now`; it is assumed from here on."""
         for task, node in decisions.nominations.items():
             task.nominated = node
         for eviction in decisions.evictions:
@@ -198,12 +229,11 @@ class Scheduler:
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
-        return decisions
 
     # ---- when
 
     def _news(self, urgency: Urgency) -> None:
-        self._pulse.news(urgency, self.clock.now())
+        self.change(self._pulse.news, urgency, self.clock.now())
         if urgency:
             self._stirred.set()
 

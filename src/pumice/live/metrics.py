@@ -1,6 +1,7 @@
 """What the scheduler measures: Volcano's metrics under their names (`volcano_`), with their labels and buckets, then our own (`pumice_`).
 
-`observe_*` are called where things happen; the gauges of queues and waiting jobs are computed when somebody scrapes (`page`).
+`observe_*` are called where things happen; the gauges of queues and waiting jobs are computed when somebody scrapes (`measure`), between
+two cycles.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class LiveMetrics:
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
+        self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
         self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
         self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
         self.config_ok.set(1)
@@ -133,8 +135,8 @@ class LiveMetrics:
                 gauge.drop(*labels)
         self.retries.keep(lambda labels: labels[0] in cluster.jobs)
 
-    def page(self, cluster: Cluster) -> str:
-        """The text of a scrape."""
+    def measure(self, cluster: Cluster) -> None:
+        """The gauges of jobs and queues."""
         self._forget_jobs(cluster)
         short = [job for job in cluster.waiting.values() if not job.is_ready]
         self.unscheduled_tasks.replace({(job.uid,): float(job.min_member - job.ready_count) for job in short})
@@ -144,4 +146,7 @@ class LiveMetrics:
         live = [job for job in cluster.jobs.values() if job.held.any()]
         self.job_share.replace({(job.namespace, job.name): dominant_share(job.held, total) for job in live})
         self.queues.measure(cluster)
+
+    def page(self) -> str:
+        """The text of a scrape."""
         return render([*self._families, *self.queues.families])

@@ -6,6 +6,7 @@ wrote. All writes of the scheduler ask the fence of the election. A replica that
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import ssl
@@ -34,11 +35,14 @@ from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
 from pumice.live.reload import Reloader
 from pumice.live.running import first, told_to_end, while_leading
+from pumice.live.single_writer import on_a_thread
 from pumice.live.world import LiveWorld
 from pumice.model.cluster import Cluster
 from pumice.web.listener import Listener
 
 log = logging.getLogger(__name__)
+SCRAPES_WAIT_S = 2.0  #: for the end of a cycle; then gauges of jobs and queues are as they were
+HUNG_S = 600.0  #: a cycle that takes so long does not end any more
 
 
 class Settings(msgspec.Struct):
@@ -69,6 +73,7 @@ class Replica:
         self._metrics = LiveMetrics()
         self._scheduler: Scheduler | None = None
         self._election: Election | None = None
+        self._writing: asyncio.Future[None] | None = None  #: the state into a file
 
     async def serve(self) -> None:
         policy = self._settings.load()
@@ -76,7 +81,7 @@ class Replica:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
             for server in self._servers():
                 await stack.enter_async_context(server)
-            dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._write_state) if self._settings.dump_folder else {}
+            dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._begin_state) if self._settings.dump_folder else {}
             ended = stack.enter_context(told_to_end(dumping))
             await first(self._work(client, policy), ended.wait())
 
@@ -96,12 +101,19 @@ class Replica:
         settings = self._settings
         world = LiveWorld(self._clock, settings.world)
         scheduler = self._scheduler = Scheduler(
-            client, policy, settings.options, self._clock, world=world, metrics=self._metrics, when_synced=memory.settle
+            client,
+            policy,
+            settings.options,
+            self._clock,
+            world=world,
+            metrics=self._metrics,
+            when_synced=memory.settle,
+            where=on_a_thread,
         )
         self._metrics.leading.set(1)
         if identity:
             scheduler.tell(Occurrence(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
-        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics)]
+        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
         if settings.conf_path:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())
@@ -136,23 +148,41 @@ class Replica:
         return listeners(settings.metrics_address, insights(self), settings.healthz_address, probes(self), settings.tls)
 
     def alive(self) -> str:
-        lost = self._election is not None and self._election.candidate.lost
-        return "the lead was lost" if lost else ""
+        if self._election is not None and self._election.candidate.lost:
+            return "the lead was lost"
+        return f"a cycle has not ended for {HUNG_S:.0f} s" if self._deciding_s() > HUNG_S else ""
+
+    def _deciding_s(self) -> float:
+        """For how long the cycle under way has been deciding."""
+        since = self._scheduler.deciding_since if self._scheduler is not None else None
+        return self._clock.now() - since if since is not None else 0.0
 
     def ready(self) -> str:
         reading = self._scheduler is not None and not self._scheduler.synced.is_set()
         return self.alive() or ("the cluster is being read" if reading else "")
 
-    def metrics(self) -> str:
-        return self._metrics.page(self._scheduler.cluster if self._scheduler is not None else Cluster())
+    async def metrics(self) -> str:
+        self._metrics.deciding.set(self._deciding_s())
+        if self._scheduler is None:
+            self._metrics.measure(Cluster())
+        else:
+            await asyncio.wait([asyncio.ensure_future(self._scheduler.look(self._metrics.measure))], timeout=SCRAPES_WAIT_S)
+        return self._metrics.page()
 
-    def state(self) -> bytes:
-        return dump(self._scheduler.cluster if self._scheduler is not None else Cluster(), self._settings.configuration())
+    async def state(self) -> bytes:
+        configuration = self._settings.configuration()
+        if self._scheduler is None:
+            return dump(Cluster(), configuration)
+        return await self._scheduler.look(lambda cluster: dump(cluster, configuration))
 
-    def _write_state(self) -> None:
+    def _begin_state(self) -> None:
+        self._writing = asyncio.ensure_future(self._write_state())
+
+    async def _write_state(self) -> None:
         path = Path(self._settings.dump_folder, f"pumice-state-{int(self._clock.now())}.json")
+        state = await self.state()
         try:
-            path.write_bytes(self.state())
+            path.write_bytes(state)
             log.info("the state was written to %s; replay it with: pumice cycle -f %s", path, path)
         except OSError as error:
             log.error("the state cannot be written to %s: %s", path, error.strerror)

@@ -52,7 +52,7 @@ class Outcomes(Protocol):
     def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
     def evicted(self, request: EvictPod) -> None: ...
     def evict_failed(self, request: EvictPod, error: KubeError) -> None: ...
-    def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+    async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
 
     def gate_failed(self, request: OpenGate, error: KubeError) -> None: ...
@@ -216,7 +216,7 @@ class Sender:
     async def _settle(self, request: ReadPod, pod: Pod | None) -> None:
         """Tell how the pod is; an answer that was long on its way is asked for again."""
         attempt = 0
-        while not self._outcomes.pod_read(request, pod):
+        while not await self._outcomes.pod_read(request, pod):
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             pod = await self._pod_now(request.pod)
             attempt += 1

@@ -33,12 +33,13 @@ class LiveWorld:
     def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
         return self._beyond.extender(url, timeout_s, options)
 
-    async def run(self, section: Callable[[], Mapping[str, str]]) -> None:
+    async def run(self, section: Callable[[], Mapping[str, str]], change: Callable[..., None]) -> None:
+        """`change` calls what changes the answers: no cycle sees two rounds of measurements."""
         while True:
             metrics = section()
             if metrics.get("type") and metrics.get("address"):
                 try:
-                    self._usage |= await fetch(metrics, self._clock.now())
+                    change(self._usage.update, await fetch(metrics, self._clock.now()))
                 except UsageFailure as error:
                     log.warning("usage of nodes was not measured: %s", error)
             await self._clock.sleep(_interval_s(metrics))
