@@ -12,11 +12,11 @@ from pumice.model.cluster import Cluster
 from pumice.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
 from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
 from pumice.testing import PodBuilder, pod, podgroup, schedule
-from tests.nodes_for_pods.asking import HOST, admitted, made_of, put, refusals, zoned
+from tests.nodes_for_pods.asking import HOST, admitted, evaluated, made_of, put, refusals, zoned
 
 Thing = dict[str, Any]
 NODES = zoned(a="", b="", c="")
-FULL = "cannot allocate all claims"
+FULL = "cannot allocate all claims"  #: for good
 
 
 def device_class(name: str = "gpu", *selectors: str) -> Thing:
@@ -63,6 +63,10 @@ def made_for(name: str, made: str | None) -> PodBuilder:
     return asker.having("status", "resourceClaimStatuses", value=[{"name": "g", "resourceClaimName": made}]) if made else asker
 
 
+def crowded(users: int) -> Thing:
+    return {"allocation": {"devices": {}}, "reservedFor": [{"uid": str(number)} for number in range(users)]}
+
+
 def where(*things: Any) -> str:
     made = made_of(*NODES, device_class(), *things)
     return admitted(made, "default/p", *dynamic_resources(made))
@@ -107,17 +111,22 @@ def test_selectors_of_the_class_and_of_the_request_must_all_hold() -> None:
 
 
 def test_a_selector_that_cannot_be_judged_is_told() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("[1].transformList(i, x, x > 0)",))), using("p", "c"))
-    told = "request r: selector '[1].transformList(i, x, x > 0)': transformList() is not supported!"
-    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
-    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=('device.attributes["drv"].x == 1',))), using("p", "c"))
+    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("true", "device.driver.nope("))), using("p", "c"))
     refused = refusals(made, "default/p", *dynamic_resources(made))
-    assert refused == {
-        "a": "request r: selector on device a0: no such key: x",
-        "b": "request r: selector on device b0: no such key: x",
-        "c": FULL,
-    }
+    assert refused.keys() == set("abc") and refused["c"] == FULL + "!"
+    assert refused["a"].startswith("claim default/c: selector #1: CEL compile error: ")
+    made = made_of(*NODES, device_class("gpu", 'device.attributes["drv"].x == 1'), *POOLS, claim("c"), using("p", "c"))
+    told = "class gpu: selector #0: CEL runtime error: no such key: x!"
+    assert refusals(made, "default/p", *dynamic_resources(made)) == {"a": told, "b": told, "c": FULL + "!"}
+    assert evaluated(made, "default/p", dynamic_resources(made)).failing.tolist() == [True, True, False]
     assert place(made, "p", 0) == []
+
+
+def test_selectors_are_asked_of_devices_only_as_far_as_the_search_goes() -> None:
+    mixed = pool("a", device("a0", model="x"), "a1")
+    has_model = asks(selectors=('device.attributes["drv"].model == "x"',))
+    assert where(mixed, claim("c", has_model), using("p", "c")) == "a"
+    assert where(mixed, claim("c", has_model), claim("d", **held("a0")), using("p", "c")) == ""
 
 
 def test_a_demanding_request_is_not_robbed_by_an_easily_pleased_one() -> None:
@@ -174,10 +183,20 @@ def test_devices_of_a_claim_may_have_to_agree_in_an_attribute() -> None:
     assert where(*apart, some, using("p", "c")) == "b"
 
 
-def test_other_constraints_and_unknown_classes_are_told() -> None:
-    other = claim("c", constraints=[{"distinctAttribute": "drv/numa"}])
+def test_devices_of_a_claim_may_have_to_differ_in_an_attribute() -> None:
+    apart = (
+        pool("a", device("a0", numa=0), device("a1", numa=0), device("a2", numa=1), "a3"),
+        pool("b", device("b0", numa=0), device("b1", numa=0)),
+    )
+    made = made_of(*NODES, device_class(), *apart, claim("c", asks(2), constraints=[{"distinctAttribute": "drv/numa"}]), using("p", "c"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
+    assert place(made, "p", 0) == ["r:a0", "r:a2"]
+
+
+def test_constraints_without_an_attribute_and_unknown_classes_are_told() -> None:
+    other = claim("c", constraints=[{"requests": ["r"]}])
     made = made_of(*NODES, device_class(), *POOLS, other, using("p", "c"), claim("d", asks(kind="none")), using("q", "d"))
-    told = "claim c: constraints other than matchAttribute are not supported!"
+    told = "claim default/c: a constraint that is neither of matchAttribute nor of distinctAttribute!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     assert refusals(made, "default/q", *dynamic_resources(made)) == dict.fromkeys("abc", "request r: device class none does not exist!")
     assert place(made, "q", 0) == []
@@ -193,7 +212,7 @@ def test_other_constraints_and_unknown_classes_are_told() -> None:
             [made_for("p", "c"), claim("c", metadata={"ownerReferences": [{"name": "x", "uid": "x", "controller": True}]})],
             'resourceclaim "c" was not created for this pod!',
         ),
-        ([using("p", "c"), claim("c", status={"reservedFor": [{"uid": str(n)} for n in range(256)]})], "resourceclaim in use"),
+        ([using("p", "c"), claim("c", status=crowded(256))], "resourceclaim in use!"),
     ],
 )
 def test_a_claim_in_the_way_is_told(things: list[Any], reason: str) -> None:
@@ -206,7 +225,7 @@ def test_an_allocated_claim_is_used_where_its_devices_are() -> None:
     made = made_of(
         *NODES, device_class(), claim("c", **held("b0", selector=only_b)), claim("d", **held("x")), using("p", "c"), using("q", "d")
     )
-    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("ac", "resourceclaim not available on the node")
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("ac", "resourceclaim not available on the node!")
     assert admitted(made, "default/q", *dynamic_resources(made)) == "a b c"
 
 
@@ -236,7 +255,7 @@ def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
     assert admitted(made, "default/p-2", *rules) == "b"
     made.move(made.tasks["default/p-1"], status.PENDING, -1)
     assert admitted(made, "default/p-2", *rules) == "a b"
-    assert not AssumedDevices.of(made).in_use
+    assert not AssumedDevices.of(made).in_use.alone
 
 
 def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
@@ -245,7 +264,7 @@ def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices
     assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
     outcome = schedule(made, "allocate", "predicates", "gang")
     assert sorted(outcome.binds.values()) == ["a", "a", "b"]
-    assert len(AssumedDevices.of(made).in_use) == 3
+    assert len(AssumedDevices.of(made).in_use.alone) == 3
 
 
 def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
@@ -258,7 +277,7 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert place(made, "q", 0) == ["r:a1"]
     assert list(AssumedDevices.of(made).by_claim) == ["default/d"]
     made.remove("ResourceClaim", "default/d")
-    assert AssumedDevices.of(made).in_use == {("drv", "a", "a0"): 1}
+    assert AssumedDevices.of(made).in_use.alone == {("drv", "a", "a0"): 1}
 
 
 def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -> None:

@@ -22,6 +22,7 @@ from pumice.framework.profile import SCHEDULE, Profiles
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model.task import Task
+from pumice.plugins.kube.dynamic_resources import wants_devices
 from pumice.plugins.kube.resources_fit import FitFilter
 
 MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
@@ -166,10 +167,11 @@ class Loop:
         keep = True
         for step in steps:
             if step == "DynamicResources":
-                if misfit.rejected is not None and misfit.evaluation.rejected_by != "DynamicResources":
+                if misfit.rejected is not None and misfit.evaluation.rejected_by != step:
                     tail, keep = ["not found"], True
                     break
-                tail.append(STILL if task.template.spec.resource_claims else NO_CLAIMS)
+                has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)
+                tail.append(STILL if has_claims else NO_CLAIMS)
             else:
                 try:
                     verdict = self.preemption.consider(task, misfit, search.profile.preemption)

@@ -1,4 +1,4 @@
-"""Dynamic resource allocation: device classes, slices of devices, claims and their templates."""
+"""Dynamic resource allocation: device classes, slices of devices, rules that taint them, and claims."""
 
 from __future__ import annotations
 
@@ -37,14 +37,70 @@ class Attribute(Wire, frozen=True):
     version: str | None = None
 
 
+class ValidRange(Wire, frozen=True):
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class RequestPolicy(Wire, frozen=True):
+    """How much of a capacity one request may take, and how much it takes if it does not say."""
+
+    default: Quantity | None = None
+    valid_values: list[Quantity] | None = None
+    valid_range: ValidRange | None = None
+
+
 class Capacity(Wire, frozen=True):
     value: Quantity
+    request_policy: RequestPolicy | None = None
+
+
+class Counter(Wire, frozen=True):
+    value: Quantity
+
+
+class CounterSet(Wire, frozen=True):
+    """What the devices of a pool have between them."""
+
+    name: str
+    counters: dict[str, Counter] | None = None
+
+
+class Consumption(Wire, frozen=True):
+    """What a device takes of a set of counters while it is in use."""
+
+    counter_set: str
+    counters: dict[str, Counter] | None = None
+
+
+class DeviceTaint(Wire, frozen=True):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class DeviceToleration(Wire, frozen=True):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
 
 
 class Device(Wire, frozen=True):
     name: str
     attributes: dict[str, Attribute] | None = None
     capacity: dict[str, Capacity] | None = None
+    consumes_counters: list[Consumption] | None = None
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: list[DeviceTaint] | None = None
+    binds_to_node: bool | None = None
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
+    allow_multiple_allocations: bool | None = None
 
 
 class Pool(Wire, frozen=True):
@@ -59,12 +115,32 @@ class SliceSpec(Wire, frozen=True):
     node_name: str | None = None
     all_nodes: bool | None = None
     node_selector: NodeSelector | None = None
+    per_device_node_selection: bool | None = None  #: each device says which nodes reach it
     devices: list[Device] | None = None
+    shared_counters: list[CounterSet] | None = None
 
 
 class ResourceSlice(Wire, frozen=True):
     metadata: Metadata
     spec: SliceSpec
+
+
+class TaintedDevices(Wire, frozen=True):
+    """Devices that agree with all that is given."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class TaintRuleSpec(Wire, frozen=True):
+    device_selector: TaintedDevices | None = None  #: none: no device
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Wire, frozen=True):
+    metadata: Metadata
+    spec: TaintRuleSpec = TaintRuleSpec()
 
 
 class CapacityRequests(Wire, frozen=True):
@@ -77,6 +153,7 @@ class ExactRequest(Wire, frozen=True):
     count: int | None = None
     selectors: list[DeviceSelector] | None = None
     admin_access: bool | None = None
+    tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
 
 
@@ -88,6 +165,7 @@ class SubRequest(Wire, frozen=True):
     allocation_mode: str | None = None
     count: int | None = None
     selectors: list[DeviceSelector] | None = None
+    tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
 
 
@@ -99,6 +177,9 @@ class DeviceRequest(Wire, frozen=True):
     allocation_mode: str | None = None
     count: int | None = None
     selectors: list[DeviceSelector] | None = None
+    admin_access: bool | None = None
+    tolerations: list[DeviceToleration] | None = None
+    capacity: CapacityRequests | None = None
 
 
 class DeviceConstraint(Wire, frozen=True):
@@ -124,6 +205,8 @@ class AllocatedDevice(Wire, frozen=True):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
+    share_id: str | None = field(name="shareID", default=None)  #: of a device that several claims share
+    consumed_capacity: ResourceList | None = None
 
 
 class AllocatedDevices(Wire, frozen=True):

@@ -35,6 +35,7 @@ KINDS: dict[tuple[str, str], type[Wire]] = {
     ("shard.volcano.sh", "NodeShard"): volcano.NodeShard,
     ("resource.k8s.io", "DeviceClass"): devices.DeviceClass,
     ("resource.k8s.io", "ResourceSlice"): devices.ResourceSlice,
+    ("resource.k8s.io", "DeviceTaintRule"): devices.DeviceTaintRule,
     ("resource.k8s.io", "ResourceClaim"): devices.ResourceClaim,
 }
 KINDS |= {("scheduling.incubator.k8s.io", kind): KINDS["scheduling.volcano.sh", kind] for kind in ("Queue", "PodGroup")}
@@ -55,6 +56,7 @@ CLUSTER_WIDE = frozenset(
         "NodeShard",
         "DeviceClass",
         "ResourceSlice",
+        "DeviceTaintRule",
     ]
 )
 

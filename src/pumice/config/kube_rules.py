@@ -17,7 +17,8 @@ from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.session import Session
 from pumice.model.cluster import Cluster
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
-from pumice.plugins.kube.dynamic_resources import dynamic_resources
+from pumice.plugins.kube.dynamic_resources import EarlierAlternatives, dynamic_resources
+from pumice.plugins.kube.extended_resources import classes_by_resource
 from pumice.plugins.kube.image_locality import ImageLocality
 from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
@@ -36,9 +37,10 @@ from pumice.plugins.kube.volume_zone import VolumeZone
 Configured = dict[str, Any]  #: plugin name to its arguments, as given
 
 
-def _fit_filter(configured: Configured) -> Filter:
+def _fit_filter(configured: Configured, cluster: Cluster) -> Filter:
     args: FitArgs = args_of(configured, "NodeResourcesFit")
-    return FitFilter(frozenset(args.ignored_resources or ()), frozenset(args.ignored_resource_groups or ()))
+    ignored = frozenset(args.ignored_resources or ()), frozenset(args.ignored_resource_groups or ())
+    return FitFilter(*ignored, classes_by_resource(cluster))
 
 
 def _fit_scorer(configured: Configured) -> ResourceScorer:
@@ -97,7 +99,7 @@ FILTERS: dict[str, Callable[[Configured, Cluster], list[Filter]]] = {
     "TaintToleration": lambda args, cluster: [TaintFilter()],
     "NodeAffinity": lambda args, cluster: [_node_affinity_filter(args)],
     "NodePorts": lambda args, cluster: [NodePorts(cluster)],
-    "NodeResourcesFit": lambda args, cluster: [_fit_filter(args)],
+    "NodeResourcesFit": lambda args, cluster: [_fit_filter(args, cluster)],
     "VolumeRestrictions": lambda args, cluster: [VolumeRestrictions(cluster)],
     "NodeVolumeLimits": lambda args, cluster: [NodeVolumeLimits(cluster)],
     "VolumeBinding": lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
@@ -113,6 +115,7 @@ SCORERS: dict[str, Callable[[Configured, Cluster], Scorer]] = {
     "NodeResourcesFit": lambda args, cluster: _fit_scorer(args),
     "PodTopologySpread": lambda args, cluster: PodTopologySpreadScorer(_constraints(args, cluster)),
     "InterPodAffinity": _inter_pod_affinity_scorer,
+    "DynamicResources": lambda args, cluster: EarlierAlternatives(cluster),
     "NodeResourcesBalancedAllocation": lambda args, cluster: _balanced(args),
     "ImageLocality": lambda args, cluster: ImageLocality(cluster),
 }

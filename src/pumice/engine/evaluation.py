@@ -71,11 +71,12 @@ class Evaluation:
     def _start(self) -> None:
         n = len(self.table)
         static = [pair for pair in self.filters if pair[0].reach is Reach.STATIC]
-        self._static_bad, self._static_final = self._verdict(static, View(self.table))
+        self._static_bad, self._static_final, _ = self._verdict(static, View(self.table))
         self._static_bad |= ~self.table.alive
         self._static_final |= ~self.table.alive
         self._node_bad, self._node_final = np.zeros(n, bool), np.zeros(n, bool)
         self._wide_bad, self._wide_final = np.zeros(n, bool), np.zeros(n, bool)
+        self.failing = np.zeros(n, bool)  #: rows of which some filter could say nothing
         self._fits_idle, self._fits_future = np.zeros(n, bool), np.zeros(n, bool)
         self._node_scores: Scores = np.zeros(n)
         self._recompute(None)
@@ -83,21 +84,25 @@ class Evaluation:
     def _recompute(self, rows: Rows | None) -> None:
         view = View(self.table, rows)
         at: Any = slice(None) if rows is None else rows
-        self._node_bad[at], self._node_final[at] = self._verdict(self._node_filters, view)
+        self._node_bad[at], self._node_final[at], failing = self._verdict(self._node_filters, view)
+        self.failing[at] = failing
         if self._wide_filters:
-            self._wide_bad, self._wide_final = self._verdict(self._wide_filters, View(self.table))
+            self._wide_bad, self._wide_final, failing = self._verdict(self._wide_filters, View(self.table))
+            self.failing |= failing
         self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
 
     @staticmethod
-    def _verdict(filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask]:
-        """Rows refused by any, and rows refused for good."""
-        bad, final = view.nothing(), view.nothing()
+    def _verdict(filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask, Mask]:
+        """Rows refused by any, rows refused for good, and rows of which nothing could be said."""
+        bad, final, failing = view.nothing(), view.nothing(), view.nothing()
         for rule, state in filters:
             for refused in rule.refuse(state, view):
                 bad |= refused.where
                 if refused.reason.final:
                     final |= refused.where
-        return bad, final
+                if refused.reason.fails:
+                    failing |= refused.where
+        return bad, final, failing
 
     def room(self, view: View) -> tuple[Mask, Mask]:
         """Where the request fits into what is idle, and into what will be."""
@@ -218,7 +223,7 @@ class Evaluation:
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
         """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
-        bad, _ = self._verdict(self._node_filters, view)
+        bad, _, _ = self._verdict(self._node_filters, view)
         now, later = self.room(view)
         scores = self._node_score(view)
         for extra in extras:

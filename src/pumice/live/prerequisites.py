@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
-from pumice.api.devices import ResourceSlice
 from pumice.kube.resource import ObjectRef
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import has_claims
+from pumice.plugins.kube.device_allocation import Pick
+from pumice.plugins.kube.device_reach import reach
 from pumice.plugins.kube.standing.assumed_devices import Allotted, AssumedDevices
 from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
 
@@ -68,27 +69,23 @@ def _ref(key: str) -> ObjectRef:
 
 
 def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
-    results = []
-    for pick in allotted.picks:
-        driver, pool, device = pick.device
-        admin = {"adminAccess": True} if pick.watches else {}
-        results.append({"request": pick.request, "driver": driver, "pool": pool, "device": device, **admin})
-    pools = {(result["driver"], result["pool"]) for result in results}
-    pieces = [piece for piece in cluster.of("ResourceSlice").values() if (piece.spec.driver, piece.spec.pool.name) in pools]
-    return DevicesFor(_ref(allotted.claim), tuple(results), _reach(pieces, allotted.node), tuple(_configs(cluster, allotted)))
+    selector = reach(allotted.picks, allotted.node)
+    where = to_builtins(selector) if selector is not None else None
+    return DevicesFor(_ref(allotted.claim), tuple(_result(pick) for pick in allotted.picks), where, tuple(_configs(cluster, allotted)))
 
 
-def _reach(pieces: list[ResourceSlice], node: str) -> dict[str, Any] | None:
-    """Where pods can use devices of these slices; None for everywhere."""
-    if any(piece.spec.node_name is not None for piece in pieces):
-        return {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}
-    term: dict[str, list[Any]] = {}
-    for piece in pieces:
-        for one in (to_builtins(piece.spec.node_selector) or {}).get("nodeSelectorTerms") or ():
-            for kind, expressions in one.items():
-                there = term.setdefault(kind, [])
-                there += [expression for expression in expressions or () if expression not in there]
-    return {"nodeSelectorTerms": [term]} if term else None
+def _result(pick: Pick) -> dict[str, Any]:
+    """As the claim's status has it. The identity of a share is made when it is written."""
+    driver, pool, device = pick.device
+    offered = pick.offered.device
+    told = {
+        "adminAccess": pick.watches or None,
+        "tolerations": [to_builtins(each) for each in pick.asked.tolerations],
+        "consumedCapacity": {name: amount.text for name, amount in (pick.amounts or {}).items()},
+        "bindingConditions": offered.binding_conditions,
+        "bindingFailureConditions": offered.binding_failure_conditions,
+    }
+    return {"request": pick.request, "driver": driver, "pool": pool, "device": device} | {k: v for k, v in told.items() if v}
 
 
 def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:

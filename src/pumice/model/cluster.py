@@ -49,6 +49,7 @@ class Cluster:
         self.log: list[Change] = []
         self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
         self.termed: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
+        self.imagined = False  #: moves are only thought of now, and will be undone
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
         self._shared = Shared(self.dimensions)  #: among the pods there are

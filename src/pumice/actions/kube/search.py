@@ -60,7 +60,7 @@ class Search:
         self.rotation = rotation
         self.table = session.nodes
         self.filters = [rule for make in profile.filters for rule in make(session)] + promised_room(session)
-        session.memory(IGNORES).update((profile.name, rule.ignores) for rule in self.filters if isinstance(rule, FitFilter))
+        session.memory(IGNORES).update((profile.name, rule.may_lack) for rule in self.filters if isinstance(rule, FitFilter))
         self.scorers = [rule for make in profile.scorers for rule in make(session)]
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
@@ -103,7 +103,15 @@ class Search:
             alone, words = self._extended(task, alone)
             if alone[nominated]:
                 return alone, words
+        self._fail(evaluation)
         return self._extended(task, self._sampled(evaluation, fitting))
+
+    def _fail(self, evaluation: Evaluation) -> None:
+        """Raises AttemptFailed if a filter could not judge a row that those before it admit."""
+        rows = np.flatnonzero(evaluation.failing)
+        words = ask(evaluation.filters, View(self.table, rows), self.table.alive[rows]) if len(rows) else together([])
+        if words.failure:
+            raise AttemptFailed(words.failure)
 
     def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
         """Rows that no filter refuses, neither with the pods nominated there nor without."""

@@ -17,10 +17,13 @@ class Trial:
         self._before: list[tuple[Task, int, int, bool]] = []
 
     def __enter__(self) -> Trial:
+        self._outer = self._cluster.imagined
+        self._cluster.imagined = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.undo()
+        self._cluster.imagined = self._outer
 
     def remove(self, task: Task) -> None:
         self._move(task, status.FAILED, -1)

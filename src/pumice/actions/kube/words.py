@@ -41,6 +41,7 @@ class Words(NamedTuple):
     final: Mask
     reasons: list[tuple[str, Mask]]  #: text, and the rows of which it is a reason
     by: frozenset[str] = frozenset()  #: the filters that refused any row
+    failure: str = ""  #: what kept a filter from judging a row
 
     @property
     def counts(self) -> Counter[str]:
@@ -71,9 +72,12 @@ def ask(filters: Pairs, view: View, among: Mask) -> Words:
     refused, final = view.nothing(), view.nothing()
     reasons: list[tuple[str, Mask]] = []
     by: set[str] = set()
+    failures: list[str] = []
 
     def take(rule: Filter, where: Mask, reason: Reason) -> None:
         if where.any():
+            if reason.fails:
+                failures.append(f'running "{rule.name}" filter plugin: {reason.text}')
             reasons.append((reason.text, where))
             by.add(rule.name)
             refused[where] = True
@@ -88,7 +92,7 @@ def ask(filters: Pairs, view: View, among: Mask) -> Words:
         before = refused.copy()
         for where, reason in refusals:
             take(rule, where & among & ~(before if rule.tells_all else refused), reason)
-    return Words(refused, final, reasons, frozenset(by))
+    return Words(refused, final, reasons, frozenset(by), failures[0] if failures else "")
 
 
 def sees_columns_only(evaluation: Evaluation) -> bool:

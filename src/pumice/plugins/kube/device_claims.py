@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pumice.api.devices import ResourceClaim
 from pumice.engine.rules import Reason
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
+from pumice.plugins.kube.extended_resources import ANNOTATION, SPECIAL
 
 MOST_USERS = 256
-IN_USE = Reason("resourceclaim in use")
+IN_USE = Reason("resourceclaim in use", final=True)
 
 
 class ClaimsOfPod(NamedTuple):
@@ -44,6 +46,17 @@ def shareable_claims(task: Task) -> frozenset[str]:
     return frozenset(f"{task.namespace}/{name}" for name_in_pod, name in task.claims if name_in_pod in named)
 
 
+def special_key(task: Task) -> str:
+    """Of the claim that serves the pod's extended resources, which has no name before it is written."""
+    return f"{SPECIAL}/{task.uid}"
+
+
+def written_specials(claims: Mapping[str, ResourceClaim]) -> dict[str, str]:
+    """Such claims that there are: by `special_key`, their keys."""
+    made = [(key, claim.metadata) for key, claim in claims.items() if (claim.metadata.annotations or {}).get(ANNOTATION) == "true"]
+    return {f"{SPECIAL}/{meta.controller.uid}": key for key, meta in made if meta.controller is not None}
+
+
 def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason | None:
     meta = claim.metadata
     if meta.deletion_timestamp:
@@ -51,6 +64,6 @@ def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason
     if made_for_pod and meta.controller is not None and meta.controller.uid != task.uid:
         return Reason(f'resourceclaim "{meta.name}" was not created for this pod', final=True)
     users = claim.status.reserved_for or ()
-    if len(users) >= MOST_USERS and all(user.uid != task.uid for user in users):
+    if claim.status.allocation is not None and len(users) >= MOST_USERS and all(user.uid != task.uid for user in users):
         return IN_USE
     return None

@@ -1,4 +1,5 @@
-"""What device selectors may look at: `device.driver`, `device.attributes["domain"].name` and `device.capacity["domain"].name`.
+"""What device selectors may look at: `device.driver`, `device.attributes["domain"].name`, `device.capacity["domain"].name` and whether
+several may have the device. All of the scheduler's use of CEL is here.
 
 Asking for an attribute that the device does not have is an error; a domain that nobody uses is merely empty.
 """
@@ -6,14 +7,44 @@ Asking for an attribute that the device does not have is an error; a domain that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pumice.api.cel.evaluate import holds
-from pumice.api.cel.syntax import CelError, Node
+from pumice.api.cel.syntax import CelError, Node, parse
 from pumice.api.cel.values import version
 from pumice.api.devices import Attribute, Device
 
 Facts = Mapping[str, Any]
+
+
+class Failed(Exception):
+    """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
+
+
+class Selector(NamedTuple):
+    whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
+    number: int
+    expression: str
+
+    def admits(self, facts: Facts) -> bool:
+        """Raises Failed."""
+        tree = _compiled(self.expression)
+        if isinstance(tree, str):
+            raise Failed(f"{self.whose}: selector #{self.number}: CEL compile error: {tree}")
+        try:
+            return satisfies(tree, facts)
+        except CelError as error:
+            raise Failed(f"{self.whose}: selector #{self.number}: CEL runtime error: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Node | str:
+    """The expression as a tree, or why it is none."""
+    try:
+        return parse(expression)
+    except CelError as error:
+        return str(error)
 
 
 class Domains(dict[str, dict[str, Any]]):
@@ -33,7 +64,12 @@ class DeviceFields(dict[str, Any]):
 def facts_of(device: Device, driver: str) -> Facts:
     attributes = {name: _attribute(value) for name, value in (device.attributes or {}).items()}
     capacity = {name: each.value for name, each in (device.capacity or {}).items()}
-    fields = {"driver": driver, "attributes": by_domain(attributes, driver), "capacity": by_domain(capacity, driver)}
+    fields = {
+        "driver": driver,
+        "attributes": by_domain(attributes, driver),
+        "capacity": by_domain(capacity, driver),
+        "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+    }
     return {"device": DeviceFields(fields)}
 
 

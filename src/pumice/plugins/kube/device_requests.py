@@ -1,7 +1,6 @@
-"""What device claims ask for: read from their specs and classes, with the selectors parsed.
+"""What device claims ask for: read from their specs and classes.
 
-A request may list alternatives, of which the first that can be had is taken. What we cannot judge (a selector beyond our CEL, an
-attribute that must differ) is said by name, never guessed.
+A request may list alternatives, of which the first that can be had is taken.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api.cel.syntax import CelError, Node, parse
-from pumice.api.devices import DeviceConstraint, DeviceRequest, ExactRequest, ResourceClaim, SubRequest
+from pumice.api.devices import DeviceConstraint, DeviceRequest, DeviceToleration, ExactRequest, ResourceClaim, SubRequest
 from pumice.api.quantity import Quantity
 from pumice.engine.rules import Reason
+from pumice.plugins.kube.device_facts import Selector
 
 ALL = 0  #: as a count: every device that suits
 
@@ -23,10 +22,21 @@ class Asked(NamedTuple):
     claim: str  #: "namespace/name"
     name: str  #: of the request, or "request/alternative"
     number: int
-    kind: tuple[str, ...]  #: what tells apart which devices suit: class, selectors and capacity as written
-    selectors: tuple[Node, ...]  #: of the class and of the request
-    capacity: Mapping[str, Quantity]  #: at least so much of each
+    kind: tuple[str, ...]  #: what tells apart which devices suit: whose selectors, and what they say
+    selectors: tuple[Selector, ...]  #: of the class and of the request
+    capacity: Mapping[str, Quantity]  #: of each so much
+    tolerations: tuple[DeviceToleration, ...] = ()
     watches: bool = False  #: administrative access: to devices in use as well, without using them up
+    alternative: int | None = None  #: which of several it is, from 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.claim, self.name
+
+    @property
+    def short(self) -> str:
+        """Its own name, without that of the request of which it is an alternative."""
+        return self.name.rpartition("/")[2]
 
 
 class Wanted(NamedTuple):
@@ -35,9 +45,13 @@ class Wanted(NamedTuple):
     requests: tuple[tuple[Asked, ...], ...]
     constraints: tuple[tuple[str, DeviceConstraint], ...]
 
+    @property
+    def offers_alternatives(self) -> bool:
+        return any(ways[0].alternative is not None for ways in self.requests)
+
 
 class Unclear(Exception):
-    """A claim that cannot be judged."""
+    """A claim that cannot be judged, such as one of a class that is not there."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,35 +64,36 @@ def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -
     for key, claim in claims.items():
         for request in claim.spec.devices.requests or ():
             ways: Sequence[DeviceRequest | ExactRequest | SubRequest] = request.first_available or (request.exactly or request,)
-            requests.append(tuple(_asked(key, request, way, classes) for way in ways))
+            requests.append(tuple(_asked(key, request, number, way, classes) for number, way in enumerate(ways)))
         for constraint in claim.spec.devices.constraints or ():
-            if constraint.match_attribute is None:
-                raise Unclear(f"claim {claim.metadata.name}: constraints other than matchAttribute are not supported")
+            if not (constraint.match_attribute or constraint.distinct_attribute):
+                raise Unclear(f"claim {key}: a constraint that is neither of matchAttribute nor of distinctAttribute")
             constraints.append((key, constraint))
     return Wanted(tuple(requests), tuple(constraints))
 
 
-def _asked(claim: str, request: DeviceRequest, way: DeviceRequest | ExactRequest | SubRequest, classes: Mapping[str, Any]) -> Asked:
+def _asked(
+    claim: str, request: DeviceRequest, number: int, way: DeviceRequest | ExactRequest | SubRequest, classes: Mapping[str, Any]
+) -> Asked:
+    is_one_of_several = isinstance(way, SubRequest)
     name = f"{request.name}/{way.name}" if isinstance(way, SubRequest) else request.name
     device_class = way.device_class_name or ""
     if device_class not in classes:
         raise Unclear(f"request {name}: device class {device_class} does not exist")
-    selectors = (*(classes[device_class].spec.selectors or ()), *(way.selectors or ()))
-    expressions = [selector.cel.expression for selector in selectors if selector.cel is not None]
-    capacity = {} if isinstance(way, DeviceRequest) or way.capacity is None else way.capacity.requests or {}
+    selectors = [
+        Selector(whose, index, selector.cel.expression)
+        for whose, given in ((f"class {device_class}", classes[device_class].spec.selectors), (f"claim {claim}", way.selectors))
+        for index, selector in enumerate(given or ())
+        if selector.cel is not None
+    ]
     return Asked(
         claim,
         name,
         ALL if way.allocation_mode == "All" else way.count or 1,
-        (device_class, *expressions, *(f"{dimension}={amount.text}" for dimension, amount in sorted(capacity.items()))),
-        tuple(_parsed(name, expression) for expression in expressions),
-        capacity,
-        watches=isinstance(way, ExactRequest) and bool(way.admin_access),
+        (device_class, *(selector.expression for selector in selectors)),
+        tuple(selectors),
+        (way.capacity.requests if way.capacity is not None else None) or {},
+        tuple(way.tolerations or ()),
+        watches=not isinstance(way, SubRequest) and bool(way.admin_access),
+        alternative=number if is_one_of_several else None,
     )
-
-
-def _parsed(name: str, expression: str) -> Node:
-    try:
-        return parse(expression)
-    except CelError as error:
-        raise Unclear(f"request {name}: selector {expression!r}: {error}") from None

@@ -1,7 +1,8 @@
 """DynamicResources: a pod's device claims must be usable on its node: allocated for it, or with enough free devices there.
 
 Three filters, since they look at different things: the claims themselves, claims that another pod's placing decided, and the devices
-free on a row. Only the last asks row by row, and only rows on which something changed, unless devices are shared between nodes.
+free on a row. Only the last asks row by row, and only rows on which something changed, unless devices are shared between nodes. The scorer
+prefers nodes where earlier alternatives can be had.
 """
 
 from __future__ import annotations
@@ -11,20 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.cel.syntax import CelError
 from pumice.api.codec import encode
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
-from pumice.engine.view import View
+from pumice.api.devices import ResourceClaim
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer
+from pumice.engine.view import Scores, View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims
+from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick
+from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims, special_key
+from pumice.plugins.kube.device_facts import Failed
+from pumice.plugins.kube.device_reach import reach
 from pumice.plugins.kube.device_requests import Unclear, wanted_by
 from pumice.plugins.kube.node_affinity import selector_matches
+from pumice.plugins.kube.normalize import to_hundred
 from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
 
-ELSEWHERE = Reason("resourceclaim not available on the node")
-NOT_ENOUGH = Reason("cannot allocate all claims")
+NAME = "DynamicResources"
+ELSEWHERE = Reason("resourceclaim not available on the node", final=True)
+NOT_ENOUGH = Reason("cannot allocate all claims", final=True)
+TOO_LONG = Reason("timed out trying to allocate devices", final=True)
+FAULTY = Reason("invalid resource pools were encountered", final=True)
+STALE = Reason("cannot schedule extended resource claim", final=True)
+ALTERNATIVES = 8  #: as many as a request may have
 
 
 def dynamic_resources(cluster: Cluster) -> list[Filter]:
@@ -32,21 +42,27 @@ def dynamic_resources(cluster: Cluster) -> list[Filter]:
     return [AllocatedClaims(cluster), SharedClaims(cluster), FreeDevices(cluster)]
 
 
-class _OfClaims(Filter):
-    name = "DynamicResources"
+def wants_devices(cluster: Cluster, task: Task) -> bool:
+    """Whether the pod has claims, or asks for what device classes serve."""
+    return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(AssumedDevices.of(cluster).served(task)))
+
+
+class _OfClaims(Rule):
+    name = NAME
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
     def key(self, task: Task) -> Hashable:
         """Claims made for a pod are alike if they ask for the same; others are themselves."""
+        stale = self._stale(task)
         if not task.claims:
-            return None
+            return stale or None
         claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(task)
         keys = (f"{task.namespace}/{name}" for _, name in task.claims)
-        return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
+        return stale, *(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
-    def _usable(self, task: Task) -> ClaimsOfPod | Reason:
+    def usable(self, task: Task) -> ClaimsOfPod | Reason:
         """The pod's claims, or why they can be used nowhere."""
         claims = claims_of(self.cluster, task)
         if not isinstance(claims, Reason):
@@ -56,16 +72,41 @@ class _OfClaims(Filter):
                 return unclear.reason
         return claims
 
+    def waits(self, task: Task) -> ClaimsOfPod | None:
+        """The pod's claims, if devices are still to be found for it."""
+        claims = self.usable(task)
+        if isinstance(claims, Reason):
+            return None
+        return claims if claims.waiting or wants_devices(self.cluster, task) else None
 
-def _is_special(claim: Any) -> bool:
+    def _stale(self, task: Task) -> str:
+        """The claim on extended resources that an earlier attempt has written."""
+        if not self.cluster.of("DeviceClass"):
+            return ""
+        return AssumedDevices.of(self.cluster).specials.get(special_key(task), "")
+
+    def on(self, row: int, task: Task, claims: ClaimsOfPod) -> list[Pick] | None:
+        """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
+        assumed = AssumedDevices.of(self.cluster)
+        undecided = {key: c for key, c in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
+        special = assumed.special_on(task, row)
+        if special is not None:
+            undecided[special_key(task)] = special.claim
+        return assumed.try_on(row, wanted_by(undecided, self.cluster.of("DeviceClass")))
+
+    def reach_of_devices(self) -> Reach:
+        return Reach.CLUSTER if self.cluster.of("ResourceSlice") and AssumedDevices.of(self.cluster).pools.are_shared else Reach.NODE
+
+
+def _is_special(claim: ResourceClaim | None) -> bool:
     return claim is None or claim.status.allocation is not None or bool(claim.metadata.deletion_timestamp)
 
 
-class AllocatedClaims(_OfClaims):
+class AllocatedClaims(_OfClaims, Filter):
     reach = Reach.STATIC
 
     def prepare(self, task: Task) -> Any:
-        claims = self._usable(task)
+        claims = self.usable(task)
         if isinstance(claims, Reason):
             return Rejected(claims)
         return [claim.status.allocation.node_selector for claim in claims.allocated.values() if claim.status.allocation] or None
@@ -78,13 +119,13 @@ class AllocatedClaims(_OfClaims):
         return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
 
 
-class SharedClaims(_OfClaims):
-    """A claim that several pods use is allocated where the first of them went."""
+class SharedClaims(_OfClaims, Filter):
+    """A claim that several pods use can be used where the devices can that the first of them got."""
 
     reach = Reach.CLUSTER
 
     def prepare(self, task: Task) -> Any:
-        claims = self._usable(task)
+        claims = self.usable(task)
         if isinstance(claims, Reason):
             return None
         return sorted(key for key in claims.waiting if key in claims.shareable) or None
@@ -94,34 +135,73 @@ class SharedClaims(_OfClaims):
         elsewhere = np.zeros(len(nodes.table), bool)
         for key in keys:
             allotted = assumed.by_claim.get(key)
-            if allotted is not None:
-                elsewhere |= np.arange(len(elsewhere)) != nodes.table.rows.get(allotted.node, -1)
+            selector = reach(allotted.picks, allotted.node) if allotted is not None else None
+            if selector is not None:
+                elsewhere |= ~selector_matches(selector, nodes.table)
         return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
 
 
-class FreeDevices(_OfClaims):
+class FreeDevices(_OfClaims, Filter):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        has_pools = bool(cluster.of("ResourceSlice")) and AssumedDevices.of(cluster).pools.are_shared
-        self.reach = Reach.CLUSTER if has_pools else Reach.NODE
+        self.reach = self.reach_of_devices()
 
     def prepare(self, task: Task) -> Any:
-        claims = self._usable(task)
-        return None if isinstance(claims, Reason) or not claims.waiting else claims
+        claims = self.waits(task)
+        return None if claims is None else (task, claims)
 
-    def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
-        assumed = AssumedDevices.of(self.cluster)
-        undecided = {key: c for key, c in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
-        wanted = wanted_by(undecided, self.cluster.of("DeviceClass"))
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        task, claims = state
         by_reason: dict[Reason, list[int]] = {}
         for position, row in enumerate(nodes.row_numbers.tolist()):
-            try:
-                reason = NOT_ENOUGH if assumed.try_on(row, wanted) is None else None
-            except CelError as error:
-                reason = Reason(str(error))
+            reason = self._refusal(row, task, claims)
             if reason is not None:
                 by_reason.setdefault(reason, []).append(position)
         return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
+
+    def _refusal(self, row: int, task: Task, claims: ClaimsOfPod) -> Reason | None:
+        if self._stale(task):
+            return STALE
+        try:
+            return NOT_ENOUGH if self.on(row, task, claims) is None else None
+        except Failed as error:
+            return Reason(str(error), final=True, fails=True)
+        except GivenUp:
+            return TOO_LONG
+        except Faulty:
+            return FAULTY
+
+
+class EarlierAlternatives(_OfClaims, Scorer):
+    """For each request with alternatives the more, the earlier the one is that can be had."""
+
+    normalizes = True
+
+    def __init__(self, cluster: Cluster, weight: float = 2) -> None:
+        super().__init__(cluster)
+        self.weight = weight
+        self.reach = self.reach_of_devices()
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.waits(task)
+        if claims is None or not wanted_by(claims.waiting, self.cluster.of("DeviceClass")).offers_alternatives:
+            return None
+        return task, claims
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        return np.array([self._score(row, *state) for row in nodes.row_numbers.tolist()], float)
+
+    def _score(self, row: int, task: Task, claims: ClaimsOfPod) -> float:
+        """0 where the devices cannot be had at all."""
+        try:
+            picks = self.on(row, task, claims) or ()
+        except (Failed, GivenUp, Faulty):
+            return 0.0
+        chosen = {pick.asked.key: pick.asked.alternative for pick in picks}
+        return float(sum(ALTERNATIVES - number for number in chosen.values() if number is not None))
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores)
 
 
 def _at(positions: list[int], nodes: View) -> Mask:

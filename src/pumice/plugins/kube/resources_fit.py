@@ -6,7 +6,7 @@ A scalar resource that the pod does not ask for, or any that a node does not hav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,12 @@ class FitFilter(Filter):
     foresees = True
     tells_all = True
 
-    def __init__(self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset(), served: Collection[str] = ()
+    ) -> None:
+        """`served`: resources that devices stand in for on nodes that have none of them."""
         self.ignored, self.ignored_groups = ignored, ignored_groups
+        self.served = served
 
     def prepare(self, task: Task) -> Any:
         return task.template
@@ -43,10 +47,16 @@ class FitFilter(Filter):
                 continue
             has = nodes.allocatable[column]
             short = amount > has - nodes.used[column]
+            if names[column] in self.served:
+                short &= has > 0
             never = amount > has
             refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
             refusals.append(Refused(short & ~never, Reason(f"Insufficient {names[column]}")))
         return refusals
+
+    def may_lack(self, name: str) -> bool:
+        """Whether a node may do that has too little of a resource."""
+        return self.ignores(name) or name in self.served
 
     def ignores(self, name: str) -> bool:
         group = name.partition("/")[0]

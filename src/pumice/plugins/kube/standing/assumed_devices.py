@@ -1,30 +1,42 @@
 """Which devices each claim of a placed pod gets: decided when the pod gets its row, given back when the last pod of the claim leaves.
 
-What claim objects say themselves counts as in use; what was decided here is remembered until the object says it.
+What claim objects say themselves counts as in use; what was decided here is remembered until the object says it. A pod whose extended
+resources are served by devices has a claim of the scheduler's making beside those that it names. Trials change nothing here: who is only
+thought to be on a node has no devices there, and who is only thought away keeps them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pumice.api.cel.syntax import CelError
 from pumice.api.devices import ResourceClaim
+from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
-from pumice.plugins.kube.device_allocation import Pick, allocate
-from pumice.plugins.kube.device_pools import DeviceKey, Pools
+from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick, allocate, uses
+from pumice.plugins.kube.device_claims import special_key, written_specials
+from pumice.plugins.kube.device_facts import Failed
+from pumice.plugins.kube.device_pools import Pools
 from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
+from pumice.plugins.kube.device_use import InUse, uses_of
+from pumice.plugins.kube.extended_resources import Mapped, Served, claim_for, classes_by_resource
 from pumice.plugins.kube.standing.groups import standing
 
-KINDS = ("ResourceClaim", "ResourceSlice", "DeviceClass")
+KINDS = ("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule")
+NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: whose special claim nobody has written yet
+
+
+NOBODY: tuple[str, int, list[Allotted]] = ("", -1, [])
 
 
 class Allotted(NamedTuple):
-    """What a claim will get."""
+    """What a claim will get. `mappings`: of a claim of the scheduler's making."""
 
     claim: str  #: "namespace/name"
     node: str
     picks: tuple[Pick, ...]
+    mappings: tuple[Mapped, ...] = ()
 
 
 class AssumedDevices:
@@ -51,39 +63,59 @@ class AssumedDevices:
     def _read(self) -> None:
         """Take in what objects say, and forget what they say by now."""
         self._versions = _versions(self._cluster)
+        self._left: tuple[str, int, list[Allotted]] = NOBODY  #: the pod that left just now, from where, and what it had
         self.pools = Pools(self._cluster)
+        self.classes: Mapping[str, str] = classes_by_resource(self._cluster)  #: by the extended resource that they serve
         claims = self._cluster.of("ResourceClaim")
-        for key in [key for key in self.by_claim if key not in claims or claims[key].status.allocation is not None]:
+        self.specials = written_specials(claims)
+        for key in [key for key in self.by_claim if not self._still_waits(key, claims)]:
             del self.by_claim[key]
             self._users.pop(key, None)
-        self.in_use: dict[DeviceKey, int] = {}  #: how often, never 0
+        self.in_use = InUse()
         for claim in claims.values():
-            self._use(_devices_of(claim), 1)
+            self.in_use.change(uses_of(claim), 1)
         for allotted in self.by_claim.values():
-            self._use(_used_by(allotted), 1)
+            self.in_use.change(uses(allotted.picks), 1)
+
+    def _still_waits(self, key: str, claims: Mapping[str, ResourceClaim]) -> bool:
+        if self.by_claim[key].mappings:
+            return key not in self.specials
+        return key in claims and claims[key].status.allocation is None
 
     # -- answers
 
     def of_pod(self, task: Task) -> list[Allotted]:
         """What is to be written before the pod can be bound."""
-        return [self.by_claim[key] for key in _keys(task) if key in self.by_claim]
+        return [self.by_claim[key] for key in (*_keys(task), special_key(task)) if key in self.by_claim]
 
     def try_on(self, row: int, wanted: Wanted) -> list[Pick] | None:
-        """Devices of the row for all that is wanted; None if there are not enough. Raises CelError."""
+        """Devices of the row for all that is wanted; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         return allocate(wanted, row, self.in_use, self.pools)
+
+    def served(self, task: Task) -> dict[str, tuple[int, str]]:
+        """The pod's resources that classes serve: the column of each, and the class."""
+        columns, template = self._cluster.dimensions.columns, task.template
+        asked = {name: columns[name] for name in self.classes if name in columns}
+        return {name: (column, self.classes[name]) for name, column in asked.items() if template.request[column] > 0}
+
+    def special_on(self, task: Task, row: int) -> Served | None:
+        """The claim on what the row does not have itself."""
+        lacking = {n: kind for n, (column, kind) in self.served(task).items() if not self._cluster.nodes.allocatable[column, row]}
+        return claim_for(task.namespace, task.template.spec, lacking) if lacking else None
 
     # -- upkeep
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if not task.claims:
+        if self._cluster.imagined or not (task.claims or self.classes):
             return
         if self._versions != _versions(self._cluster):
             self._read()
         if sign > 0:
             self._decide(row, task)
-        for key in _keys(task):
-            if key not in self.by_claim:
-                continue
+        keys = [key for key in (*_keys(task), special_key(task)) if key in self.by_claim]
+        if sign < 0:
+            self._left = (task.uid, row, [self.by_claim[key] for key in keys])
+        for key in keys:
             users = self._users.setdefault(key, set())
             if sign > 0:
                 users.add(task.uid)
@@ -91,43 +123,38 @@ class AssumedDevices:
             users.discard(task.uid)
             if not users:
                 del self._users[key]
-                self._use(_used_by(self.by_claim.pop(key)), -1)
+                self.in_use.change(uses(self.by_claim.pop(key).picks), -1)
 
     def _decide(self, row: int, task: Task) -> None:
+        (uid, left, allotted), self._left = self._left, NOBODY
+        if uid == task.uid and left == row:  # it only changed its status
+            self._take([each for each in allotted if each.claim not in self.by_claim])
         objects = self._cluster.of("ResourceClaim")
         undecided = [key for key in _keys(task) if key in objects and key not in self.by_claim]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
+        known = special_key(task) in self.specials or special_key(task) in self.by_claim
+        special = self.special_on(task, row) if task.status & NEW and not known else None
+        mappings = {}
+        if special is not None:
+            claims[special_key(task)] = special.claim
+            mappings[special_key(task)] = special.mappings
         try:
             picks = self.try_on(row, wanted_by(claims, self._cluster.of("DeviceClass"))) if claims else None
-        except (Unclear, CelError):
+        except (Unclear, Failed, GivenUp, Faulty):
             return  # it stands there all the same: somebody else put it there
         if picks is None:
             return
-        for key in claims:
-            allotted = Allotted(key, self._cluster.nodes.names[row], tuple(pick for pick in picks if pick.claim == key))
-            self.by_claim[key] = allotted
-            self._use(_used_by(allotted), 1)
+        node = self._cluster.nodes.names[row]
+        self._take([Allotted(key, node, tuple(p for p in picks if p.claim == key), mappings.get(key, ())) for key in claims])
 
-    def _use(self, devices: list[DeviceKey], sign: int) -> None:
-        for key in devices:
-            count = self.in_use.get(key, 0) + sign
-            if count:
-                self.in_use[key] = count
-            else:
-                del self.in_use[key]
+    def _take(self, allotted: list[Allotted]) -> None:
+        for each in allotted:
+            self.by_claim[each.claim] = each
+            self.in_use.change(uses(each.picks), 1)
 
 
 def _keys(task: Task) -> list[str]:
     return list(dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name))
-
-
-def _used_by(allotted: Allotted) -> list[DeviceKey]:
-    return [pick.device for pick in allotted.picks if not pick.watches]
-
-
-def _devices_of(claim: ResourceClaim) -> list[DeviceKey]:
-    results = claim.status.allocation.devices.results if claim.status.allocation else None
-    return [(result.driver, result.pool, result.device) for result in results or () if not result.admin_access]
 
 
 def _versions(cluster: Cluster) -> tuple[int, ...]:

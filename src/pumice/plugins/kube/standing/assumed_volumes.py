@@ -1,7 +1,7 @@
 """Which volume each waiting claim of a placed pod is to get: decided when the pod gets its row, given back when it leaves it.
 
 The claim object says nothing of it until somebody has written it, so it is remembered here for as long as the pod stands and its
-claim is not bound. Several pods may use one claim: the first of them decides, the last of them gives it back.
+claim is not bound. Several pods may use one claim: the first of them decides, the last of them gives it back. Trials change nothing here.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class AssumedVolumes:
     # -- upkeep
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if not has_claims(task.template):
+        if self._cluster.imagined or not has_claims(task.template):
             return
         if self._versions != _versions(self._cluster):
             self._read()
