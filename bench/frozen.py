@@ -1,0 +1,155 @@
+"""What a redesign must not change, as digests: `python -m bench.frozen FILE` writes them, `--against FILE` names what differs.
+
+One line for each case and example (`cycle` with three seeds, `score`, `check`, and `check` of inputs with one value spoilt, so that error texts
+are held as well), for `pumice plugins`, for the names of all metrics, and for the writes of each live story in their order. Everything goes
+through commands and tests, so that the same script runs on both sides of a move.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pumice.cli.main import cli
+from tests.cases.compare import LOADER, Case, cases
+from tests.cases.extender_server import served
+
+ROOT = Path(__file__).parents[1]
+SEEDS = (None, 1, 2)
+SPOILT: tuple[Any, ...] = ("2 cores", -1, [], {"a": []}, None)
+SPOILT_TIMES = 3
+
+
+def said(*words: str) -> str:
+    """What a command prints, and how it ends."""
+    result = CliRunner().invoke(cli, list(words))
+    ended = "" if result.exception is None else f"{type(result.exception).__name__}: {result.exception}"
+    return f"{result.exit_code}\n{result.stdout}\n{result.stderr}\n{ended}"
+
+
+def inputs() -> list[Case]:
+    found = [case for folder in ("volcano", "kube-scheduler") for case in cases(ROOT / "tests/cases" / folder)]
+    return found + [Case(f"examples/{path.stem}", path.read_text(), {}) for path in sorted((ROOT / "examples").glob("*.yaml"))]
+
+
+def digest(case: Case) -> tuple[str, str]:
+    """Of all that the commands say of an input."""
+    moment = case.expect.get("now") or "2026-01-01T12:00:00Z"
+    now = moment if isinstance(moment, str) else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    cycles = str(case.expect.get("cycles", 1))
+    texts = []
+    with served(case.text) as text, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "case.yaml")
+        path.write_text(text)
+        told = ["-f", str(path), "--now", now, "-o", "json"]
+        for seed in SEEDS:
+            texts.append(said("cycle", *told, "--cycles", cycles, *([] if seed is None else ["--seed", str(seed)])))
+        texts.append(said("score", *told, "--pod", case.expect.get("scoredPod", "default/p")))
+        texts.append(said("check", "-f", str(path)))
+        for spoilt in spoiled(case):
+            path.write_text(spoilt)
+            texts.append(said("check", "-f", str(path)))
+        whole = "\n".join(texts).replace(folder, "FOLDER")
+    for line in set(part for part in text.split('"') if part.startswith("http://127.0.0.1:")):
+        whole = whole.replace(line, "http://extender.test")
+    return f"case {case.name}", hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def spoiled(case: Case) -> Iterator[str]:
+    """The input with one value made wrong, somewhere else each time."""
+    chance = random.Random(case.name)
+    for _ in range(SPOILT_TIMES):
+        documents = [document for document in yaml.load_all(case.text, LOADER) if document]
+        holder, key = chance.choice([place for document in documents for place in places(document)])
+        holder[key] = chance.choice(SPOILT)
+        yield yaml.dump_all(documents, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
+
+
+class Writes:
+    """Follows the tests of the live loop, and keeps what their servers were asked to write."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        from tests.live.memory import MemoryServer
+
+        made: list[Any] = []
+        begin = MemoryServer.__init__
+
+        def followed(server: Any, *arguments: Any, **options: Any) -> None:
+            begin(server, *arguments, **options)
+            made.append(server)
+
+        MemoryServer.__init__ = followed  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            MemoryServer.__init__ = begin  # type: ignore[method-assign]
+        if made and not hasattr(getattr(item, "function", None), "hypothesis"):
+            writes = json.dumps([server.writes for server in made])
+            self.found[f"story {item.name}"] = hashlib.sha256(writes.encode()).hexdigest()[:16]
+
+
+def stories() -> dict[str, str]:
+    writes = Writes()
+    failed = pytest.main(["-q", "-m", "not nightly and not cluster", str(ROOT / "tests/live")], plugins=[writes])
+    if failed:
+        sys.exit("the stories do not pass; what they write tells nothing")
+    return writes.found
+
+
+def metrics() -> str:
+    """Names, helps and types; figures are left out."""
+    from pumice.live.metrics import LiveMetrics
+    from pumice.model.cluster import Cluster
+
+    lines = [line if line.startswith("#") else line.rpartition(" ")[0] for line in LiveMetrics().page(Cluster()).splitlines()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def frozen() -> dict[str, str]:
+    with ProcessPoolExecutor() as pool:
+        found = dict(pool.map(digest, inputs(), chunksize=8))
+    found["plugins"] = hashlib.sha256(said("plugins", "-o", "json").encode()).hexdigest()[:16]
+    return found | {"metrics": metrics()} | stories()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, nargs="?", help="where the digests go")
+    parser.add_argument("--against", type=Path, help="digests made before")
+    options = parser.parse_args()
+    found = frozen()
+    if options.file:
+        options.file.write_text("".join(f"{value} {name}\n" for name, value in sorted(found.items())))
+    if options.against:
+        before = {name: value for value, _, name in (line.partition(" ") for line in options.against.read_text().splitlines())}
+        differing = sorted(name for name in before.keys() | found.keys() if before.get(name) != found.get(name))
+        print("\n".join(differing))
+        sys.exit(f"{len(differing)} of {len(before)} differ" if differing else 0)
+    print(f"{len(found)} digests")
+
+
+if __name__ == "__main__":
+    main()
