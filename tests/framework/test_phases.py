@@ -70,8 +70,8 @@ def test_a_pod_of_a_job_that_was_not_let_in_is_told_why_its_own_job_was_not() ->
     groups = [podgroup(name).needs(**needs) for name, needs in (("a", {"cpu": 99}), ("b", {"memory": "99Gi"}))]
     pods = [pod(name).cpu(1).gang(name) for name in "ab"]
     waiting = schedule(cluster(node("n").cpu(4).memory("4Gi"), *groups, *pods), "enqueue, allocate", "gang", "overcommit").waiting
-    assert waiting["default/a"].endswith("resource in cluster is overused: overused cpu")
-    assert waiting["default/b"].endswith("resource in cluster is overused: overused memory")
+    assert "Not let in: resource in cluster is overused: overused cpu. " in waiting["default/a"]
+    assert "Not let in: resource in cluster is overused: overused memory. " in waiting["default/b"]
 
 
 def test_a_pod_that_waits_for_those_who_leave_anyway_is_not_nominated() -> None:

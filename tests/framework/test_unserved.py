@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pumice.framework.decisions import Decisions, Waiting
-from pumice.framework.unserved import unserved
+from pumice.framework.unserved import GRACE_S, stranded, unserved
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
-from pumice.testing.scene import policy
+from pumice.testing.scene import NOW, policy
 from tests.kube_scheduler.stage import policy as kube_policy
 
 GANGS = policy("enqueue, allocate", ["gang"])
@@ -30,8 +30,18 @@ def test_a_pod_that_nobody_looks_at_is_told_what_is_missing(waiting: PodBuilder,
     assert unserved(made, GANGS, told) == []
 
 
+@pytest.mark.parametrize(("waiting", "missing"), ROWS)
+def test_a_running_scheduler_tells_its_own_pods_once_the_controllers_had_a_moment(waiting: PodBuilder, missing: str) -> None:
+    made = cluster(node("n"), podgroup("g"), podgroup("lost").queue("absent"), waiting)
+    born = made.tasks["default/p"].created = NOW
+    ours = made.tasks["default/p"].template.scheduler_name == "volcano"
+    told = [[waits.message for waits in stranded(made, GANGS, born + age_s)] for age_s in (GRACE_S - 1, GRACE_S)]
+    assert told == [[], [missing] if missing and ours else []]
+
+
 def test_a_plain_pod_of_a_profile_lacks_nothing() -> None:
     made = cluster(node("n"), pod("p").scheduler("default-scheduler"))
     made.schedulers = frozenset(["default-scheduler"])
     assert unserved(made, kube_policy(), Decisions()) == []
+    assert stranded(made, kube_policy(), NOW) == []
     assert len(unserved(made, GANGS, Decisions())) == 1

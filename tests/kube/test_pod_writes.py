@@ -83,7 +83,7 @@ def test_another_pod_of_the_name_is_neither_bound_nor_evicted() -> None:
 
 def test_an_eviction_tells_why_and_then_deletes() -> None:
     async def story(api: FakeApi, client: Client, pod: ObjectRef) -> None:
-        await evict(client, pod, eviction_conditions("preempt", "volcano", AT))
+        await evict(client, pod, eviction_conditions("Pod is evicted, because of preempt", "volcano", AT))
         assert [(method, path) for method, path, _ in api.requests] == [
             ("GET", "/api/v1/namespaces/default/pods/a"),
             ("PUT", "/api/v1/namespaces/default/pods/a/status"),

@@ -62,10 +62,10 @@ def test_what_an_extender_has_bound_is_only_waited_for(cluster: Cluster) -> None
 
 def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> None:
     asked = of(cluster, Decisions(evictions=[Evict(cluster.tasks["ns/p"], "n1", "ns/other", "preempt")]))
-    assert asked.evictions == [EvictPod(ObjectRef("p", "ns", "uid-p"), "preempt", "volcano")]
+    assert asked.evictions == [EvictPod(ObjectRef("p", "ns", "uid-p"), "Pod is evicted, because of preempt for ns/other", "volcano")]
     assert [(e.regarding.kind, e.type, e.reason, e.message) for e in asked.events] == [
-        ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt"),
-        ("PodGroup", "Normal", "Evict", "preempt"),
+        ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt for ns/other"),
+        ("PodGroup", "Normal", "Evict", "p: Pod is evicted, because of preempt for ns/other"),
     ]
 
 

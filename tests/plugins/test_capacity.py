@@ -102,7 +102,10 @@ def test_the_refusal_names_what_is_short() -> None:
     )
     with opened(made, *TIERS) as session:
         assert not session.job_enqueueable(made.jobs["default/a"])
-        assert session.decisions.events[0].message == "queue resource quota insufficient: insufficient cpu, memory"
+        assert session.not_admitted["default/a"] == (
+            "queue resource quota insufficient: insufficient cpu, memory. Queue q: 2 cpu asked for, 0 held or promised, 1 allowed; "
+            "2Gi memory asked for, 0 held or promised, 1Gi allowed; it can never run within this limit"
+        )
 
 
 def test_a_job_without_minimum_is_welcome() -> None:

@@ -71,7 +71,10 @@ def test_the_refusal_names_what_is_short() -> None:
     made = cluster(node("n", cpu=1, memory="1Gi"), job("a", phase="Pending", needs={"cpu": 9, "memory": "9Gi"}))
     with opened(made, "overcommit") as session:
         assert not session.job_enqueueable(made.jobs["default/a"])
-        assert session.decisions.events[0].message == "resource in cluster is overused: overused cpu, overused memory"
+        assert session.not_admitted["default/a"] == (
+            "resource in cluster is overused: overused cpu, overused memory. 1.2 times the cluster: 9 cpu asked for, 0 held or promised, "
+            "1200m allowed; 9Gi memory asked for, 0 held or promised, 1288490189 allowed; it can never run within this limit"
+        )
 
 
 def test_a_job_without_minimum_is_let_in() -> None:

@@ -52,4 +52,7 @@ def test_the_refusal_says_what_was_asked_used_and_allowed() -> None:
     made = cluster(node("n", cpu=64), quota({"cpu": 10}, {"cpu": 6}), job("a", phase="Pending", needs={"cpu": 5}))
     with opened(made, TIERS) as session:
         assert not session.job_enqueueable(made.jobs["default/a"])
-        assert session.decisions.events[0].message == "resource quota insufficient, requested: cpu=5, used: cpu=6, limited: cpu=10"
+        assert (
+            session.decisions.events[0].message
+            == "resource quota insufficient, requested: cpu=5, used: cpu=6, limited: cpu=10 (ResourceQuota default/rq)"
+        )

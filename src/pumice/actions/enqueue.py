@@ -28,4 +28,6 @@ class Enqueue(Action):
             if not (job.has_min_resources or is_closing) or session.job_enqueueable(job):
                 session.job_enqueued(job)
                 session.set_phase(job, INQUEUE)
+            elif job.uid not in session.not_admitted:
+                session.refuse_admission(job, "a plugin does not let it in, and does not say why")
             waiting.push_queue(queue)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pumice.framework.decisions import GroupStatus, Pipelined, Waiting
+from pumice.framework.decisions import Condition, GroupStatus, Pipelined, Waiting
 from pumice.framework.statement import LastTry
-from pumice.framework.verdict import SCHEDULABLE, UNSCHEDULABLE
+from pumice.framework.unserved import stranded
+from pumice.framework.verdict import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.model import status
 from pumice.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
 from pumice.model.task import Task
@@ -21,7 +22,7 @@ def conclude(session: Session) -> None:
     cluster = session.cluster
     told = {waiting.task.uid for waiting in session.decisions.waiting}
     for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.unadmitted, **session.touched}.values()):
-        condition = session.conditions.get(job.uid)
+        condition = session.conditions.get(job.uid) or _not_admitted(session, job)
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)
         session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
@@ -31,6 +32,7 @@ def conclude(session: Session) -> None:
             last = session.last_try.get(task.uid)
             if last is not None and last.evicted and task.status == status.PENDING:
                 session.decisions.nominations[task] = last.node
+    session.decisions.waiting += stranded(cluster, session.policy, session.now)
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     session.decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
     session.decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
@@ -61,10 +63,19 @@ def fit_error(session: Session, job: Job) -> str:
     text = f"pod group is {ready}, {_listing(histogram)}"
     if job.pending:
         text += f"; Pending: {_listing(Counter(scheduling_status(session, task) for task in job.pending.values()))}"
+    if gates := _gates(job):
+        text += f". Held by scheduling gates: {_listing(gates)}"
+    if job.uid in session.not_admitted:
+        text += f". Not let in: {session.not_admitted[job.uid]}"
     origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
     if origin is not None and not job.is_ready:
         text += f". Origin reason is {origin.name}: {session.fit_errors[origin.uid]}"
     return text
+
+
+def _gates(job: Job) -> Counter[str]:
+    """The scheduling gates that hold pods of the job, and how many pods each holds."""
+    return Counter(gate for task in job.pending.values() for gate in task.template.gates)
 
 
 def _listing(histogram: Counter[str]) -> str:
@@ -87,12 +98,11 @@ def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]
     errors = session.fit_errors.get(task.uid)
     if errors is not None:
         return UNSCHEDULABLE, str(errors)
-    headline = session.refused_by_queue.get(task.uid) or _not_admitted(session, job)
+    headline = session.refused_by_queue.get(task.uid)
     return UNSCHEDULABLE, f"{fit_error(session, job)}. {headline}" if headline else fit_error(session, job)
 
 
-def _not_admitted(session: Session, job: Job) -> str:
-    """Why the job was not let in, if it was not."""
-    if job.phase != PENDING:
-        return ""
-    return next((event.message for event in session.decisions.events if event.job is job), "")
+def _not_admitted(session: Session, job: Job) -> Condition | None:
+    """Of a job that was not let in and has no pods yet, so that no plugin speaks of its gang: why."""
+    why = session.not_admitted.get(job.uid)
+    return Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, why) if why and not job.tasks else None

@@ -24,7 +24,7 @@ from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.framework.statement import LastTry, Operation, Statement
 from pumice.framework.topology import Purpose, Topology
-from pumice.framework.verdict import Refusal
+from pumice.framework.verdict import UNSCHEDULABLE, Refusal
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -54,6 +54,7 @@ class Session:
         self.undecided: list[Operation] = []
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
+        self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
@@ -346,6 +347,11 @@ class Session:
 
     def set_phase(self, job: Job, phase: str) -> None:
         self.cluster.set_phase(job, phase)
+
+    def refuse_admission(self, job: Job, why: str) -> None:
+        """Say why the job is not let in: with the REJECT of the hook job_enqueueable."""
+        self.not_admitted[job.uid] = why
+        self.event(job, "Normal", UNSCHEDULABLE, why)
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self.decisions.events.append(Event(job, kind, reason, message))

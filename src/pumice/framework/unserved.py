@@ -1,4 +1,8 @@
-"""Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept."""
+"""Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept.
+
+A running scheduler tells those that ask for it (`stranded`), and gives controllers a moment to make what is missing. Who reads files wants
+to know of all (`unserved`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,18 @@ from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.model.template import GROUP_ANNOTATION
+
+GRACE_S = 5.0  #: within it the PodGroup of a new pod may still come
+
+
+def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
+    """Those that ask for this scheduler, and have waited for a while."""
+    if policy.profiles is not None and cluster.schedulers <= policy.profiles.by_name.keys():
+        return []
+    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
+    tasks = [*cluster.loose.values(), *(task for job in jobs for task in job.pending.values())]
+    waits = [task for task in tasks if now - task.created >= GRACE_S and not task.gated]
+    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
 
 
 def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:

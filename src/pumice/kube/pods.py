@@ -67,12 +67,12 @@ async def evict(transport: Transport, pod: ObjectRef, conditions: list[dict[str,
             raise
 
 
-def eviction_conditions(action: str, scheduler: str, at: str) -> list[dict[str, Any]]:
-    """What a victim's status says, in Volcano's words. `action` is preempt, reclaim, shuffle; `at` an RFC 3339 time."""
+def eviction_conditions(why: str, scheduler: str, at: str) -> list[dict[str, Any]]:
+    """What a victim's status says, in Volcano's words. `at` is an RFC 3339 time."""
     moment = {"lastProbeTime": None, "lastTransitionTime": at}
     text = f"{scheduler}: preempting to accommodate a higher priority pod"
     return [
-        {"type": "Ready", "status": "False", **moment, "reason": "Evict", "message": f"Pod is evicted, because of {action}"},
+        {"type": "Ready", "status": "False", **moment, "reason": "Evict", "message": why},
         {"type": "DisruptionTarget", "status": "True", **moment, "reason": "PreemptionByScheduler", "message": text},
     ]
 

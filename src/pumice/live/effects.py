@@ -75,10 +75,11 @@ def about_group(job: Job) -> Regarding:
 
 def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
     task = eviction.task
-    events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "Evict", f"Pod is evicted, because of {eviction.action}"))
+    why = f"Pod is evicted, because of {eviction.action}" + (f" for {eviction.beneficiary}" if eviction.beneficiary else "")
+    events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
-        events.append(Occurrence(about_group(task.job), "Normal", "Evict", eviction.action))
-    return EvictPod(pod_ref(task), eviction.action, task.template.scheduler_name)
+        events.append(Occurrence(about_group(task.job), "Normal", "Evict", f"{task.name}: {why}"))
+    return EvictPod(pod_ref(task), why, task.template.scheduler_name)
 
 
 # ---- pods that wait
@@ -145,7 +146,9 @@ def _speech(group: GroupStatus, said: Said, now: float, *, written: bool) -> lis
 
 
 def _complaint(job: Job, condition: Condition | None) -> str:
-    """What is wrong with a gang that is not placed; empty if nothing is but that its pods have not started yet."""
+    """What is wrong with a gang that is not placed; empty if nothing is but that its pods are not there, or have not started, yet."""
+    if condition is None or condition.type != "Unschedulable":
+        return ""
     if not job.tasks:
-        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable"
-    return condition.message if condition is not None and condition.type == "Unschedulable" else ""
+        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable. Not let in: {condition.message}"
+    return condition.message

@@ -23,7 +23,7 @@ class EvictPod(NamedTuple):
     """Tell in the pod's status why, then delete it."""
 
     pod: ObjectRef
-    action: str  #: preempt, reclaim, shuffle, ...
+    why: str  #: because of which action, and for whom
     scheduler: str  #: the victim's schedulerName
 
 

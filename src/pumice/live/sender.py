@@ -198,7 +198,7 @@ class Sender:
 
     async def _evict(self, request: EvictPod) -> None:
         for attempt in range(EVICT_TRIES):
-            conditions = eviction_conditions(request.action, request.scheduler, rfc3339(self._clock.now()))
+            conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()))
             try:
                 await evict(self._transport, request.pod, conditions)
                 return self._outcomes.evicted(request)

@@ -25,7 +25,7 @@ from pumice.model.resources import EPSILON, Vector, fits
 from pumice.model.task import QUEUE_GATE, Task
 from pumice.plugins.device_quota import Devices
 from pumice.plugins.queue_accounts import Account, flat, tree
-from pumice.plugins.queue_limits import asked_for, lacking, refuse, shortfall, within
+from pumice.plugins.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
 
 
 class CapacityArgs(Struct):
@@ -81,15 +81,22 @@ class Capacity(Plugin):
 
     def job_enqueueable(self, job: Job) -> Vote:
         account = self._account(job.queue)
-        if account is None or not account.queue.open:
+        if account is None:
+            assert job.queue is not None
+            self.session.refuse_admission(
+                job, f"queue {job.queue.name} is not ready: jobs belong in leaves of the tree of queues below root"
+            )
             return Vote.REJECT
+        if not account.queue.open:
+            return refuse_closed(self.session, job, account.queue)
         if not job.has_min_resources:
             return Vote.PERMIT
         for level in account.upward:
             claimed = level.held + level.inqueue - level.elastic
             devices = np.maximum(self._devices.held(level), level.inqueue)
-            if short := lacking(job, np.where(self._devices.columns, devices, claimed), level.limit):
-                return refuse(self.session, job, short)
+            claimed = np.where(self._devices.columns, devices, claimed)
+            if short := lacking(job, claimed, level.limit):
+                return refuse(self.session, job, short, level.queue.name, claimed, level.limit)
         return Vote.PERMIT
 
     def job_enqueued(self, job: Job) -> None:

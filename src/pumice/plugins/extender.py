@@ -159,7 +159,9 @@ class ExtenderPlugin(Plugin):
         try:
             vote = self.service.vote(verb, {"job": self._job(job)})
         except Failure:
-            return Vote.PERMIT if self.args.ignorable else Vote.REJECT
+            vote = 1 if self.args.ignorable else -1
+        if vote < 0:
+            self.session.refuse_admission(job, f"extender {self.args.url} does not let it in")
         return Vote((vote > 0) - (vote < 0))
 
     def job_enqueued(self, job: Job) -> None:

@@ -8,7 +8,8 @@ from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
-from pumice.plugins.queue_limits import lacking
+from pumice.model.resources import Vector
+from pumice.plugins.queue_limits import asked_and_allowed, lacking
 
 DEFAULT_FACTOR = 1.2
 
@@ -23,18 +24,20 @@ class Overcommit(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
-        self._idle = session.total * factor - session.nodes.used[:, session.nodes.alive].sum(axis=1)
+        self._factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
+        self._used: Vector = session.nodes.used[:, session.nodes.alive].sum(axis=1)
+        self._limit: Vector = session.total * self._factor
         self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
 
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:
             return Vote.PERMIT
-        short = lacking(job, self._promised, self._idle)
+        short = lacking(job, self._promised, self._limit - self._used)
         if not short:
             return Vote.PERMIT
         names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)
-        self.session.event(job, "Normal", "Unschedulable", f"resource in cluster is overused: {names}")
+        numbers = asked_and_allowed(self.session, job, short, self._promised + self._used, self._limit)
+        self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self._factor:g} times the cluster: {numbers}")
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

@@ -15,7 +15,7 @@ from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, PODS, Vector, dominant_share, fits
 from pumice.model.task import Task
-from pumice.plugins.queue_limits import lacking, refuse, shortfall, within
+from pumice.plugins.queue_limits import lacking, refuse, refuse_closed, shortfall, within
 
 
 class Share:
@@ -111,12 +111,13 @@ class Proportion(Plugin):
         queue = job.queue
         assert queue is not None
         if not queue.open:
-            return Vote.REJECT
+            return refuse_closed(self.session, job, queue)
         share = self._shares[queue.name]
         if not job.has_min_resources:
             return Vote.PERMIT
-        short = lacking(job, queue.held + share.inqueue - share.elastic, share.limit)
-        return refuse(self.session, job, short) if short else Vote.PERMIT
+        claimed = queue.held + share.inqueue - share.elastic
+        short = lacking(job, claimed, share.limit)
+        return refuse(self.session, job, short, queue.name, claimed, share.limit) if short else Vote.PERMIT
 
     def job_enqueued(self, job: Job) -> None:
         if job.has_min_resources and job.queue is not None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model.job import Job
+from pumice.model.queue import Queue
 from pumice.model.resources import PODS, Mask, Vector
 
 
@@ -42,8 +43,28 @@ def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
     return [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
 
 
-def refuse(session: Session, job: Job, columns: Sequence[int]) -> Vote:
-    """Tell the PodGroup that its queue has no room for its minimum."""
+def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claimed: Vector, limit: Vector) -> Vote:
+    """Tell the job that a queue has no room for its minimum, with Volcano's words first."""
     names = ", ".join(session.cluster.dimensions.names[column] for column in columns)
-    session.event(job, "Normal", "Unschedulable", f"queue resource quota insufficient: insufficient {names}")
+    numbers = asked_and_allowed(session, job, columns, claimed, limit)
+    session.refuse_admission(job, f"queue resource quota insufficient: insufficient {names}. Queue {name}: {numbers}")
     return Vote.REJECT
+
+
+def refuse_closed(session: Session, job: Job, queue: Queue) -> Vote:
+    """Tell the job that its queue lets nobody in."""
+    session.refuse_admission(job, f"queue {queue.name} is {queue.state or 'not open yet'}: it lets no job in until it is open")
+    return Vote.REJECT
+
+
+def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], claimed: Vector, limit: Vector) -> str:
+    """The dimensions in which a job's minimum does not fit, in numbers, and whether it ever can."""
+    dimensions = session.cluster.dimensions
+    parts = []
+    for column in columns:
+        asked, held, allowed = (
+            dimensions.format(column, amount) for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
+        )
+        parts.append(f"{asked} {dimensions.names[column]} asked for, {held} held or promised, {allowed} allowed")
+    never = any(job.min_amounts[column] > limit[column] for column in columns)
+    return "; ".join(parts) + ("; it can never run within this limit" if never else "")

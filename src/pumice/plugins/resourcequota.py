@@ -47,7 +47,8 @@ class Quotas(Plugin):
             return False
         parts = (("requested", wanted), ("used", used), ("limited", hard))
         lists = (f"{word}: {','.join(f'{n}={part[n].text}' for n in relevant if n in part)}" for word, part in parts)
-        self.session.event(job, "Normal", "Unschedulable", f"resource quota insufficient, {', '.join(lists)}")
+        name = f"{job.namespace}/{quota.metadata.name}"
+        self.session.refuse_admission(job, f"resource quota insufficient, {', '.join(lists)} (ResourceQuota {name})")
         return True
 
 

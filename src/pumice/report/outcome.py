@@ -40,7 +40,8 @@ def _waiting(result: dict[str, Any], wide: bool) -> str:
     alike: dict[str, list[str]] = {}
     for pod, why in pending.items():
         alike.setdefault(why["message"], []).append(pod)
-    rows = [(pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more", message) for message, pods in alike.items()]
+    rows = [(f"PodGroup {group}", message) for group, message in result["waitingGroups"].items()]
+    rows += [(pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more", message) for message, pods in alike.items()]
     return columns(("WAITING", "WHY"), rows) if rows else ""
 
 

@@ -58,6 +58,7 @@ def outcome(cluster: Cluster, decisions: Decisions) -> dict[str, Any]:
         "evicts": [{"pod": e.task.key, "for": e.beneficiary, "action": e.action, "node": e.node} for e in decisions.evictions],
         "podGroups": groups,
         "nominations": {task.key: task.nominated for task in cluster.tasks.values() if task.nominated and task.status == status.PENDING},
+        "waitingGroups": {g.job.uid: g.condition.message for g in decisions.groups if g.condition is not None and not g.job.tasks},
         "pending": {waiting.task.key: {"reason": waiting.reason, "message": waiting.message} for waiting in decisions.waiting},
     }
 
@@ -70,6 +71,7 @@ def together(outcomes: list[dict[str, Any]]) -> dict[str, Any]:
         "evicts": [eviction for each in outcomes for eviction in each["evicts"]],
         "podGroups": outcomes[-1]["podGroups"],
         "nominations": outcomes[-1]["nominations"],
+        "waitingGroups": outcomes[-1]["waitingGroups"],
         "pending": outcomes[-1]["pending"],
         "cycles": outcomes,
     }
