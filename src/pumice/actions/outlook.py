@@ -14,6 +14,7 @@ from pumice.framework.reasons import FitErrors
 from pumice.framework.session import Session
 from pumice.model.hypernodes import HyperNode
 from pumice.model.job import Job
+from pumice.model.lacking import absent
 from pumice.model.nodes import Table
 from pumice.model.resources import EPSILON, Vector
 from pumice.model.subjob import SubJob
@@ -64,6 +65,8 @@ class NoDomain(FitErrors):
 
 def shortage(session: Session, tasks: list[Task], limit: int) -> str:
     """What is short for tasks that must stay within a HyperNode of that tier; empty if it is not room."""
+    if unknown := absent(session.cluster, "HyperNode", ""):
+        return unknown
     domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
     if not domains:
         return ""

@@ -48,10 +48,18 @@ class Objects:
     configurations: list[ConfigText] = field(default_factory=list)
     groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: objects that could not be taken
+    listed: bool = False  #: a List was read, as `kubectl get` writes them: there may be more where it comes from
+    whole: bool = False  #: every kind was asked for
     _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def of(self, kind: str) -> list[Any]:
         return [item for name, item in self.items if name == kind]
+
+    def lacking(self) -> frozenset[str]:
+        """The kinds of which there is nothing, though there may be where this comes from."""
+        if self.whole or not self.listed:
+            return frozenset()
+        return frozenset(kind for _, kind in KINDS) - {kind for kind, _ in self.items}
 
     def add(self, kind: str, item: Wire, place: str, key: tuple[str, str, str]) -> str | None:
         """Take one object; the place of an earlier one of the same name if there is one."""
@@ -124,6 +132,7 @@ def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
             raise msgspec.DecodeError
         objects.attempt(_read_raw, data, where, 1, listing)
     else:
+        objects.listed = True
         inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
         for number, raw in enumerate(listing.items, 1):
             objects.attempt(_read_raw, raw, where, number, inherited)
@@ -166,6 +175,7 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
         objects.configurations.append(ConfigText("", document.where, document.line(), value, document))
         return
     if isinstance(value.get("items"), list) and kind.endswith("List"):
+        objects.listed = True
         for index, item in enumerate(value["items"]):
             if isinstance(item, dict) and kind != "List":
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item

@@ -10,7 +10,7 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.times import instant
-from pumice.cli.loading import input_options, load
+from pumice.cli.loading import Inputs, input_options, load
 from pumice.report.outcome import tables
 from pumice.sim.cycles import run_cycles, together
 from pumice.sim.http_world import HttpWorld
@@ -24,20 +24,10 @@ from pumice.sim.http_world import HttpWorld
 )
 @click.option("--seed", type=int, help="Break ties between equally good nodes another way. Default: the first in the input.")
 @click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True)
-def cycle(
-    files: tuple[str, ...],
-    conf: str | None,
-    plugins_dir: str | None,
-    strict: bool,
-    shadow: bool | None,
-    now: str | None,
-    cycles: int,
-    seed: int | None,
-    output: str,
-) -> None:
+def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output: str) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = moment_of(now)
-    cluster, policy = load(files, conf, plugins_dir, strict, shadow, seed)
+    cluster, policy = load(inputs, seed)
     show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld())), output)
 
 

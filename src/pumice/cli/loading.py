@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -25,19 +26,55 @@ Command = Callable[..., Any]
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
+class Inputs(NamedTuple):
+    """What a command was told to read."""
+
+    files: tuple[str, ...]
+    conf: str | None
+    plugins_dir: str | None
+    strict: bool
+    shadow: bool | None
+    from_cluster: bool
+    kubeconfig: str
+    context: str
+
+    def read(self) -> Objects:
+        """Raises InputError; ClickException if the cluster does not answer."""
+        if not self.files and not self.from_cluster:
+            raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
+        objects = read_all(self.files)
+        if self.from_cluster:
+            from pumice.cli.from_cluster import read_cluster  # what speaks HTTP is not for those who read files
+
+            read_cluster(objects, self.kubeconfig, self.context)
+        return objects
+
+    def policy(self, objects: Objects) -> Policy:
+        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
+
+
 def input_options(command: Command) -> Command:
-    """-f, --conf, --plugins-dir, --strict."""
+    """Gives a command the options and, as its first argument, Inputs."""
+
+    @functools.wraps(command)
+    def with_inputs(**options: Any) -> Any:
+        inputs = Inputs(**{field: options.pop(field) for field in Inputs._fields})
+        return command(inputs, **options)
+
     for option in reversed(
         (
-            click.option("-f", "files", multiple=True, required=True, help="A file, a folder, or - for standard input. May be repeated."),
+            click.option("-f", "files", multiple=True, help="A file, a folder, or - for standard input. May be repeated."),
+            click.option("--from-cluster", is_flag=True, help="Read a live cluster; nothing is written to it."),
+            click.option("--kubeconfig", default="", help="Where that cluster is. Default: as for pumice get."),
+            click.option("--context", default="", help="The context of the kubeconfig to use."),
             click.option("--conf", help="The scheduler's configuration; else the one found among the files, else the built-in one."),
             click.option("--plugins-dir", help="A folder of Python files with plugins."),
             click.option("--shadow-groups/--no-shadow-groups", "shadow", default=None, help=SHADOW_HELP),
             click.option("--strict", is_flag=True, help="Warnings about the configuration are errors."),
         )
     ):
-        command = option(command)
-    return command
+        with_inputs = option(with_inputs)
+    return with_inputs
 
 
 def is_kube_batch(objects: Objects) -> bool:
@@ -77,19 +114,18 @@ def read_file(path: str) -> str:
         raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
 
 
-def load(
-    files: tuple[str, ...], conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None, seed: int | None = None
-) -> tuple[Cluster, Policy]:
+def load(inputs: Inputs, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
-    objects = read_all(files)
+    objects = inputs.read()
     if seed is not None:
         nodes = [item for item in objects.items if item[0] == "Node"]
         Random(seed).shuffle(nodes)
         objects.items = nodes + [item for item in objects.items if item[0] != "Node"]
-    policy = load_policy(objects, conf, plugins_dir, strict, shadow)
+    policy = inputs.policy(objects)
     names = schedulers_of(policy)
     cluster = Cluster((*names, KUBE_BATCH_NAME) if is_kube_batch(objects) else names)
     cluster.shadow_groups = policy.shadow_groups
+    cluster.lacking = objects.lacking()
     for kind, item in complete(objects.items):
         cluster.put(kind, item)
     memory.settle()

@@ -7,7 +7,7 @@ import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of
-from pumice.cli.loading import input_options, load
+from pumice.cli.loading import Inputs, input_options, load
 from pumice.report.columns import columns
 from pumice.report.score import ScoreTable
 from pumice.report.score import score as score_of
@@ -19,19 +19,10 @@ from pumice.sim.http_world import HttpWorld
 @click.option("--pod", "pod", required=True, help="The pod, as namespace/name; without a namespace, default.")
 @click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def score(
-    files: tuple[str, ...],
-    conf: str | None,
-    plugins_dir: str | None,
-    strict: bool,
-    shadow: bool | None,
-    pod: str,
-    now: str | None,
-    output: str,
-) -> None:
+def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
     """Each node's verdict and scores for a pod, at its turn in the cycle."""
     moment = moment_of(now)
-    cluster, policy = load(files, conf, plugins_dir, strict, shadow)
+    cluster, policy = load(inputs)
     key = pod if "/" in pod else f"default/{pod}"
     task = cluster.tasks.get(key)
     if task is None:

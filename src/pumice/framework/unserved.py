@@ -12,6 +12,7 @@ from pumice.framework.policy import Policy
 from pumice.framework.verdict import UNSCHEDULABLE
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.lacking import absent
 from pumice.model.task import Task
 from pumice.model.template import GROUP_ANNOTATION
 
@@ -45,8 +46,8 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
         return f"it has no PodGroup; name one in the annotation {GROUP_ANNOTATION}, or have Volcano's controllers make one"
     if job.group is None:
         groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
-        return f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}"
+        return absent(cluster, "PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")
     if job.queue is not None and not job.queue.exists:
         queues = (queue.name for queue in cluster.queues.values() if queue.exists)
-        return f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}"
+        return absent(cluster, "Queue", f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}")
     return ""

@@ -50,6 +50,9 @@ OPTIONAL = (
 )
 
 
+EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
+
+
 #: kinds that one plugin alone reads: without it nobody waits for them
 READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 
@@ -68,7 +71,7 @@ def sources(options: Options) -> Iterator[Source]:
         r.CSI_DRIVERS: not options.storage_capacity,
         r.CSI_CAPACITIES: not options.storage_capacity,
     }
-    for resource in (*REQUIRED, *WITH_BYTES, *OPTIONAL):
+    for resource in EVERY:
         if unused.get(resource):
             continue
         struct = KINDS[resource.group, resource.kind]

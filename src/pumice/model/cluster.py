@@ -34,6 +34,7 @@ class Cluster:
     ) -> None:
         self.schedulers = frozenset(schedulers)
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
+        self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has none, though the cluster may have some
         self.default_queue = default_queue
         self.dimensions = Dimensions(ignored)
         self.nodes = Nodes(self.dimensions)

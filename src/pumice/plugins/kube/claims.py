@@ -10,6 +10,7 @@ from msgspec import UNSET
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.engine.rules import Reason
 from pumice.model.cluster import Cluster
+from pumice.model.lacking import absent
 from pumice.model.task import Task
 from pumice.model.template import Template
 
@@ -78,7 +79,7 @@ def waits_for_pod(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
     return not claim.spec.volume_name and found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
 
 
-def missing(use: Use) -> Reason:
+def missing(cluster: Cluster, use: Use) -> Reason:
     if use.made_for_pod:
         return Reason(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"', final=True)
-    return Reason(f'persistentvolumeclaim "{use.name}" not found', final=True)
+    return Reason(absent(cluster, "PersistentVolumeClaim", f'persistentvolumeclaim "{use.name}" not found'), final=True)

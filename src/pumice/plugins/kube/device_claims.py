@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pumice.api.devices import ResourceClaim
 from pumice.engine.rules import Reason
 from pumice.model.cluster import Cluster
+from pumice.model.lacking import absent
 from pumice.model.task import Task
 from pumice.plugins.kube.extended_resources import ANNOTATION, SPECIAL
 
@@ -32,7 +33,7 @@ def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
         key = f"{task.namespace}/{name}"
         claim = cluster.of("ResourceClaim").get(key)
         if claim is None:
-            return Reason(f'resourceclaim "{name}" not found', final=True)
+            return Reason(absent(cluster, "ResourceClaim", f'resourceclaim "{name}" not found'), final=True)
         reason = _unusable(claim, task, made_for_pod=key not in found.shareable)
         if reason is not None:
             return reason

@@ -15,6 +15,7 @@ from pumice.api.core import PersistentVolumeClaim
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
+from pumice.model.lacking import absent
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import Use, claim_of, has_claims, is_bound, missing, pod_key, uses, volume_of, waits_for_pod
@@ -23,15 +24,15 @@ from pumice.plugins.kube.volume_capacity import roomy
 from pumice.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable
 
 CONFLICT = Reason("node(s) didn't match PersistentVolume's node affinity", final=True)
-GONE = Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", final=True)
+GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", final=True)
 NO_SPACE = Reason("node(s) did not have enough free storage", final=True)
-IMMEDIATE = Reason("pod has unbound immediate PersistentVolumeClaims", final=True)
+IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-def _unusable(use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
+def _unusable(cluster: Cluster, use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
     if claim is None:
-        return missing(use)
+        return missing(cluster, use)
     if claim.status.phase == "Lost":
         return Reason(f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"', final=True)
     if claim.metadata.deletion_timestamp:
@@ -54,11 +55,11 @@ class BoundVolumes(Filter):
     def prepare(self, task: Task) -> Any:
         named = [(use, claim_of(self.cluster, use)) for use in uses(task)]
         for use, claim in named:
-            if (reason := _unusable(use, claim)) is not None:
+            if (reason := _unusable(self.cluster, use, claim)) is not None:
                 return Rejected(reason)
         claims = [claim for _, claim in named if claim is not None]
         if any(not is_bound(claim) and not waits_for_pod(self.cluster, claim) for claim in claims):
-            return Rejected(IMMEDIATE)
+            return Rejected(Reason(absent(self.cluster, "StorageClass", IMMEDIATE), final=True))
         return [claim for claim in claims if is_bound(claim)] or None
 
     def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
@@ -70,7 +71,8 @@ class BoundVolumes(Filter):
                 gone |= True
             else:
                 conflict |= ~reachable(volume, table)
-        return [Refused(nodes.of(conflict & ~gone), CONFLICT), Refused(nodes.of(gone), GONE)]  # type: ignore[arg-type]
+        why_gone = Reason(absent(self.cluster, "PersistentVolume", GONE), final=True)
+        return [Refused(nodes.of(conflict & ~gone), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
 
 
 class WaitingVolumes(Filter):

@@ -38,7 +38,7 @@ class VolumeRestrictions(Filter):
         for use in uses(task):
             claim = claim_of(self.cluster, use)
             if claim is None:
-                return Rejected(missing(use))
+                return Rejected(missing(self.cluster, use))
             if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
                 exclusive.append(use.key)
         disks = sorted({disk for volume in task.template.spec.volumes or () for disk in disks_of(volume)})

@@ -12,6 +12,7 @@ from pumice.api.selectors import Requirement
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
+from pumice.model.lacking import absent
 from pumice.model.nodes import ABSENT
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import claim_of, class_name, class_of, missing, pod_key, uses, volume_of, waits_for_pod
@@ -39,21 +40,24 @@ class VolumeZone(Filter):
         for use in uses(task):
             claim = claim_of(self.cluster, use)
             if claim is None:
-                return Rejected(missing(use))
+                return Rejected(missing(self.cluster, use))
             if claim.spec.volume_name:
                 volume = volume_of(self.cluster, claim)
                 if volume is None:
-                    return Rejected(Reason(f'persistentvolume "{claim.spec.volume_name}" not found', final=True))
+                    return Rejected(Reason(self._no_volume(claim), final=True))
                 wanted += _zones(volume)
             elif not waits_for_pod(self.cluster, claim):
                 return Rejected(Reason(self._why_unbound(claim), final=True))
         return wanted or None
 
+    def _no_volume(self, claim: PersistentVolumeClaim) -> str:
+        return absent(self.cluster, "PersistentVolume", f'persistentvolume "{claim.spec.volume_name}" not found')
+
     def _why_unbound(self, claim: PersistentVolumeClaim) -> str:
         if not class_name(claim):
             return "PersistentVolumeClaim had no pv name and storageClass name"
         if class_of(self.cluster, claim) is None:
-            return f'storageclass.storage.k8s.io "{class_name(claim)}" not found'
+            return absent(self.cluster, "StorageClass", f'storageclass.storage.k8s.io "{class_name(claim)}" not found')
         return "PersistentVolume had no name"
 
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
