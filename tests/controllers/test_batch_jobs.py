@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.integers import as_ranges, index_set
 from pumice.controllers import kinds
 from pumice.controllers.objects import annotations_of, condition, labels_of, name_of
-from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from tests.controllers.playing import alive, play, workload
 
 
@@ -64,5 +64,5 @@ def test_a_job_ends_at_its_deadline_and_a_suspended_one_has_no_pods() -> None:
 
 @given(st.sets(st.integers(0, 60)))
 def test_index_ranges_read_as_they_were_written(indexes: set[int]) -> None:
-    assert from_ranges(as_ranges(indexes)) == indexes
+    assert index_set(as_ranges(indexes)) == indexes
     assert as_ranges({0, 1, 2, 5}) == "0-2,5"

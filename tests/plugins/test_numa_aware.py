@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on
 
+from pumice.api.integers import index_set
 from pumice.api.volcano import CpuInfo
 from pumice.framework.session import Session
 from pumice.model import status
 from pumice.plugins.numa.hints import DONT_CARE, Hint, assign, cpu_hints, decide, merge
-from pumice.plugins.numa.topology import Topology, read_cpus
+from pumice.plugins.numa.topology import Topology
 
 #: two sockets, each a NUMA node with four cores of two threads: 0 and 8 share a core, 0-3 and 8-11 a socket
 MACHINE = Topology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
@@ -20,7 +21,7 @@ LEFT, RIGHT, BOTH = 0b01, 0b10, 0b11
 
 
 def cpus(text: str) -> frozenset[int]:
-    return read_cpus(text)
+    return frozenset(index_set(text))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def cpus(text: str) -> frozenset[int]:
     [("0-3,8", {0, 1, 2, 3, 8}), ("", set()), ("5", {5}), (" 1 , 3-4 ", {1, 3, 4}), ("a,1-,2-b,-3,7", {7}), ("4-2", set())],
 )
 def test_sets_of_cpus_are_read(text: str, numbers: set[int]) -> None:
-    assert read_cpus(text) == numbers
+    assert index_set(text) == numbers
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ def test_the_queue_that_has_less_of_what_it_deserves_is_served_first() -> None:
     made = cluster(node("n", cpu=8), queues, running, job("a", "a"), pods("a", 9, cpu=1), job("b", "b"), pods("b", 9, cpu=1))
     with opened(made, *TIERS) as session:  # 2 of 6 and 1 of 2
         assert session.queue_key(made.queues["a"]) < session.queue_key(made.queues["b"])
-        made.queues["a"].held[0] += 2000
+        made.queues["a"].holding[0] += 2000
         assert session.queue_key(made.queues["a"]) > session.queue_key(made.queues["b"])
-        made.queues["a"].held[0] -= 2000
+        made.queues["a"].holding[0] -= 2000
 
 
 def test_a_more_important_queue_is_served_first() -> None:

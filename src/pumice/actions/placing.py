@@ -40,9 +40,10 @@ class Placing:
         uid = job.uid if part is None else part.uid
         while sheet:
             task = sheet.pop()
-            if not session.allocatable(queue, task):
+            fits_somewhere = not task.template.beyond  # or it is told so below
+            if fits_somewhere and not session.allocatable(queue, task):
                 continue
-            if task.gated:
+            if fits_somewhere and task.gated:
                 session.ungate(task)
                 continue
             if task.role and self._cache_errors and task.role in session.failed_roles.get(uid, ()):

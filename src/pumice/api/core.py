@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from pumice.api.meta import Condition, LabelSelector, Metadata, Wire
+from pumice.api.meta import Condition, Int, LabelSelector, Metadata, Wire
 from pumice.api.pod import NodeSelector, ResourceList, Resources
 from pumice.api.quantity import Quantity
 
@@ -24,7 +24,7 @@ class NodeSpec(Wire, frozen=True):
 
 class NodeImage(Wire, frozen=True):
     names: list[str] | None = None
-    size_bytes: int | None = None
+    size_bytes: Int | None = None
 
 
 class NodeStatus(Wire, frozen=True):
@@ -46,7 +46,7 @@ class Namespace(Wire, frozen=True):
 
 class PriorityClass(Wire, frozen=True):
     metadata: Metadata
-    value: int
+    value: Int
     global_default: bool | None = None
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
 
@@ -68,12 +68,12 @@ class ResourceQuota(Wire, frozen=True):
 
 class BudgetSpec(Wire, frozen=True):
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Int | str | None = None
+    max_unavailable: Int | str | None = None
 
 
 class BudgetStatus(Wire, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int = 0
     disrupted_pods: dict[str, str] | None = None
 
 
@@ -150,7 +150,7 @@ class StorageClass(Wire, frozen=True):
 
 
 class DriverLimit(Wire, frozen=True):
-    count: int | None = None
+    count: Int | None = None
 
 
 class Driver(Wire, frozen=True):
@@ -216,7 +216,7 @@ class ReplicationController(Wire, frozen=True):
 
 class WorkloadSpec(Wire, frozen=True):
     selector: LabelSelector | None = None
-    replicas: int | None = None
+    replicas: Int | None = None
 
 
 class Workload(Wire, frozen=True):

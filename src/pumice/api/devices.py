@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import field
 
-from pumice.api.meta import Metadata, Wire
+from pumice.api.meta import Int, Metadata, Wire
 from pumice.api.pod import NodeSelector, ResourceList
 from pumice.api.quantity import Quantity
 
@@ -32,7 +32,7 @@ class DeviceClass(Wire, frozen=True):
 
 class Attribute(Wire, frozen=True):
     string: str | None = None
-    int_: int | None = field(name="int", default=None)
+    int_: Int | None = field(name="int", default=None)
     bool_: bool | None = field(name="bool", default=None)
     version: str | None = None
 
@@ -105,8 +105,8 @@ class Device(Wire, frozen=True):
 
 class Pool(Wire, frozen=True):
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 1
+    generation: Int = 0
+    resource_slice_count: Int = 1
 
 
 class SliceSpec(Wire, frozen=True):
@@ -150,7 +150,7 @@ class CapacityRequests(Wire, frozen=True):
 class ExactRequest(Wire, frozen=True):
     device_class_name: str
     allocation_mode: str | None = None
-    count: int | None = None
+    count: Int | None = None
     selectors: list[DeviceSelector] | None = None
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] | None = None
@@ -163,7 +163,7 @@ class SubRequest(Wire, frozen=True):
     name: str
     device_class_name: str
     allocation_mode: str | None = None
-    count: int | None = None
+    count: Int | None = None
     selectors: list[DeviceSelector] | None = None
     tolerations: list[DeviceToleration] | None = None
     capacity: CapacityRequests | None = None
@@ -175,7 +175,7 @@ class DeviceRequest(Wire, frozen=True):
     exactly: ExactRequest | None = None
     device_class_name: str | None = None
     allocation_mode: str | None = None
-    count: int | None = None
+    count: Int | None = None
     selectors: list[DeviceSelector] | None = None
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] | None = None

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import CLUSTER_WIDE
-from pumice.api.quantity import QuantityError, quantity
+from pumice.api.quantity import QuantityError, quantity, shortened
 
 FieldPath = tuple[str | int, ...]
 Written = Callable[[FieldPath], str | None]
 
 _EXPECTED = re.compile(r"Expected `(?P<type>[^`]*)`, got `(?P<found>[^`]*)`")
+_TOO_GREAT = re.compile(r"Expected `int` [<>]= -?\d+|Integer value out of range|Number out of range")
 _INVALID = re.compile(r"Invalid enum value '(?P<value>[^']*)'")
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _WORDS = {
@@ -39,6 +40,8 @@ def explain(error: msgspec.ValidationError, value: Any, written: Written = lambd
         return (
             text if "not a quantity" in text else f'found {describe(found)} where a quantity belongs; write for example "2" or "500m"'
         ), path
+    if _TOO_GREAT.match(text):
+        return "the number has more than 64 bits; write a smaller one", path
     if match := _INVALID.match(text):
         return f'"{match["value"]}" is not one of its values{_choices(path)}', path
     if match := _EXPECTED.match(text):
@@ -106,7 +109,7 @@ def describe(value: Any) -> str:
         case bool():
             return f"the boolean {str(value).lower()}"
         case int() | float():
-            return f"the number {value}"
+            return f"the number {shortened(str(value))}"
         case str():
             return f'"{value[:60]}"'
         case list():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
 
 from pumice.api.selectors import Requirement, Selector
 from pumice.api.times import instant
+
+Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: as far as Kubernetes' own readers go; Python's integers have no end
 
 
 class Wire(Struct, rename="camel", gc=False, frozen=True, omit_defaults=True):
@@ -30,7 +34,7 @@ class Metadata(Wire, frozen=True):
     deletion_timestamp: str | None = None
     owner_references: list[OwnerReference] | None = None
     resource_version: str | None = None
-    generation: int | None = None
+    generation: Int | None = None
 
     @property
     def identity(self) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from pumice.api.meta import Condition, Expression, LabelSelector, Metadata, Wire
+from pumice.api.meta import Condition, Expression, Int, LabelSelector, Metadata, Wire
 from pumice.api.quantity import Quantity
 
 ResourceList = dict[str, Quantity]
@@ -24,8 +24,8 @@ class Resources(Wire, frozen=True):
 
 
 class Port(Wire, frozen=True):
-    container_port: int | None = None
-    host_port: int | None = None
+    container_port: Int | None = None
+    host_port: Int | None = None
     host_ip: str | None = field(name="hostIP", default=None)
     protocol: str | None = None
 
@@ -48,7 +48,7 @@ class NodeSelector(Wire, frozen=True):
 
 
 class PreferredNodeTerm(Wire, frozen=True):
-    weight: int
+    weight: Int
     preference: NodeTerm
 
 
@@ -67,7 +67,7 @@ class PodTerm(Wire, frozen=True):
 
 
 class PreferredPodTerm(Wire, frozen=True):
-    weight: int
+    weight: Int
     pod_affinity_term: PodTerm
 
 
@@ -90,11 +90,11 @@ class Toleration(Wire, frozen=True):
 
 
 class SpreadConstraint(Wire, frozen=True):
-    max_skew: int
+    max_skew: Int
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: list[str] | None = None
@@ -159,7 +159,7 @@ class PodSpec(Wire, frozen=True):
     topology_spread_constraints: list[SpreadConstraint] | None = None
     volumes: list[Volume] | None = None
     scheduler_name: str | None = None
-    priority: int | None = None
+    priority: Int | None = None
     priority_class_name: str | None = None
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     scheduling_gates: list[Named] | None = None

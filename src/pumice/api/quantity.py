@@ -1,26 +1,24 @@
 """Kubernetes quantities, exactly: "1500m", "2Gi", "1e3", 2. Never a float on the way.
 
 A quantity is read in one of two units, each rounded up to an integer as Kubernetes does: `milli` (CPU, extended resources)
-or `whole` (bytes, counts). Equal texts share one `Quantity`.
+or `whole` (bytes, counts). As there, none is greater than MOST: what is written beyond it is read as MOST, and digits beyond a
+billionth only round up. So reading costs no more than looking at the text, however long it is. Equal texts share one `Quantity`.
 """
 
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from functools import lru_cache
-from math import ceil
 
-_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?\Z")
-_MULTIPLIER: dict[str | None, Decimal] = {
-    None: Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "k": Decimal(10**3),
-    **{letter: Decimal(10 ** (3 * power)) for power, letter in enumerate("MGTPE", 2)},
-    **{letter + "i": Decimal(1024**power) for power, letter in enumerate("KMGTPE", 1)},
-}
+MOST = 2**63 - 1  #: the greatest amount, in whole units
+LONGEST_KEPT = 64  #: characters of a text that is kept as written
+
+_FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {letter + "i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
+_FINEST = 9  #: places after the point that count
+_MOST_NANO = MOST * 1_000_000_000
+_MOST_DIGITS = 28  #: of that
 
 
 class QuantityError(ValueError):
@@ -32,27 +30,74 @@ class Quantity:
 
     __slots__ = ("milli", "text", "whole")
 
-    def __init__(self, text: str, value: Decimal) -> None:
-        self.text = text
-        self.milli = ceil(value * 1000)  #: in thousandths, rounded up
-        self.whole = ceil(value)  #: in whole units, rounded up
+    def __init__(self, text: str, nano: int) -> None:
+        self.milli = -(-nano // 10**6)  #: in thousandths, rounded up
+        self.whole = -(-nano // 10**9)  #: in whole units, rounded up
+        self.text = text if len(text) <= LONGEST_KEPT else format_milli(self.milli)
 
     def __repr__(self) -> str:
         return f"Quantity({self.text})"
 
 
-@lru_cache(maxsize=65536)
 def quantity(text: str | int | float) -> Quantity:
     """Raises QuantityError."""
-    match = _FORM.match(str(text))
+    if not isinstance(text, str):
+        text = _number_text(text)
+    return _kept(text) if len(text) <= LONGEST_KEPT else _read(text)
+
+
+def _number_text(number: int | float) -> str:
+    """A number as text; of those beyond all bounds only the sign and the size count."""
+    if isinstance(number, int) and abs(number) > MOST:
+        return f"{'-' if number < 0 else ''}{10**_MOST_DIGITS}"
+    return str(number)
+
+
+def _read(text: str) -> Quantity:
+    match = _FORM.match(text)
     if match is None:
-        raise QuantityError(f'"{text}" is not a quantity; {_advice(str(text))}')
-    number, suffix, exponent = match.groups()
-    return Quantity(str(text), Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _MULTIPLIER[suffix]))
+        raise QuantityError(f'"{shortened(text)}" is not a quantity; {_advice(text)}')
+    sign, before, after, only_after, suffix, exponent = match.groups()
+    nano = _nano(before or "", after or only_after or "", _BINARY.get(suffix, 1), _power(suffix, exponent))
+    return Quantity(text, -nano if sign == "-" else nano)
+
+
+_kept = lru_cache(maxsize=65536)(_read)
+
+
+def _power(suffix: str | None, exponent: str | None) -> int:
+    """The power of ten; one beyond what digits can make up for is as good as any."""
+    if exponent is None:
+        return _DECIMAL.get(suffix or "", 0)
+    size = exponent.lstrip("+-").lstrip("0")
+    power = int(size or "0") if len(size) < 10 else 10**10
+    return -power if exponent[0] == "-" else power
+
+
+def _nano(before: str, after: str, factor: int, power: int) -> int:
+    """Billionths of `before`.`after` times the factor and the power of ten, rounded up, at most MOST whole ones."""
+    digits = (before + after).lstrip("0")
+    point = len(digits) - len(after) + power + _FINEST  #: how many digits stand before the point, once billionths are counted
+    if not digits:
+        return 0
+    if point > _MOST_DIGITS:
+        return _MOST_NANO
+    if point < -_MOST_DIGITS:
+        return 1
+    cut = max(point, 0) + _MOST_DIGITS
+    kept = digits[:cut] + ("1" if digits[cut:].strip("0") else "")  # what is cut off still rounds up
+    value, shift = int(kept) * factor, point - len(kept)
+    nano: int = value * 10**shift if shift >= 0 else -(-value // 10**-shift)
+    return min(nano, _MOST_NANO)
+
+
+def shortened(text: str) -> str:
+    """A text as messages show it."""
+    return text if len(text) <= LONGEST_KEPT else f"{text[:20]}... ({len(text)} characters)"
 
 
 def _advice(text: str) -> str:
-    digits = re.match(r"\s*([+-]?\d+(?:\.\d+)?)", text)
+    digits = re.match(r"\s*([+-]?\d{1,30}(?:\.\d{1,30})?)(?!\d)", text)
     if digits is None:
         return 'write a number, such as "2", "500m" or "4Gi"'
     return f'write "{digits.group(1)}", or with a suffix such as "500m" or "4Gi"'

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from pumice.api.meta import Condition, LabelSelector, Metadata, Wire
+from pumice.api.meta import Condition, Int, LabelSelector, Metadata, Wire
 from pumice.api.pod import ResourceList
 
 
@@ -25,14 +25,14 @@ class QueueAffinity(Wire, frozen=True):
 
 
 class QueueSpec(Wire, frozen=True):
-    weight: int | None = None
+    weight: Int | None = None
     capability: ResourceList | None = None
     reclaimable: bool | None = None
     guarantee: Guarantee | None = None
     affinity: QueueAffinity | None = None
     parent: str | None = None
     deserved: ResourceList | None = None
-    priority: int | None = None
+    priority: Int | None = None
 
 
 class QueueStatus(Wire, frozen=True):
@@ -48,22 +48,22 @@ class Queue(Wire, frozen=True):
 
 class NetworkTopology(Wire, frozen=True):
     mode: Literal["hard", "soft"] | None = None
-    highest_tier_allowed: int | None = None
+    highest_tier_allowed: Int | None = None
     highest_tier_name: str | None = None
 
 
 class SubGroupPolicy(Wire, frozen=True):
     name: str
     network_topology: NetworkTopology | None = None
-    sub_group_size: int | None = None
-    min_sub_groups: int | None = None
+    sub_group_size: Int | None = None
+    min_sub_groups: Int | None = None
     label_selector: LabelSelector | None = None
     match_label_keys: list[str] | None = None
 
 
 class PodGroupSpec(Wire, frozen=True):
-    min_member: int | None = None
-    min_task_member: dict[str, int] | None = None
+    min_member: Int | None = None
+    min_task_member: dict[str, Int] | None = None
     queue: str | None = None
     priority_class_name: str | None = None
     min_resources: ResourceList | None = None
@@ -74,9 +74,9 @@ class PodGroupSpec(Wire, frozen=True):
 class PodGroupStatus(Wire, frozen=True):
     phase: Literal["Pending", "Running", "Unknown", "Inqueue", "Completed", ""] | None = None
     conditions: list[Condition] | None = None
-    running: int | None = None
-    succeeded: int | None = None
-    failed: int | None = None
+    running: Int | None = None
+    succeeded: Int | None = None
+    failed: Int | None = None
 
 
 class PodGroup(Wire, frozen=True):
@@ -105,7 +105,7 @@ class Member(Wire, frozen=True):
 
 
 class HyperNodeSpec(Wire, frozen=True):
-    tier: int = 0
+    tier: Int = 0
     tier_name: str | None = None
     members: list[Member] | None = None
 
@@ -116,14 +116,14 @@ class HyperNode(Wire, frozen=True):
 
 
 class CpuInfo(Wire, frozen=True):
-    numa: int = 0
-    socket: int = 0
-    core: int = 0
+    numa: Int = 0
+    socket: Int = 0
+    core: Int = 0
 
 
 class NumaResource(Wire, frozen=True):
     allocatable: str = ""
-    capacity: int = 0
+    capacity: Int = 0
 
 
 class ContainerAllocation(Wire, frozen=True):
@@ -140,7 +140,7 @@ class PodAllocation(Wire, frozen=True):
 
 class NumaSpec(Wire, frozen=True):
     policies: dict[str, str] | None = None
-    res_reserved: dict[str, str | int] | None = None
+    res_reserved: dict[str, str | Int] | None = None
     numares: dict[str, NumaResource] | None = None
     cpu_detail: dict[str, CpuInfo] | None = None
     pod_allocations: list[PodAllocation] | None = None

@@ -16,6 +16,7 @@ from pumice.api.errors import InputError
 
 MAX_EXPANSION = 1_000_000  #: nodes that one document may have once its aliases are written out
 MAX_DEPTH = 200
+MAX_DIGITS = 1000  #: of an integer
 
 
 class _Loader(yaml.CSafeLoader):
@@ -58,6 +59,8 @@ def _number(loader: _Loader, node: yaml.ScalarNode) -> int | float:
 def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
     text = node.value.replace("_", "")
     digits = text.lstrip("+-")
+    if len(digits) > MAX_DIGITS:
+        raise yaml.constructor.ConstructorError(None, None, f"an integer of {len(digits)} digits", node.start_mark)
     octal = len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567"
     return int(text, 8) if octal else int(text, 0)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api.integers import integer
 from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
@@ -180,7 +181,7 @@ def group_name(pod: Object) -> str:
 
 def _min_member(inherited: dict[str, str]) -> int:
     text = inherited.get(key.GROUP_MIN_MEMBER, "1")
-    return int(text) if text.isascii() and text.isdigit() else 1
+    return max(0, integer(text, 1))
 
 
 def _group_annotations(pod: Object, inherited: dict[str, str]) -> dict[str, str]:
@@ -205,8 +206,8 @@ def _network_topology(notes: Any) -> dict[str, Any]:
     if mode is None and not tier:
         return {}
     topology: dict[str, Any] = {"mode": "soft" if (mode or "").lower() == "soft" else "hard"}
-    if tier.isascii() and tier.isdigit():
-        topology["highestTierAllowed"] = int(tier)
+    if (number := integer(tier, -1)) >= 0:
+        topology["highestTierAllowed"] = number
     return topology
 
 

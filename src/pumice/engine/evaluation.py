@@ -18,6 +18,7 @@ from pumice.model.resources import EPSILON, Mask, Rows
 from pumice.model.task import Task
 
 NOTHING = -np.inf
+FIT = "NodeResourcesFit"  #: who refuses, in kube-scheduler's words, what asks for too much
 
 T = TypeVar("T")
 
@@ -31,6 +32,8 @@ class Evaluation:
         self.table = cluster.nodes
         self.rejected: Reason | None = None
         self.rejected_by = ""  #: the filter that did
+        if task.template.beyond:
+            self.rejected, self.rejected_by = Reason(f"it asks for {task.template.beyond}, more than a node can ever have", final=True), FIT
         self.filters: list[tuple[Filter, Any]] = []
         for rule in filters:
             state = rule.prepare(task)

@@ -24,7 +24,7 @@ from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.framework.statement import LastTry, Operation, Statement
 from pumice.framework.topology import Purpose, Topology
-from pumice.framework.verdict import UNSCHEDULABLE, Refusal
+from pumice.framework.verdict import NOT_ENOUGH_RESOURCES, UNSCHEDULABLE, Refusal
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
@@ -192,9 +192,14 @@ class Session:
 
     def job_valid(self, job: Job) -> Refusal | None:
         """None, or why the job cannot start whatever the nodes."""
+        if job.beyond:
+            return Refusal(NOT_ENOUGH_RESOURCES, _too_much(job))
         return folds.first_refusal(self._flat("job_valid"), job)
 
     def job_enqueueable(self, job: Job) -> bool:
+        if job.beyond:
+            self.event(job, "Warning", "Unschedulable", _too_much(job))
+            return False
         return folds.vote_by_tier(self._methods["job_enqueueable"], job)
 
     def job_enqueued(self, job: Job) -> None:
@@ -355,6 +360,10 @@ class Session:
 
     def event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self.decisions.events.append(Event(job, kind, reason, message))
+
+
+def _too_much(job: Job) -> str:
+    return f"minResources asks for {job.beyond}, more than a cluster can ever have"
 
 
 def _by_itself(evictor: Task) -> Hashable:

@@ -208,8 +208,7 @@ class Cluster:
         queue = self.queue(group.spec.queue or self.default_queue)
         job.queue = queue
         queue.jobs[job.uid] = job
-        queue.held += job.held
-        queue.pending += job.asked
+        queue.add(job)
         self.changed[job.uid] = job
         if job.phase == PENDING:
             self.unadmitted[job.uid] = job
@@ -220,8 +219,7 @@ class Cluster:
         self.changed.pop(job.uid, None)
         if queue is not None:
             promises.withdraw(job)
-            queue.held -= job.held
-            queue.pending -= job.asked
+            queue.take(job)
             del queue.jobs[job.uid]
             job.queue = None
             self._drop_if_unused(queue)
@@ -281,11 +279,10 @@ class Cluster:
     def forget_eviction(self, task: Task) -> None:
         """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
         task.disrupted = True
-        if task.evicted and task.node >= 0:
+        was_hidden, task.evicted = task.evicted, False
+        if was_hidden and task.node >= 0:
             self.nodes.show(task, task.node, 1.0)
-            task.evicted = False
             self._tell(task.node, task, 1)
-        task.evicted = False
 
     def decide(self, task: Task) -> None:
         """Allocated to Binding: nothing moves."""
@@ -323,11 +320,11 @@ class Cluster:
         self.changed[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
-                job.queue.held += task.template.request
+                job.queue.holding += task.template.exactly
         elif task.status == status.PENDING:
             self.waiting[job.uid] = job
             if job.queue is not None:
-                job.queue.pending += task.template.request
+                job.queue.asking += task.template.exactly
 
     def _leave_job(self, task: Task) -> None:
         job = task.job
@@ -338,12 +335,12 @@ class Cluster:
         self.changed[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
-                job.queue.held -= task.template.request
+                job.queue.holding -= task.template.exactly
         elif task.status == status.PENDING:
             if not job.pending:
                 del self.waiting[job.uid]
             if job.queue is not None:
-                job.queue.pending -= task.template.request
+                job.queue.asking -= task.template.exactly
 
     # -- between cycles
 
@@ -371,15 +368,15 @@ class Cluster:
     def check(self) -> None:
         """Assert the invariants. For tests."""
         self.nodes.check()
-        zeros = self.dimensions.zeros()
+        nothing = self.dimensions.nothing()
         for queue in self.queues.values():
-            assert (queue.held == sum((j.held for j in queue.jobs.values()), zeros)).all(), f"held of {queue}"
-            assert (queue.pending == sum((j.asked for j in queue.jobs.values()), zeros)).all(), f"pending of {queue}"
+            assert (queue.holding == sum((j.holding for j in queue.jobs.values()), nothing)).all(), f"held of {queue}"
+            assert (queue.asking == sum((j.asking for j in queue.jobs.values()), nothing)).all(), f"pending of {queue}"
         for job in self.jobs.values():
             tasks = job.tasks.values()
             for bit in status.NAMES:
                 assert job.counts[bit] == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
-            assert (job.held == sum((t.template.request for t in tasks if t.status & status.HELD), zeros)).all(), f"held of {job}"
+            assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
             assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
         for task in self.tasks.values():

@@ -13,7 +13,7 @@ from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.model import status
 from pumice.model.promises import Promises
-from pumice.model.resources import Dimensions, Vector
+from pumice.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, beyond
 from pumice.model.subjob import SubJobs
 from pumice.model.task import PREEMPTABLE_KEY, QUEUE_GATE, Task, flag, revocable_zone
 
@@ -30,12 +30,13 @@ class Job:
         "_subjobs",
         "allocated_hypernode",
         "annotations",
-        "asked",
+        "asking",
+        "beyond",
         "counts",
         "created",
         "group",
         "has_min_resources",
-        "held",
+        "holding",
         "labels",
         "min_amounts",
         "min_member",
@@ -69,8 +70,8 @@ class Job:
         self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
         self.pending_best_effort = 0  #: of `pending`
         self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
-        self.held: Vector = dimensions.zeros()  #: requests of tasks in status.HELD
-        self.asked: Vector = dimensions.zeros()  #: requests of Pending tasks
+        self.holding: Sum = dimensions.nothing()  #: requests of tasks in status.HELD
+        self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
         self.promises = Promises()
         self.priority = 0
         self.phase = PENDING
@@ -92,6 +93,7 @@ class Job:
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
         self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
+        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY)  #: an amount of them that no cluster has
         self.waiting_time = _waiting_time(annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE_KEY, labels.get(PREEMPTABLE_KEY)) is not None and not self.preemptable
@@ -102,7 +104,7 @@ class Job:
         self._subjobs = None
 
     def widen(self, dimensions: Dimensions) -> None:
-        self.held, self.asked = dimensions.fitted(self.held), dimensions.fitted(self.asked)
+        self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)
         self.min_resources = dimensions.fitted(self.min_resources)
         self.promises = self.promises.fitted(dimensions)
 
@@ -128,6 +130,14 @@ class Job:
         """Whether no policy splits it into sub-jobs."""
         return self.group is None or not self.group.spec.sub_group_policy
 
+    @property
+    def held(self) -> Vector:
+        return self.holding.astype(float)
+
+    @property
+    def asked(self) -> Vector:
+        return self.asking.astype(float)
+
     # -- tasks and their moves
 
     def add(self, task: Task) -> None:
@@ -144,21 +154,21 @@ class Job:
         """Count a task in its present status."""
         self.counts[task.status] += 1
         if task.status & status.HELD:
-            self.held += task.template.request
+            self.holding += task.template.exactly
         elif task.status == status.PENDING:
             self.pending[task.uid] = task
             self.pending_best_effort += task.template.best_effort
-            self.asked += task.template.request
+            self.asking += task.template.exactly
 
     def leave(self, task: Task) -> None:
         """Undo enter()."""
         self.counts[task.status] -= 1
         if task.status & status.HELD:
-            self.held -= task.template.request
+            self.holding -= task.template.exactly
         elif task.status == status.PENDING:
             del self.pending[task.uid]
             self.pending_best_effort -= task.template.best_effort
-            self.asked -= task.template.request
+            self.asking -= task.template.exactly
 
     # -- counts
 
@@ -231,9 +241,9 @@ class Job:
 
     def outstanding(self) -> Vector:
         """Per dimension of its minimum resources, what it does not hold yet."""
-        rest = np.zeros_like(self.min_resources)
+        rest, held = np.zeros_like(self.min_resources), self.held
         for column, amount in self.min_amounts.items():
-            rest[column] = max(0.0, amount - self.held[column])
+            rest[column] = max(0.0, amount - held[column])
         return rest
 
     @property

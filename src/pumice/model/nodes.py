@@ -7,7 +7,7 @@ stay what they are while a session runs. Labels are interned to integer codes pe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pumice.api.codec import encode
 from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.model import status
-from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Vector
+from pumice.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Vector, bounded
 from pumice.model.task import Task
 
 Codes = NDArray[np.int32]
@@ -24,6 +24,16 @@ Table = NDArray[np.float64]
 Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
 
 ABSENT = -1  #: label code of a node without the key
+
+
+class _Sums(NamedTuple):
+    """Of the tasks of one row; as the columns of the same names."""
+
+    used: Vector
+    releasing: Vector
+    pipelined: Vector
+    seen: Vector
+    scoring: Vector
 
 
 class Nodes:
@@ -146,7 +156,8 @@ class Nodes:
         self.wire[row] = node
         self.alive[row] = True
         self.cordoned[row] = bool(node.spec.unschedulable)
-        allocatable = self.dimensions.vector(node.status.allocatable) + oversubscription(node, self.dimensions)
+        offered = self.dimensions.vector(node.status.allocatable, most=MOST_OF_ONE) + oversubscription(node, self.dimensions)
+        allocatable = np.minimum(offered, MOST_OF_ONE)
         self.allocatable[:, row] = allocatable
         self._have_all.clear()
         self.idle[:, row] = allocatable - self.used[:, row]
@@ -193,6 +204,10 @@ class Nodes:
         self._count(task, row, -1.0)
 
     def _count(self, task: Task, row: int, sign: float) -> None:
+        if task.template.immense:
+            self._moving += int(sign) if task.status & (status.PIPELINED | status.RELEASING) else 0
+            self._recount(row)
+            return
         needs = task.template.needs
         if not task.evicted:
             self.show(task, row, sign)
@@ -212,11 +227,38 @@ class Nodes:
 
     def show(self, task: Task, row: int, sign: float) -> None:
         """Count a task among those that are seen."""
+        if task.template.immense:
+            self._recount(row)
+            return
         template, seen, (cpu, memory) = task.template, self._seen_cells, self._scoring_cells
         for column, amount in template.needs:
             seen[column][row] += amount * sign
         cpu[row] += template.scoring_cpu * sign
         memory[row] += template.scoring_memory * sign
+
+    def _recount(self, row: int) -> None:
+        """All sums of a row anew: one that immense amounts went into and out of may not be what it was."""
+        sums = self._sums(row)
+        self.used[:, row], self.releasing[:, row], self.pipelined[:, row] = sums.used, sums.releasing, sums.pipelined
+        self.seen[:, row], self.scoring[:, row] = sums.seen, sums.scoring
+        self.idle[:, row] = self.allocatable[:, row] - sums.used
+
+    def _sums(self, row: int) -> _Sums:
+        """What the tasks of a row say."""
+        zeros = self.dimensions.zeros
+        sums = _Sums(zeros(), zeros(), zeros(), zeros(), np.zeros(2))
+        for task in self.tasks[row].values():
+            template = task.template
+            if not task.evicted:
+                sums.seen[:] += template.request
+                sums.scoring[:] += (template.scoring_cpu, template.scoring_memory)
+            if task.status == status.PIPELINED:
+                sums.pipelined[:] += template.request
+                continue
+            sums.used[:] += template.request
+            if task.status == status.RELEASING:
+                sums.releasing[:] += template.request
+        return sums
 
     # -- labels and taints
 
@@ -275,27 +317,16 @@ class Nodes:
     def check(self) -> None:
         """Assert that every sum is what its tasks say."""
         for row in range(len(self.names)):
-            used, releasing, pipelined, seen = (self.dimensions.zeros() for _ in range(4))
-            cpu = memory = 0.0
             for task in self.tasks[row].values():
                 assert task.node == row, f"{task} does not know that it is on row {row}"
-                request = task.template.request
-                if not task.evicted:
-                    seen += request
-                    cpu, memory = cpu + task.template.scoring_cpu, memory + task.template.scoring_memory
-                if task.status == status.PIPELINED:
-                    pipelined += request
-                    continue
-                assert task.status & status.ON_NODE, f"{task} cannot stand on a node"
-                used += request
-                if task.status == status.RELEASING:
-                    releasing += request
-            assert (self.used[:, row] == used).all(), f"used of {self.names[row]}"
-            assert (self.idle[:, row] == self.allocatable[:, row] - used).all(), f"idle of {self.names[row]}"
-            assert (self.releasing[:, row] == releasing).all(), f"releasing of {self.names[row]}"
-            assert (self.pipelined[:, row] == pipelined).all(), f"pipelined of {self.names[row]}"
-            assert (self.seen[:, row] == seen).all(), f"seen of {self.names[row]}"
-            assert (self.scoring[CPU, row], self.scoring[MEMORY, row]) == (cpu, memory), f"scoring of {self.names[row]}"
+                assert task.status & (status.ON_NODE | status.PIPELINED), f"{task} cannot stand on a node"
+            sums = self._sums(row)
+            assert (self.used[:, row] == sums.used).all(), f"used of {self.names[row]}"
+            assert (self.idle[:, row] == self.allocatable[:, row] - sums.used).all(), f"idle of {self.names[row]}"
+            assert (self.releasing[:, row] == sums.releasing).all(), f"releasing of {self.names[row]}"
+            assert (self.pipelined[:, row] == sums.pipelined).all(), f"pipelined of {self.names[row]}"
+            assert (self.seen[:, row] == sums.seen).all(), f"seen of {self.names[row]}"
+            assert (self.scoring[:, row] == sums.scoring).all(), f"scoring of {self.names[row]}"
 
 
 def cells(table: Table) -> Cells:
@@ -312,7 +343,7 @@ def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
     extra = dimensions.zeros()
     for column, name in ((CPU, "cpu"), (MEMORY, "memory")):
         try:
-            extra[column] = max(0.0, float(annotations.get(f"volcano.sh/oversubscription-{name}", 0)))
-        except ValueError:
+            extra[column] = bounded(int(float(annotations.get(f"volcano.sh/oversubscription-{name}", 0))))
+        except (ValueError, OverflowError):
             continue
     return extra

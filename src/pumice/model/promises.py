@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pumice.model.resources import PODS, Dimensions, Vector
+from pumice.model.resources import PODS, Dimensions, Sum, Vector
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Promises(NamedTuple):
     """A job's part in the sums; None is nothing."""
 
-    reserve: Vector | None = None  #: in Queue.inqueue: what it may still ask for
-    surplus: Vector | None = None  #: in Queue.elastic: what it holds above its minimum
-    admitted: Vector | None = None  #: in Queue.admitted: what overcommit counts
+    reserve: Sum | None = None  #: in Queue.reserved: what it may still ask for
+    surplus: Sum | None = None  #: in Queue.surplus: what it holds above its minimum
+    admitted: Sum | None = None  #: in Queue.promised: what overcommit counts
 
     def fitted(self, dimensions: Dimensions) -> Promises:
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
@@ -32,7 +32,11 @@ def settle(job: Job) -> None:
     surplus = np.maximum(job.held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # pods are no resource that a queue counts
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    _replace(job, Promises(rest, surplus if surplus.any() else None, counted))
+    _replace(job, Promises(_exactly(rest), _exactly(surplus if surplus.any() else None), _exactly(counted)))
+
+
+def _exactly(amounts: Vector | None) -> Sum | None:
+    return None if amounts is None else amounts.astype(np.int64)
 
 
 def withdraw(job: Job) -> None:
@@ -43,7 +47,7 @@ def withdraw(job: Job) -> None:
 def _replace(job: Job, promises: Promises) -> None:
     queue = job.queue
     assert queue is not None
-    for total, before, after in zip((queue.inqueue, queue.elastic, queue.admitted), job.promises, promises, strict=True):
+    for total, before, after in zip((queue.reserved, queue.surplus, queue.promised), job.promises, promises, strict=True):
         if before is not None:
             total -= before
         if after is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.volcano import Queue as QueueObject
-from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Vector
+from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -22,11 +22,11 @@ class Queue:
         self.name = name
         self.wire: QueueObject | None = None
         self.jobs: dict[str, Job] = {}
-        self.held: Vector = dimensions.zeros()  #: requests of all tasks of its jobs that hold or await a place
-        self.pending: Vector = dimensions.zeros()  #: requests of all Pending tasks of its jobs
-        self.inqueue: Vector = dimensions.zeros()  #: what admitted jobs may still ask for (Promises.reserve)
-        self.elastic: Vector = dimensions.zeros()  #: what its jobs hold above their minimum (Promises.surplus)
-        self.admitted: Vector = dimensions.zeros()  #: what overcommit counts as promised to its jobs (Promises.admitted)
+        self.holding: Sum = dimensions.nothing()  #: requests of all tasks of its jobs that hold or await a place
+        self.asking: Sum = dimensions.nothing()  #: requests of all Pending tasks of its jobs
+        self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still ask for (Promises.reserve)
+        self.surplus: Sum = dimensions.nothing()  #: what its jobs hold above their minimum (Promises.surplus)
+        self.promised: Sum = dimensions.nothing()  #: what overcommit counts as promised to its jobs (Promises.admitted)
         self.read(dimensions)
 
     def read(self, dimensions: Dimensions) -> None:
@@ -60,10 +60,42 @@ class Queue:
         """Whether jobs that were let in get room: in a closing queue, too, or their pods would wait for ever."""
         return self.state in ("Open", "Closing")
 
+    # -- sums, as numbers to reckon with
+
+    @property
+    def held(self) -> Vector:
+        return self.holding.astype(float)
+
+    @property
+    def pending(self) -> Vector:
+        return self.asking.astype(float)
+
+    @property
+    def inqueue(self) -> Vector:
+        return self.reserved.astype(float)
+
+    @property
+    def elastic(self) -> Vector:
+        return self.surplus.astype(float)
+
+    @property
+    def admitted(self) -> Vector:
+        return self.promised.astype(float)
+
+    def add(self, job: Job) -> None:
+        """Count what a job holds and asks for."""
+        self.holding += job.holding
+        self.asking += job.asking
+
+    def take(self, job: Job) -> None:
+        """Undo add()."""
+        self.holding -= job.holding
+        self.asking -= job.asking
+
     def widen(self, dimensions: Dimensions) -> None:
-        self.held, self.pending = dimensions.fitted(self.held), dimensions.fitted(self.pending)
-        self.inqueue, self.elastic = dimensions.fitted(self.inqueue), dimensions.fitted(self.elastic)
-        self.admitted = dimensions.fitted(self.admitted)
+        self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)
+        self.reserved, self.surplus = dimensions.fitted(self.reserved), dimensions.fitted(self.surplus)
+        self.promised = dimensions.fitted(self.promised)
         self.guarantee, self.deserved = dimensions.fitted(self.guarantee), dimensions.fitted(self.deserved)
         self.capability = dimensions.fitted(self.capability, missing=np.inf)
         self.deserves = np.pad(self.deserves, (0, dimensions.width - len(self.deserves)))

@@ -2,12 +2,16 @@
 
 A `Dimensions` maps resource names to fixed columns. CPU and extended resources count in thousandths, memory and other byte
 amounts in bytes, pods in pods. Vectors are wider than the names in use, so that a new name seldom changes their shape.
+
+What users write is bounded before it becomes a number here: a pod's amount, and a node's, by MOST_OF_ONE, so that all that stands on a
+node sums exactly in float64; those of queues and PodGroups, which speak of many pods, by MOST_OF_MANY; none is below zero. Sums over
+jobs are kept as 64-bit integers (`Sum`), which give back exactly what was added, however much it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +19,17 @@ from numpy.typing import NDArray
 from pumice.api.quantity import Quantity, format_bytes, format_milli
 
 Vector: TypeAlias = NDArray[np.float64]
+Sum: TypeAlias = NDArray[np.int64]  #: a vector that is kept from cycle to cycle, by additions and subtractions
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.intp]
 
 CPU, MEMORY, PODS = 0, 1, 2
 EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
 WIDTH = 16
+Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
+MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that asks for as much fits anywhere
+MOST_OF_MANY = 2**52  #: the bound of minResources, and of a queue's amounts
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
 #: what pods ask of a single card: no sum over a node means anything, and no node offers it
 
@@ -35,6 +43,24 @@ def is_scalar(name: str) -> bool:
 
 def in_bytes(name: str) -> bool:
     return name in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
+
+
+def in_units(name: str) -> bool:
+    """Whether amounts of it count whole, not in thousandths."""
+    return in_bytes(name) or name == "pods"
+
+
+def bounded(amount: int, most: int = MOST_OF_ONE) -> float:
+    """A written amount, as it counts."""
+    return float(min(max(amount, 0), most))
+
+
+def beyond(resources: Mapping[str, Quantity] | None, most: int) -> str:
+    """The first amount that reaches the bound, as `cpu 1e30`; empty if there is none."""
+    for name, quantity in (resources or {}).items():
+        if (quantity.whole if in_units(name) else quantity.milli) >= most:
+            return f"{name} {quantity.text}"
+    return ""
 
 
 class Dimensions:
@@ -63,21 +89,13 @@ class Dimensions:
                     tell()
         return column
 
-    def amount(self, name: str, quantity: Quantity) -> float:
-        """In the unit of the column."""
-        return float(quantity.whole if in_bytes(name) or name == "pods" else quantity.milli)
-
-    def from_milli(self, name: str, milli: int) -> float:
-        """An amount known in thousandths, in the unit of the column."""
-        return float(-(-milli // 1000) if in_bytes(name) or name == "pods" else milli)
-
-    def amounts(self, resources: Mapping[str, Quantity] | None) -> dict[int, float]:
+    def amounts(self, resources: Mapping[str, Quantity] | None, most: int = MOST_OF_MANY) -> dict[int, float]:
         """Column to amount, for the names that count."""
         found: dict[int, float] = {}
         for name, quantity in (resources or {}).items():
             column = self.column(name)
             if column is not None:
-                found[column] = self.amount(name, quantity)
+                found[column] = bounded(quantity.whole if in_units(name) else quantity.milli, most)
         return found
 
     def shared(self, resources: Mapping[str, Quantity] | None) -> tuple[dict[int, float], Vector]:
@@ -94,9 +112,9 @@ class Dimensions:
             found = self._shared[key] = amounts, vector
         return found
 
-    def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0) -> Vector:
+    def vector(self, resources: Mapping[str, Quantity] | None, missing: float = 0.0, most: int = MOST_OF_MANY) -> Vector:
         """All columns; those not named get `missing`."""
-        amounts = self.amounts(resources)
+        amounts = self.amounts(resources, most)
         vector = np.full(self.width, missing)
         for column, amount in amounts.items():
             vector[column] = amount
@@ -105,7 +123,10 @@ class Dimensions:
     def zeros(self) -> Vector:
         return np.zeros(self.width)
 
-    def fitted(self, vector: Vector, missing: float = 0.0) -> Vector:
+    def nothing(self) -> Sum:
+        return np.zeros(self.width, np.int64)
+
+    def fitted(self, vector: Array, missing: float = 0.0) -> Array:
         """The vector, lengthened to the present width."""
         return vector if len(vector) == self.width else np.pad(vector, (0, self.width - len(vector)), constant_values=missing)
 

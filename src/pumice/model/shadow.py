@@ -5,6 +5,7 @@ Pods of one controller share a group. Its minimum is the pod's annotation; its s
 
 from __future__ import annotations
 
+from pumice.api.integers import integer
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, PodGroupSpec
@@ -21,9 +22,7 @@ def shadow_group(pod: Pod) -> PodGroup:
     minimum = (meta.annotations or {}).get(MINIMUM_KEY, "")
     return PodGroup(
         Metadata(name=name, namespace=namespace, annotations={MARK: "true"}, creation_timestamp=meta.creation_timestamp),
-        PodGroupSpec(
-            min_member=int(minimum) if minimum.isascii() and minimum.isdigit() else 1, priority_class_name=pod.spec.priority_class_name
-        ),
+        PodGroupSpec(min_member=max(0, integer(minimum, 1)), priority_class_name=pod.spec.priority_class_name),
     )
 
 

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pumice.api.integers import integer
 from pumice.api.selectors import matches
 from pumice.api.volcano import NetworkTopology, SubGroupPolicy
 from pumice.model import status
@@ -111,7 +112,7 @@ class SubJobs:
     def _make(self, uid: str, policy: SubGroupPolicy | None, values: list[str]) -> SubJob:
         if policy is None:
             return SubJob(uid, "", 1 if self.policies else self.job.min_member, None if self.policies else self.topology, 0)
-        index = int(values[0]) if values and values[0].lstrip("-").isdigit() else 0
+        index = integer(values[0]) if values else 0
         return SubJob(uid, policy.name, policy.sub_group_size or 1, policy.network_topology, index)
 
     def _place(self, task: Task) -> tuple[str, SubGroupPolicy | None, list[str]]:

@@ -5,7 +5,6 @@ A job of a thousand equal pods has one template. Masks, scores and reasons are c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -13,12 +12,13 @@ from types import MappingProxyType
 import numpy as np
 
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
-from pumice.api.quantity import Quantity
-from pumice.model.resources import EPSILON, PODS, Dimensions, Vector
+from pumice.api.quantity import Quantity, format_milli
+from pumice.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, bounded, in_units
 
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
 POD_LEVEL = ("cpu", "memory")
+IMMENSE = 2**40  #: thousands of smaller amounts sum exactly on a node; of greater ones it counts each time anew
 
 
 class Template:
@@ -28,7 +28,10 @@ class Template:
         self.spec: PodSpec = pod.spec
         self.namespace = pod.metadata.namespace or "default"
         self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
-        self.request: Vector = pod_request(pod, dimensions)
+        asked = pod_request(pod)
+        self.request: Vector = _vector(asked, dimensions)
+        self.exactly: Sum = self.request.astype(np.int64)  #: the same, as kept sums count
+        self.beyond = _beyond(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
         needed = np.flatnonzero(self.request)
         self.columns = needed  #: dimensions with a request
         self.amounts: Vector = self.request[needed]
@@ -38,13 +41,14 @@ class Template:
         self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
         self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
+        self.immense = bool((self.request > IMMENSE).any()) or max(self.scoring_cpu, self.scoring_memory) > IMMENSE
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
         self.gates = tuple(gate.name for gate in pod.spec.scheduling_gates or ())
 
     def widen(self, dimensions: Dimensions) -> None:
-        self.request = dimensions.fitted(self.request)
+        self.request, self.exactly = dimensions.fitted(self.request), dimensions.fitted(self.exactly)
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
@@ -104,21 +108,15 @@ def _requests(container: Container) -> ResourceList:
     return (container.resources.requests if container.resources else None) or {}
 
 
-def pod_request(pod: Pod, dimensions: Dimensions) -> Vector:
-    """What the pod takes from a node, as kube-scheduler counts it, and one of `pods`."""
+def pod_request(pod: Pod) -> dict[str, int]:
+    """What the pod takes from a node, as kube-scheduler counts it, in thousandths."""
     spec = pod.spec
     running = requested_by_containers(spec, _resized(pod))
     for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
         if is_pod_level(name):
             running[name] = amount.milli
     _add(running, spec.overhead or {})
-    columns = {name: dimensions.column(name) for name in running}
-    vector = dimensions.zeros()
-    for name, column in columns.items():
-        if column is not None:
-            vector[column] = dimensions.from_milli(name, running[name])
-    vector[PODS] = 1
-    return vector
+    return running
 
 
 def is_pod_level(name: str) -> bool:
@@ -145,6 +143,28 @@ def requested_by_containers(spec: PodSpec, resized: Mapping[str, ResourceList] =
             _raise(peak, own)
     _raise(running, peak)
     return running
+
+
+def _in_units(name: str, milli: int) -> int:
+    return -(-milli // 1000) if in_units(name) else milli
+
+
+def _vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
+    """With one of `pods`."""
+    columns = {name: dimensions.column(name) for name in asked}
+    vector = dimensions.zeros()
+    for name, column in columns.items():
+        if column is not None:
+            vector[column] = bounded(_in_units(name, asked[name]))
+    vector[PODS] = 1
+    return vector
+
+
+def _beyond(asked: Mapping[str, int], dimensions: Dimensions) -> str:
+    for name, milli in asked.items():
+        if dimensions.column(name) is not None and _in_units(name, milli) >= MOST_OF_ONE:
+            return f"{name} {format_milli(milli)}"
+    return ""
 
 
 def _add(total: dict[str, int], more: Mapping[str, Quantity | int]) -> None:
@@ -205,16 +225,16 @@ def scoring_request(spec: PodSpec, *, pod_level: bool = True) -> tuple[float, fl
         peak_cpu, peak_memory = max(peak_cpu, before_cpu + c), max(peak_memory, before_memory + m)
     cpu, memory = max(cpu, peak_cpu), max(memory, peak_memory)
     level = (spec.resources.requests if spec.resources and pod_level else None) or {}
-    cpu = float(level["cpu"].milli) if "cpu" in level else cpu
-    memory = float(level["memory"].whole) if "memory" in level else memory
+    cpu = bounded(level["cpu"].milli) if "cpu" in level else cpu
+    memory = bounded(level["memory"].whole) if "memory" in level else memory
     overhead = spec.overhead or {}
-    cpu += overhead["cpu"].milli if "cpu" in overhead else 0
-    memory += overhead["memory"].whole if "memory" in overhead else 0
-    return cpu, float(math.ceil(memory))
+    cpu += bounded(overhead["cpu"].milli) if "cpu" in overhead else 0
+    memory += bounded(overhead["memory"].whole) if "memory" in overhead else 0
+    return min(cpu, MOST_OF_ONE), min(memory, MOST_OF_ONE)
 
 
 def _scored(container: Container) -> tuple[float, float]:
     requests = _requests(container)
-    cpu = float(requests["cpu"].milli) if "cpu" in requests else DEFAULT_CPU_MILLI
-    memory = float(requests["memory"].whole) if "memory" in requests else DEFAULT_MEMORY_BYTES
+    cpu = bounded(requests["cpu"].milli) if "cpu" in requests else DEFAULT_CPU_MILLI
+    memory = bounded(requests["memory"].whole) if "memory" in requests else DEFAULT_MEMORY_BYTES
     return cpu, memory

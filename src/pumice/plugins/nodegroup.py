@@ -114,8 +114,7 @@ class NodeGroup(Plugin):
     def _amounts(self, limits: dict[str, str | int | float]) -> dict[int, float]:
         """By column; a resource that no object has named yet cannot be exceeded."""
         dimensions = self.session.cluster.dimensions
-        read = {name: quantity(value) for name, value in limits.items()}
-        return {dimensions.columns[name]: dimensions.amount(name, amount) for name, amount in read.items() if name in dimensions.columns}
+        return dimensions.amounts({name: quantity(value) for name, value in limits.items() if name in dimensions.columns})
 
     # -- what a queue with limits holds of each group
 

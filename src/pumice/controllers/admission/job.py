@@ -79,6 +79,8 @@ def _ranges(job: Object) -> Iterator[Problem]:
         for name in ("replicas", "minAvailable"):
             if (task.get(name) or 0) < 0:
                 yield Problem(f"{field}.{name}", f"'{name}' < 0 {place}; write 0 or more")
+        if (task.get("replicas") or 0) > job_spec.MOST_REPLICAS:
+            yield Problem(f"{field}.replicas", f"'replicas' is too great {place}; write at most {job_spec.MOST_REPLICAS}")
         replicas = job_spec.replicas(task)
         if job_spec.task_min_available(task) > replicas >= 0:
             yield Problem(f"{field}.minAvailable", f"'minAvailable' is greater than 'replicas' {place}; write at most {replicas}")

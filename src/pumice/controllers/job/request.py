@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api.integers import integer
 from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
@@ -181,7 +182,7 @@ def _pod_event(change: Change) -> tuple[str, int]:
 
 def _number(text: str) -> int:
     """What an annotation says that anybody may have written."""
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return max(0, integer(text))
 
 
 def _exit_code(pod: Object) -> int:

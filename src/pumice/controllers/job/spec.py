@@ -8,6 +8,7 @@ from __future__ import annotations
 from pumice.controllers.objects import Object, name_of, spec_of, status_of
 
 MAX_RETRY = 3
+MOST_REPLICAS = 100_000  #: of a task
 DEFAULT_QUEUE = "default"
 
 
@@ -24,7 +25,7 @@ def task_name(job: Object, task: Object) -> str:
 
 
 def replicas(task: Object) -> int:
-    return int(task.get("replicas") or 0)
+    return min(int(task.get("replicas") or 0), MOST_REPLICAS)
 
 
 def task_min_available(task: Object) -> int:

@@ -7,15 +7,16 @@ suspended, over its deadline or out of retries loses its running pods.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import islice
 from typing import NamedTuple
 
+from pumice.api.integers import as_ranges, index_set, integer
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
 from pumice.controllers.objects import Key, Object, annotations_of, condition, copied, name_of, spec_of, status_of, terminating, uid_of
-from pumice.controllers.workloads.index_ranges import as_ranges, from_ranges
 from pumice.controllers.workloads.pods import active, dispensable_first, free_names, from_template, phase, pods_of, ready
-from pumice.controllers.workloads.told import created, ended
+from pumice.controllers.workloads.told import BURST, created, ended
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
@@ -80,12 +81,12 @@ def _indexed(job: Object) -> bool:
 
 
 def _index(pod: Object) -> int:
-    return int(annotations_of(pod).get(INDEX, -1))
+    return integer(annotations_of(pod).get(INDEX, ""), -1)
 
 
 def _tally(job: Object, pods: list[Object]) -> Tally:
     stored = status_of(job)
-    done = from_ranges(stored.get("completedIndexes") or "") | {_index(pod) for pod in pods if phase(pod) == "Succeeded"}
+    done = index_set(stored.get("completedIndexes") or "") | {_index(pod) for pod in pods if phase(pod) == "Succeeded"}
     succeeded = len(done - {-1}) if _indexed(job) else sum(phase(pod) == "Succeeded" for pod in pods)
     failed = sum(phase(pod) == "Failed" for pod in pods)
     succeeded, failed = max(succeeded, int(stored.get("succeeded") or 0)), max(failed, int(stored.get("failed") or 0))
@@ -196,7 +197,7 @@ def _plain_pods(job: Object, tally: Tally, count: int, world: World) -> list[Obj
 
 def _indexed_pods(job: Object, tally: Tally, count: int, world: World) -> list[Object]:
     taken = tally.done | {_index(pod) for pod in tally.active}
-    free = [index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken][:count]
+    free = islice((index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken), min(count, BURST))
     made = []
     for index in free:
         name = next(free_names(job, 1, world, f"{name_of(job)}-{index}"))

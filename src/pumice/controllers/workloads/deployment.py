@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from pumice.api.integers import integer
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, its_controller, itself, result
 from pumice.controllers.kinds import kind_of
@@ -183,5 +184,4 @@ def _size(each: Object) -> Size:
 
 
 def _revision(each: Object) -> int:
-    text = annotations_of(each).get(REVISION, "0")
-    return int(text) if text.isdigit() else 0
+    return integer(annotations_of(each).get(REVISION, "0"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pumice.api.integers import integer
 from pumice.api.times import instant
 from pumice.controllers import kinds
 from pumice.controllers.naming import suffix
@@ -100,7 +101,7 @@ def _worth(pod: Object) -> tuple[Any, ...]:
         bool(spec_of(pod).get("nodeName")),
         STARTED.get(phase(pod), 2),
         ready(pod),
-        int(cost) if cost.lstrip("-").isdigit() else 0,
+        integer(cost),
         -restarts,
         -created_at(pod),
         name_of(pod),

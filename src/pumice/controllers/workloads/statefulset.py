@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from pumice.api.integers import integer
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
 from pumice.controllers.objects import (
@@ -25,7 +26,7 @@ from pumice.controllers.objects import (
 )
 from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, pods_of, ready, revision_of
 from pumice.controllers.workloads.revisions import keep_revision
-from pumice.controllers.workloads.told import of_set
+from pumice.controllers.workloads.told import BURST, of_set
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, status_change
 
@@ -53,7 +54,7 @@ class StatefulSets:
         owner = world.get(kinds.STATEFUL_SET, *key)
         if owner is None:
             return NOTHING
-        pods = {_ordinal(pod): pod for pod in pods_of(owner, world)}
+        pods = {number: pod for pod in pods_of(owner, world) if (number := _ordinal(pod)) >= 0}
         update = f"{name_of(owner)}-{revision_of(spec_of(owner).get('template') or {})}"
         revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
         writes: list[Write] = []
@@ -65,7 +66,7 @@ class StatefulSets:
 
 
 def _ordinal(pod: Object) -> int:
-    return int(name_of(pod).rpartition("-")[2])
+    return integer(name_of(pod).rpartition("-")[2], -1)
 
 
 def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, world: World) -> list[Write]:
@@ -79,6 +80,8 @@ def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, wor
         pod = pods.get(ordinal)
         if pod is None:
             writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), world))
+            if len(writes) > BURST:
+                return writes
         elif phase(pod) in ENDED and not terminating(pod):
             writes.append(delete(pod))
         elif ready(pod) and not terminating(pod):

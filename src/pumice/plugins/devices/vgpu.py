@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pumice.api.core import Node
+from pumice.api.integers import integer
 from pumice.api.pod import Container
 from pumice.model.task import TRUE_WORDS, Task
 from pumice.plugins.devices.cards import Card, Cards, Choice, Holding, Misfit, Share
@@ -192,7 +193,7 @@ def _card(entry: list[str]) -> Card | None:
 def _share(text: str) -> Share:
     """From `uuid,type,memory,cores`; what is no number counts as nothing."""
     parts = (*text.split(","), "", "", "")
-    memory, cores = (int(part) if part.isascii() and part.isdigit() else 0 for part in parts[2:4])
+    memory, cores = (max(0, integer(part)) for part in parts[2:4])
     return Share(parts[0], memory, cores)
 
 

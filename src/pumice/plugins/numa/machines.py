@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pumice.api.integers import index_set
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.volcano import Numatopology, PodAllocation
 from pumice.framework.session import Session
 from pumice.model import status
 from pumice.plugins.numa.hints import NONE
-from pumice.plugins.numa.topology import NO_CPUS, Cpus, Topology, read_cpus
+from pumice.plugins.numa.topology import NO_CPUS, Cpus, Topology
 
 CPU = "cpu"
 
@@ -32,7 +33,7 @@ class Machine:
         self.is_static = policies.get("CPUManagerPolicy") == "static"
         self.policy = policies.get("TopologyManagerPolicy") or NONE
         listed = (spec.numares or {}).get(CPU)
-        self.free: Cpus = read_cpus(listed.allocatable) - self._reserved() if listed is not None else NO_CPUS
+        self.free: Cpus = frozenset(index_set(listed.allocatable)) - self._reserved() if listed is not None else NO_CPUS
         self.held: dict[str, Cpus] | None = None
         if spec.pod_allocations is not None:
             self.held = {pod.uid: _cpus_of(pod) for pod in spec.pod_allocations}
@@ -48,7 +49,7 @@ class Machine:
 
 def _cpus_of(pod: PodAllocation) -> Cpus:
     texts = ((container.allocations or {}).get(CPU, "") for container in pod.container_allocations or ())
-    return frozenset(cpu for text in texts for cpu in read_cpus(text))
+    return frozenset(cpu for text in texts for cpu in index_set(text))
 
 
 class Room(NamedTuple):

@@ -6,27 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pumice.api.integers import integer
 from pumice.api.volcano import CpuInfo
 
 Cpus = frozenset[int]
 NO_CPUS: Cpus = frozenset()
-
-
-def read_cpus(text: str) -> Cpus:
-    """From "0-3,8". What is no number is left out."""
-    found: set[int] = set()
-    for part in text.replace(" ", "").split(","):
-        first, dash, last = part.partition("-")
-        if first.isdigit() and (last.isdigit() if dash else True):
-            found |= set(range(int(first), int(last if dash else first) + 1))
-    return frozenset(found)
+MOST_NUMA_NODES = 1024  #: as many as Linux knows
 
 
 class Topology:
     """CPU number to its NUMA node, socket and core."""
 
     def __init__(self, cpus: Mapping[str, CpuInfo]) -> None:
-        places = {int(cpu): place for cpu, place in cpus.items() if cpu.isdigit()}
+        places = {number: place for cpu, place in cpus.items() if (number := integer(cpu, -1)) >= 0 and 0 <= place.numa < MOST_NUMA_NODES}
         self.cpus: Cpus = frozenset(places)
         self._socket = {cpu: place.socket for cpu, place in places.items()}
         self._core = {cpu: (place.socket, place.core) for cpu, place in places.items()}
