@@ -1,8 +1,8 @@
 """What a redesign must not change, as digests: `python -m bench.frozen FILE` writes them, `--against FILE` names what differs.
 
-One line for each case and example (`cycle` with three seeds, `score`, `check`, and `check` of inputs with one value spoilt, so that error texts
-are held as well), for `pumice plugins`, for the names of all metrics, and for the writes of each live story in their order. Everything goes
-through commands and tests, so that the same script runs on both sides of a move.
+One line for each case and example (`cycle` with three seeds, `score`, `check`, and `check` of inputs with one value spoilt, so that error
+texts are held as well), for `pumice plugins`, for the names of all metrics, and for the writes of each live story in their order.
+Everything goes through commands and tests, so that the same script runs on both sides of a move.
 """
 
 from __future__ import annotations
@@ -54,15 +54,14 @@ def digest(case: Case) -> tuple[str, str]:
         path = Path(folder, "case.yaml")
         path.write_text(text)
         told = ["-f", str(path), "--now", now, "-o", "json"]
-        for seed in SEEDS:
-            texts.append(said("cycle", *told, "--cycles", cycles, *([] if seed is None else ["--seed", str(seed)])))
+        texts += [said("cycle", *told, "--cycles", cycles, *([] if seed is None else ["--seed", str(seed)])) for seed in SEEDS]
         texts.append(said("score", *told, "--pod", case.expect.get("scoredPod", "default/p")))
         texts.append(said("check", "-f", str(path)))
         for spoilt in spoiled(case):
             path.write_text(spoilt)
             texts.append(said("check", "-f", str(path)))
         whole = "\n".join(texts).replace(folder, "FOLDER")
-    for line in set(part for part in text.split('"') if part.startswith("http://127.0.0.1:")):
+    for line in {part for part in text.split('"') if part.startswith("http://127.0.0.1:")}:
         whole = whole.replace(line, "http://extender.test")
     return f"case {case.name}", hashlib.sha256(whole.encode()).hexdigest()[:16]
 
