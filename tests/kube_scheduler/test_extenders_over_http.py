@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ import pytest
 
 from pumice.framework.cycle import cycle
 from pumice.kube.certificates import Authority
-from pumice.sim.extenders import HttpExtender
-from pumice.sim.http_world import HttpWorld
+from pumice.live.extenders import HttpExtender
+from pumice.live.http_world import HttpWorld
+from pumice.web.connection import Answer
+from tests.dripping import dripping
 from tests.kube_scheduler.stage import KUBE_DEFAULT, NOW, Outcome, cluster, machine, play, policy, standing, waiting
 
-Answer = Callable[[dict[str, Any]], Any]
+Told = Callable[[dict[str, Any]], Any]
+ZIPPED = b"\x1f\x8b"
 
 
 class Quiet(ThreadingHTTPServer):
@@ -32,7 +36,7 @@ class Quiet(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(tls: ssl.SSLContext | None = None, **answers: Answer | Any) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]]]:
+def serving(tls: ssl.SSLContext | None = None, **answers: Told | Any) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]]]:
     """A server that answers verbs with a value or a function of the request; its URL, and what was asked."""
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -47,6 +51,8 @@ def serving(tls: ssl.SSLContext | None = None, **answers: Answer | Any) -> Itera
                 return self.send_error(int(str(answer)))
             body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(200)
+            if body.startswith(ZIPPED):
+                self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -73,7 +79,7 @@ def scheduled(url: str, settings: str, *objects: Any) -> Outcome:
     return play(*(objects or (machine("a"), machine("b"), waiting("p"))), conf=conf, world=HttpWorld())
 
 
-def keep(*names: str) -> Answer:
+def keep(*names: str) -> Told:
     return lambda request: {"NodeNames": list(names)}
 
 
@@ -114,7 +120,7 @@ def test_a_failure_of_an_ignorable_one_is_passed_over(why: str) -> None:
 
 
 def test_a_dead_one_is_said_to_be_dead() -> None:
-    assert "refused" in scheduled("http://127.0.0.1:9/e", "filterVerb: filter").waiting["p"]
+    assert "no connection" in scheduled("http://127.0.0.1:9/e", "filterVerb: filter").waiting["p"]
     assert scheduled("http://127.0.0.1:9/e", "filterVerb: filter, ignorable: true").binds == {"p": "a"}
 
 
@@ -148,7 +154,7 @@ def test_scores_count_by_weight() -> None:
 FULL = (machine("a"), machine("b"), standing("x", "a", 2), standing("y", "b", 2, 5), waiting("high", 2, 9))
 
 
-def victims(**named: list[str]) -> Answer:
+def victims(**named: list[str]) -> Told:
     return lambda request: {"NodeNameToMetaVictims": {n: {"Pods": [{"UID": uid} for uid in uids]} for n, uids in named.items()}}
 
 
@@ -265,7 +271,99 @@ def test_both_sides_show_their_certificates(tmp_path: Path) -> None:
             HttpExtender(url, 2.0, {"tls": {}}).call("ping", {})
 
 
-def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pumice.sim.extenders.MAX_BYTES", 1000)
+def test_an_answer_without_end_is_cut_off() -> None:
     with serving(ping=b" " * 5000) as (url, _), pytest.raises(ValueError, match="more than 1000 bytes"):
-        HttpExtender(url, 2.0, {}).call("ping", {})
+        HttpExtender(url, 2.0, {"max_bytes": 1000}).call("ping", {})
+
+
+def test_an_answer_that_unzips_without_end_is_cut_off() -> None:
+    with serving(ping=gzip.compress(b" " * 5000)) as (url, _), pytest.raises(ValueError, match="more than 1000 bytes"):
+        HttpExtender(url, 2.0, {"max_bytes": 1000}).call("ping", {})
+
+
+# -- no answer
+
+
+def test_one_that_drips_has_its_time_out_in_all() -> None:
+    with dripping() as url, pytest.raises(OSError, match=r"no answer in 0\.3 s"):
+        HttpExtender(url, 0.3, {}).call("ping", {})
+
+
+class Unsteady(HttpExtender):
+    """Gives no answer while it is `away`, after as long as its time-out is."""
+
+    away = True
+    tries = 0
+
+    def __init__(self, *arguments: Any) -> None:
+        self.now, self.told = 100.0, list[tuple[str, str]]()
+        super().__init__(*arguments, heard=lambda *what: self.told.append(what), clock=lambda: self.now)
+
+    async def _post(self, verb: str, body: bytes) -> Any:
+        self.tries += 1
+        if not self.away:
+            return Answer(200, "", b"{}")
+        self.now += self._timeout_s
+        raise TimeoutError
+
+
+def fails(extender: HttpExtender, why: str) -> None:
+    with pytest.raises(OSError, match=why):
+        extender.call("ping", {})
+
+
+def test_one_that_never_answers_is_only_tried_now_and_then_and_that_is_told_once() -> None:
+    extender = Unsteady("http://user:secret@host/e", 1.0, {})
+    for _ in range(1000):
+        extender.begin()
+        with suppress(OSError):
+            extender.call("ping", {})
+    assert extender.tries == 3
+    extender.now += 2.0
+    fails(extender, "no answer in 1 s")
+    fails(extender, "POST /e/ping: not asked for now, it does not answer .no answer in 1 s.")
+    extender.now += 3.9
+    fails(extender, "not asked for now")
+    extender.now, extender.away = extender.now + 0.2, False
+    assert extender.call("ping", {}) == {}
+    assert extender.told == [("extender http://host/e", "no answer in 1 s"), ("extender http://host/e", "")]
+
+
+def test_one_that_answers_now_and_then_costs_a_cycle_only_so_much() -> None:
+    extender = Unsteady("http://host/e", 5.0, {})
+    fails(extender, "no answer")
+    extender.away = False
+    extender.call("ping", {})
+    extender.away = True
+    fails(extender, "no answer")
+    extender.away = False
+    fails(extender, "not asked for now")
+    extender.begin()
+    assert extender.call("ping", {}) == {}
+
+
+def test_extenders_are_known_from_cycle_to_cycle() -> None:
+    world = HttpWorld()
+    assert world.extender("http://host/e", 1.0, {}) is world.extender("http://host/e", 1.0, {})
+    assert world.extender("http://host/e", 1.0, {}) is not world.extender("http://host/e", 1.0, {"https": True})
+
+
+def test_one_that_answers_that_it_failed_is_asked_again() -> None:
+    with serving(ping=OSError("500")) as (url, asked):
+        extender = HttpExtender(url, 2.0, {})
+        for _ in range(10):
+            with pytest.raises(ValueError, match="answered 500"):
+                extender.call("ping", {})
+    assert len(asked) == 10
+
+
+@pytest.mark.parametrize(("ignorable", "binds"), [("true", 8), ("false", 0)])
+def test_a_thousand_pods_do_not_wait_for_one_that_hangs(ignorable: str, binds: int) -> None:
+    never = threading.Event()
+    with serving(filter=lambda _: never.wait(10) or {}) as (url, asked):
+        pods = waiting("p", "1m").times(8)
+        outcome = scheduled(url, f"filterVerb: filter, nodeCacheCapable: true, ignorable: {ignorable}", machine("a"), *pods)
+        never.set()
+    assert len(asked) == 3 and len(outcome.binds) == binds
+    if not binds:
+        assert outcome.waiting["p-7"] == "extender/e: POST /e/filter: not asked for now, it does not answer (no answer in 0.3 s)"

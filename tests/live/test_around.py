@@ -18,6 +18,7 @@ from pumice.api.read import Objects, read_stream
 from pumice.config.volcano import DEFAULT
 from pumice.framework.cycle import cycle
 from pumice.framework.policy import Policy
+from pumice.live import usage
 from pumice.live.dump import dump
 from pumice.live.exposition import Counter, Gauge, Histogram, render
 from pumice.live.health import insights, probes
@@ -28,6 +29,7 @@ from pumice.model.cluster import Cluster
 from pumice.sim.defaults import complete
 from pumice.web.listener import Listener
 from pumice.web.messages import Request, Response
+from tests.dripping import dripping
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, scheduling, until
 from tests.live.virtual import VirtualClock, run
@@ -243,6 +245,12 @@ def test_usage_is_read_from_its_sources(kind: str, handler: Callable[[web.Reques
 def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
     with pytest.raises(UsageFailure):
         _fetch({"type": kind}, broken)
+
+
+def test_a_source_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "TIMEOUT_S", 0.2)
+    with dripping() as address, pytest.raises(UsageFailure, match="TimeoutError"):
+        asyncio.run(fetch({"type": "prometheus", "address": address}, 2000.0))
 
 
 def _fetch(metrics: dict[str, str], handler: Callable[[web.Request], Awaitable[web.Response]]) -> Any:

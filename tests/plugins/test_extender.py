@@ -16,8 +16,8 @@ from pumice.api.codec import encode
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.framework.world import Nowhere
+from pumice.live.http_world import HttpWorld
 from pumice.plugins.asking.service import MAX_BYTES
-from pumice.sim.http_world import HttpWorld
 
 Answer = Any
 DOWN = OSError("connection refused")

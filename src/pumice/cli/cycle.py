@@ -11,9 +11,9 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.api.times import instant
 from pumice.cli.loading import Inputs, input_options, load
+from pumice.live.http_world import HttpWorld
 from pumice.report.outcome import tables
 from pumice.sim.cycles import run_cycles, together
-from pumice.sim.http_world import HttpWorld
 
 
 @click.command()

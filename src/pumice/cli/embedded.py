@@ -22,6 +22,7 @@ from pumice.config.volcano import KUBE_BATCH_NAME
 from pumice.controllers.objects import Object
 from pumice.framework.policy import Policy
 from pumice.live.clock import WallClock
+from pumice.live.http_world import HttpWorld
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.live.reload import Reloader
@@ -29,7 +30,6 @@ from pumice.live.single_writer import on_a_thread
 from pumice.sim.clock import RunningClock
 from pumice.sim.clock_setting import ClockSetting
 from pumice.sim.control_plane import ControlPlane, last_instant
-from pumice.sim.http_world import HttpWorld
 from pumice.sim.pod_log import log_of
 from pumice.sim.stage import Stages
 

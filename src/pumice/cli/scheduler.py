@@ -22,7 +22,6 @@ from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings
 from pumice.live.ring import Ring, numbered
 from pumice.plugins.registry import plugins
-from pumice.sim.http_world import HttpWorld
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +84,6 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
-        world=HttpWorld(),
     )
 
 

@@ -8,10 +8,10 @@ import msgspec
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of
 from pumice.cli.loading import Inputs, input_options, load
+from pumice.live.http_world import HttpWorld
 from pumice.report.columns import columns
 from pumice.report.score import ScoreTable
 from pumice.report.score import score as score_of
-from pumice.sim.http_world import HttpWorld
 
 
 @click.command()

@@ -62,6 +62,7 @@ class LiveMetrics:
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
         self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
+        self.silent_extenders = self._gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
         self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
         self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
         self.config_ok.set(1)

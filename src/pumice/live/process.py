@@ -19,7 +19,6 @@ import msgspec
 from pumice import memory
 from pumice.api.errors import InputError
 from pumice.framework.policy import Policy
-from pumice.framework.world import NOWHERE, World
 from pumice.kube.access import Access
 from pumice.kube.client import Client, Limits
 from pumice.kube.election import Election, new_identity
@@ -30,6 +29,7 @@ from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 from pumice.live.dump import dump
 from pumice.live.health import insights, listeners, probes
+from pumice.live.http_world import HttpWorld
 from pumice.live.loop import Scheduler
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
@@ -60,7 +60,6 @@ class Settings(msgspec.Struct):
     healthz_address: str = ""
     tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: empty: signals write no file
-    world: World = NOWHERE  #: where extenders are reached
 
 
 class Replica:
@@ -99,7 +98,8 @@ class Replica:
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
-        world = LiveWorld(self._clock, settings.world)
+        call = asyncio.get_running_loop().call_soon_threadsafe
+        world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
         scheduler = self._scheduler = Scheduler(
             client,
             policy,
@@ -121,6 +121,16 @@ class Replica:
             await first(*work)
         finally:
             self._metrics.leading.set(0)
+
+    def _extender(self, name: str, why: str) -> None:
+        """It does not answer, or does again."""
+        assert self._scheduler is not None
+        self._metrics.silent_extenders.set(1.0 if why else 0.0, name)
+        if why:
+            told = f"{name} does not answer and counts as failed: {why}"
+            self._scheduler.tell(Occurrence(self._regarding(), "Warning", "ExtenderUnavailable", told))
+        else:
+            self._scheduler.tell(Occurrence(self._regarding(), "Normal", "ExtenderAvailable", f"{name} answers again"))
 
     # ---- configuration
 

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from pumice.web.reply import Reply
+from pumice.web.reply import Reply, TooLong
 from pumice.web.tls_layer import Bytes, TlsLayer
 
 
@@ -59,8 +59,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- calls; raises OSError, TimeoutError among them
 
-    async def ask(self, request: bytes, timeout_s: float) -> Answer:
-        reply = self._reply = Reply()
+    async def ask(self, request: bytes, timeout_s: float, max_bytes: int | None = None) -> Answer:
+        reply = self._reply = Reply(max_bytes)
         self._whole = True
         timer = self._loop.call_later(timeout_s, self._lost, TimeoutError())
         try:
@@ -157,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
                     self.abort()  # nobody asked
                     return
                 self._reply.feed(data)
-        except ssl.SSLError as error:
+        except (ssl.SSLError, TooLong) as error:
             self._lost(error)
         except ValueError:
             self._lost(ConnectionError("the answer is not HTTP"))

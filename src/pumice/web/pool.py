@@ -40,10 +40,19 @@ class Pool:
         if self._proxy and url.scheme == "http":
             self._origin, self._own_head = f"http://{host}{url.path}", head_of([("Host", host), *_proof(self._proxy)])
 
-    async def ask(self, method: str, target: str, head: bytes, body: bytes | None, tls: ssl.SSLContext | None, timeout_s: float) -> Answer:
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        head: bytes,
+        body: bytes | None,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        max_bytes: int | None = None,
+    ) -> Answer:
         """`head`: header lines beside Host and length. Raises NotConnected, TimeoutError, or OSError when it broke after sending."""
         connection = self._take(tls) or await self._connect(tls)
-        answer = await connection.ask(self._request(method, target, head, body), timeout_s)
+        answer = await connection.ask(self._request(method, target, head, body), timeout_s, max_bytes)
         if connection.open:
             self._idle.append(connection)
         return answer

@@ -15,6 +15,13 @@ LONGEST_HEAD = 256 * 1024
 GZIP = 16 + zlib.MAX_WBITS
 
 
+class TooLong(OSError):
+    """An answer of more bytes than were wanted."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"more than {max_bytes} bytes")
+
+
 class _Form(Enum):
     """How the end of a body is told."""
 
@@ -26,9 +33,10 @@ class _Form(Enum):
 class Reply:
     """Fed with bytes; `take` gives the body as far as it has come, `whole` all of it at its end. `status` is 0 until the head is there."""
 
-    __slots__ = ("_body", "_form", "_left", "_raw", "_trailing", "_zipped", "ended", "lasting", "retry_after", "status")
+    __slots__ = ("_body", "_form", "_left", "_max_bytes", "_raw", "_trailing", "_zipped", "ended", "lasting", "retry_after", "status")
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int | None = None) -> None:
+        """Without `max_bytes` the body may be of any length."""
         self.status = 0
         self.retry_after = ""
         self.lasting = True  #: the connection serves another call after this
@@ -39,9 +47,10 @@ class Reply:
         self._left = 0  #: bytes of the body, or of the chunk and the line break after it, still to come
         self._trailing = False  #: after the last chunk
         self._zipped = False
+        self._max_bytes = max_bytes
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Raises ValueError if it is not HTTP."""
+        """Raises ValueError if it is not HTTP, and TooLong."""
         self._raw += data
         if self.status == 0 and not self._head():
             return
@@ -56,6 +65,8 @@ class Reply:
         else:
             self._body += self._raw
             self._raw.clear()
+        if self._max_bytes is not None and len(self._body) > self._max_bytes:
+            raise TooLong(self._max_bytes)
 
     def take(self) -> bytes:
         """What came since it was last asked."""
@@ -67,9 +78,18 @@ class Reply:
         """The body, unzipped if need be. Raises OSError."""
         body = self.take()
         try:
-            return zlib.decompress(body, GZIP) if self._zipped and body else body
+            return self._unzipped(body) if self._zipped and body else body
         except zlib.error as error:
             raise ConnectionError(f"the answer cannot be unzipped: {error}") from error
+
+    def _unzipped(self, body: bytes) -> bytes:
+        if self._max_bytes is None:
+            return zlib.decompress(body, GZIP)
+        opening = zlib.decompressobj(GZIP)
+        found = opening.decompress(body, self._max_bytes)
+        if opening.unconsumed_tail:
+            raise TooLong(self._max_bytes)
+        return found
 
     def cut(self) -> None:
         """The connection ended; some answers end so."""
