@@ -68,6 +68,10 @@ class Rule:
 class Filter(Rule):
     tells_all = False  #: all its reasons count for a node, not only the first
 
+    def is_silent(self, state: Any) -> bool:
+        """Whether, as the cluster is now, it has nothing to say of the task on any node, so that kube-scheduler leaves it out of trials."""
+        return False
+
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         """The nodes that may not take the task. Of several filters the first one's word counts for a node."""
         raise NotImplementedError

@@ -167,7 +167,7 @@ def _by_plugins(session: Session, task: Task) -> ScoreTable:
 def _reject(table: ScoreTable, evaluation: Evaluation, words: Words) -> None:
     names = evaluation.table.names
     for row in np.flatnonzero(words.refused).tolist():
-        text = words.of(row)
+        text = ", ".join(words.of(row))
         short = _shortage(evaluation, row, evaluation.table.row_idle(row)) if "Insufficient" in text else ""
         table.rejected[names[row]] = short or text
 

@@ -159,9 +159,9 @@ class Preemption:
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
-            result = trials.on(row) if misfit.rejected is None else misfit.rejected.text
-            if isinstance(result, str):
-                found.counts[result] += 1
+            result = trials.on(row) if misfit.rejected is None else (misfit.rejected.text,)
+            if not isinstance(result, Candidate):
+                found.counts.update(result)
             elif not result.victims:
                 found.error = found.error or self._needless(row)
             else:

@@ -18,7 +18,7 @@ from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.promised import promised_room
 from pumice.actions.kube.rotation import Rotation, enough
 from pumice.actions.kube.trial import Trial
-from pumice.actions.kube.words import Crowded, Words, ask, sees_columns_only, sentence
+from pumice.actions.kube.words import Crowded, Pairs, Words, ask, sees_columns_only, sentence, speaking
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.evaluations import Evaluations
 from pumice.engine.rules import Reason
@@ -132,13 +132,14 @@ class Search:
             return rows, together([])
         if sees_columns_only(evaluation):
             return rows, ask(evaluation.filters, Crowded(self.table, rows, held), np.ones(len(rows), bool))
-        return rows, together([self._on_trial(task, evaluation, row) for row in rows.tolist()])
+        filters = speaking(evaluation)
+        return rows, together([self._on_trial(task, filters, row) for row in rows.tolist()])
 
-    def _on_trial(self, task: Task, evaluation: Evaluation, row: int) -> Words:
+    def _on_trial(self, task: Task, filters: Pairs, row: int) -> Words:
         with Trial(self.session.cluster) as trial:
             for other in self.nominations.held_against(task, row):
                 trial.place(other, row)
-            return ask(evaluation.filters, View(self.table, np.array([row])), np.ones(1, bool))
+            return ask(filters, View(self.table, np.array([row])), np.ones(1, bool))
 
     def _sampled(self, evaluation: Evaluation, fitting: Mask) -> Mask:
         """As many of the feasible nodes as the profile wants to look at."""
@@ -216,7 +217,26 @@ class Search:
         if crowded is not None:
             among[rows[crowded.refused]] = False
         plain = ask(evaluation.filters, View(self.table), among)
-        return plain if crowded is None else plain.joined(crowded, rows)
+        words = plain if crowded is None else plain.joined(crowded, rows)
+        return self._with_nominated_asked_first(task, evaluation, words)
+
+    def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, words: Words) -> Words:
+        """Its nominated node is asked before others are left out; the plugin that refuses it is told as one that leaves them out."""
+        row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        narrowing = {refused.reason.text for refused in evaluation.refusals() if refused.reason.narrows} if row >= 0 else set()
+        if not narrowing:
+            return words
+        where = np.array([row])
+        own = ask(evaluation.filters, View(self.table, where), np.ones(1, bool), narrowed=False)
+        others = words.without(row)
+        reasons = [(_joined_by(text, own.by) if text in narrowing else text, mask) for text, mask in others.reasons]
+        return others._replace(reasons=reasons).joined(own, where)
+
+
+def _joined_by(text: str, plugins: frozenset[str]) -> str:
+    """`... plugin(s) [A]` with more of them."""
+    before, _, named = text.removesuffix("]").rpartition("[")
+    return f"{before}[{' '.join(sorted({*named.split(), *plugins}))}]"
 
 
 def together(words: Sequence[Words]) -> Words:

@@ -11,7 +11,7 @@ from pumice.actions.kube.choice import Candidate
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.residents import Residents, importance
 from pumice.actions.kube.trial import Trial
-from pumice.actions.kube.words import Words, ask
+from pumice.actions.kube.words import Words, ask, speaking
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
@@ -26,16 +26,16 @@ class Trials:
     def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominations, budgets: Budgets) -> None:
         self._cluster = cluster
         self._task = task
-        self._evaluation = evaluation
+        self._filters = speaking(evaluation)
         self._nominations = nominations
         self._budgets = budgets
         self._residents = Residents.of(cluster)
 
-    def on(self, row: int) -> Candidate | str:
+    def on(self, row: int) -> Candidate | tuple[str, ...]:
         """Who would have to go there, or why nothing helps. Without victims: nobody has to."""
         lower = self._residents.lower(row, self._task.pod_priority)
         if not lower:
-            return NO_VICTIMS
+            return (NO_VICTIMS,)
         with Trial(self._cluster) as trial:
             for victim in lower:
                 trial.remove(victim)
@@ -72,4 +72,4 @@ class Trials:
         return words if words.refused[0] else None
 
     def _ask(self, row: int) -> Words:
-        return ask(self._evaluation.filters, View(self._cluster.nodes, np.array([row])), np.ones(1, bool))
+        return ask(self._filters, View(self._cluster.nodes, np.array([row])), np.ones(1, bool))

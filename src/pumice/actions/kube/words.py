@@ -61,13 +61,24 @@ class Words(NamedTuple):
             reasons.append((text, mask))
         return Words(refused, final, reasons, self.by | others.by)
 
-    def of(self, position: int) -> str:
+    def of(self, position: int) -> tuple[str, ...]:
         """All reasons of one row of the view."""
-        return ", ".join(dict.fromkeys(text for text, where in self.reasons if where[position]))
+        return tuple(dict.fromkeys(text for text, where in self.reasons if where[position]))
+
+    def without(self, row: int) -> Words:
+        """These, less all that is said of one row."""
+        others = np.ones(len(self.refused), bool)
+        others[row] = False
+        return self._replace(refused=self.refused & others, final=self.final & others, reasons=[(t, w & others) for t, w in self.reasons])
 
 
-def ask(filters: Pairs, view: View, among: Mask) -> Words:
-    """The filters' words about some rows of a view."""
+def speaking(evaluation: Evaluation) -> Pairs:
+    """The filters that are asked in trials. To be called outside of any."""
+    return [(rule, state) for rule, state in evaluation.filters if not rule.is_silent(state)]
+
+
+def ask(filters: Pairs, view: View, among: Mask, *, narrowed: bool = True) -> Words:
+    """The filters' words about some rows of a view. `narrowed`: some of them leave rows out before any is asked."""
     answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
     refused, final = view.nothing(), view.nothing()
     reasons: list[tuple[str, Mask]] = []
@@ -86,11 +97,13 @@ def ask(filters: Pairs, view: View, among: Mask) -> Words:
 
     for rule, refusals in answers:
         for where, reason in refusals:
-            if reason.narrows:
+            if reason.narrows and narrowed:
                 take(rule, where & among & ~refused, reason)
     for rule, refusals in answers:
         before = refused.copy()
         for where, reason in refusals:
+            if reason.narrows:
+                continue
             take(rule, where & among & ~(before if rule.tells_all else refused), reason)
     return Words(refused, final, reasons, frozenset(by), failures[0] if failures else "")
 

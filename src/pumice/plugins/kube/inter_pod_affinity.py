@@ -60,6 +60,14 @@ class InterPodAffinityFilter(Filter):
         own = terms.of_pod(task)
         return _Asked(task, own) if own.affinity or own.anti or terms.may_meet(Role.REFUSES, task) else None
 
+    def is_silent(self, asked: Any) -> bool:
+        """Without terms of its own, and where no standing pod's anti-affinity means it."""
+        if asked.terms.affinity or asked.terms.anti:
+            return False
+        table = self.cluster.nodes
+        meeting = Terms.of(self.cluster).meeting(Role.REFUSES, asked.task)
+        return not any((_near(counts, held.term.key, table) > 0).any() for held, counts in meeting)
+
     def refuse(self, asked: Any, nodes: View) -> Sequence[Refused]:
         table = nodes.table
         lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)

@@ -21,6 +21,7 @@ from pumice.plugins.kube.node_affinity import required_matches
 from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.spread_constraints import HOST_KEY, Spread, SpreadConstraints
 from pumice.plugins.kube.standing.groups import Groups
+from pumice.plugins.kube.standing.imagined import Imagined
 from pumice.plugins.kube.standing.row_counts import shown_per_node
 from pumice.plugins.kube.taint_toleration import TaintFilter
 
@@ -32,6 +33,7 @@ class _Domains(NamedTuple):
     """A constraint, and which domain each row counts in."""
 
     spread: Spread
+    namespace: str
     codes: Codes  #: by the label alone
     counted: Codes  #: the same, ABSENT for rows whose pods do not count
     number: int
@@ -40,7 +42,7 @@ class _Domains(NamedTuple):
 def _domains(spread: Spread, task: Task, table: Nodes, among: Mask) -> _Domains:
     codes, values = table.codes(spread.key)
     counted = np.where(among & _included(spread.constraint, task, table), codes, np.int32(ABSENT))
-    return _Domains(spread, codes, counted, len(values))
+    return _Domains(spread, task.namespace, codes, counted, len(values))
 
 
 def _included(constraint: SpreadConstraint, task: Task, table: Nodes) -> Mask:
@@ -78,6 +80,7 @@ class PodTopologySpreadFilter(Filter):
         if not spreads:
             return None
         table = self.constraints.cluster.nodes
+        Imagined.of(self.constraints.cluster)
         labelled = _labelled(spreads, table)
         return [_domains(spread, task, table, labelled) for spread in spreads]
 
@@ -94,10 +97,17 @@ class PodTopologySpreadFilter(Filter):
         """Per row, how far its domain would be above the least one with the pod."""
         counted, number, spread = domains.counted, domains.number, domains.spread
         there = np.bincount(counted + 1, minlength=number + 1)[1:] > 0
-        sums = _sums(Groups.of(self.constraints.cluster), spread, counted, number)
+        sums = self._sums(domains)
         enough = there.sum() >= (spread.constraint.min_domains or 1)
         least = sums[there].min() if enough else 0.0
         return shown_per_node(sums, domains.codes) + spread.counts_itself - least
+
+    def _sums(self, domains: _Domains) -> Scores:
+        """Pods per domain; by an empty selector only those of a trial."""
+        cluster, spread = self.constraints.cluster, domains.spread
+        if spread.group is None and spread.counts_itself:
+            return Imagined.of(cluster).counts(domains.namespace).per_domain(domains.counted, domains.number)
+        return _sums(Groups.of(cluster), spread, domains.counted, domains.number)
 
 
 def _sums(groups: Groups, spread: Spread, codes: Codes, number: int) -> Scores:

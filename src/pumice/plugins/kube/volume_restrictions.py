@@ -44,6 +44,11 @@ class VolumeRestrictions(Filter):
         disks = sorted({disk for volume in task.template.spec.volumes or () for disk in disks_of(volume)})
         return _Wanted(disks, exclusive) if disks or exclusive else None
 
+    def is_silent(self, wanted: Any) -> bool:
+        """Without disks, and while nobody uses its exclusive claims."""
+        known = VolumeUses.of(self.cluster)
+        return not wanted.disks and not any(key in known.claims for key in wanted.exclusive)
+
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
         known, rows = VolumeUses.of(self.cluster), len(nodes.table)
         conflict = np.zeros(rows, bool)

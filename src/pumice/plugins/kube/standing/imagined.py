@@ -1,0 +1,34 @@
+"""Pods that a trial has put onto rows, less those that it has taken away: by namespace, those on their way out left aside.
+
+An empty selector of a spread constraint counts no pod that stands, but kube-scheduler counts by it whom it adds and takes away in thought.
+"""
+
+from __future__ import annotations
+
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.plugins.kube.standing.groups import terminating
+from pumice.plugins.kube.standing.row_counts import RowCounts
+
+
+class Imagined:
+    """See the module. Use `Imagined.of(cluster)`, first outside of trials."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._counts: dict[str, RowCounts] = {}
+        cluster.watchers.append(self.change)
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Imagined:
+        found: Imagined | None = cluster.memory.get("imagined")
+        if found is None:
+            found = cluster.memory["imagined"] = cls(cluster)
+        return found
+
+    def counts(self, namespace: str) -> RowCounts:
+        return self._counts.get(namespace) or RowCounts()
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if self._cluster.imagined and not terminating(task):
+            self._counts.setdefault(task.namespace, RowCounts()).add(row, sign)
