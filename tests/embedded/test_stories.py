@@ -225,6 +225,9 @@ def test_the_clock_is_an_object_of_the_cluster() -> None:
     with cluster("1x4cpu", speed=0) as api:
         assert api.get(path)["data"] == {"speed": "0"}
         api.create(JOBS, vcjob("waits", 1, run_s=100))
+        for wrong in ("fast", "-1", "nan", None):
+            with pytest.raises(Refused, match="is no speed; write a number from 0"):
+                api.patch(path, {"data": {"speed": wrong}})
         api.patch(path, {"data": {"speed": "500"}})
         until(lambda: phase_of(api, "waits") == "Completed")
 

@@ -61,7 +61,9 @@ def test_up_in_the_background_and_down_again(pumice: Pumice) -> None:
     up = pumice.run("up", "-d", "--port", "0", "--nodes", "3x4cpu")
     assert up.returncode == 0, up.stderr
     assert "A cluster of 3 nodes runs at https://127.0.0.1:" in up.stdout
-    assert f"export KUBECONFIG={pumice.place / 'kubeconfig'}" in up.stdout
+    user_file = pumice.home / ".kube" / "config"
+    assert f'"pumice" is the current context of {user_file} while it runs.' in up.stdout
+    assert yaml.safe_load(user_file.read_text())["current-context"] == "pumice"
     assert f"`pumice down` ends it; its log is {pumice.place / 'log'}." in up.stdout
     assert (pumice.place / "kubeconfig").stat().st_mode & 0o777 == 0o600
     again = pumice.run("up", "--port", "0")
@@ -72,7 +74,28 @@ def test_up_in_the_background_and_down_again(pumice: Pumice) -> None:
     down = pumice.run("down")
     assert down.returncode == 0
     assert not pumice.place.exists()
+    assert yaml.safe_load(user_file.read_text())["contexts"] == []
     assert pumice.run("down").returncode == 2
+
+
+def test_clusters_with_names_run_side_by_side(pumice: Pumice, tmp_path: Path) -> None:
+    assert "No clusters run" in pumice.run("clusters").stdout
+    try:
+        assert pumice.run("up", "-d", "--name", "dev", "--nodes", "1x4cpu").returncode == 0
+        kept = pumice.run("up", "-d", "--data", str(tmp_path / "kept"), "--port", "0", "--nodes", "2x4cpu")
+        assert kept.returncode == 0, kept.stderr
+        listed = pumice.run("clusters").stdout.splitlines()
+        assert [line.split()[:2] for line in listed] == [["NAME", "CONTEXT"], ["dev", "pumice-dev"], ["kept", "pumice-kept"]]
+        assert pumice.run("get", "nodes", "--context", "pumice-dev").stdout.count("cpu4-") == 1
+        assert pumice.run("get", "nodes").stdout.count("cpu4-") == 2, "the last one that came is current"
+        assert "`pumice down --name kept` ends it" in pumice.run("up", "--name", "kept").stderr
+        other = pumice.run("up", "--name", "kept", "--data", str(tmp_path / "other"))
+        assert 'a cluster "kept" runs already' in other.stderr
+    finally:
+        downs = [pumice.run("down", "--name", name).returncode for name in ("dev", "kept")]
+    assert downs == [0, 0]
+    assert not pumice.place.exists()
+    assert "is no name" in pumice.run("up", "--name", "Dev!").stderr
 
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])

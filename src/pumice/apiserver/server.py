@@ -102,9 +102,9 @@ class Server:
         host = f"[{self.host}]" if ":" in self.host else "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return f"{'https' if self._authority else 'http'}://{host}:{self.port}"
 
-    def kubeconfig(self, path: Path) -> None:
+    def kubeconfig(self, path: Path, name: str = "pumice") -> None:
         """Write what kubectl needs to reach this server as its administrator. Only once it was started."""
-        write_kubeconfig(path, self.url, self.token, self._authority.certificate if self._authority else None)
+        write_kubeconfig(path, self.url, self.token, self._authority.certificate if self._authority else None, name)
 
     async def start(self) -> None:
         """Raises OSError if the address is taken."""

@@ -24,8 +24,10 @@ class Detached:
         return self._child != 0
 
     def report(self) -> int:
-        """In the parent: print what the child says; the exit code. Who interrupts the waiting ends the child."""
+        """In the parent: print what the child says; the exit code. Who interrupts the waiting ends the child; until here signals wait."""
         try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
             with os.fdopen(self._pipe) as pipe:
                 said = pipe.read()
         except KeyboardInterrupt:

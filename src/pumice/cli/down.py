@@ -18,9 +18,10 @@ PAUSE_S = 0.05
 
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), help="The directory that `pumice up` was given.")
-def down(data: Path | None) -> None:
+@click.option("--name", help="The name that `pumice up` was given.")
+def down(data: Path | None, name: str | None) -> None:
     """End the cluster that `pumice up` started."""
-    place = Place(data)
+    place = Place(data, name)
     process = place.holder()
     if process is None:
         raise InputError("no cluster runs here", where=str(place.directory))

@@ -16,9 +16,10 @@ from pumice.cli.remote import Remote
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data", type=click.Path(path_type=Path), help="The directory that `pumice up` was given.")
-def export(file: Path, data: Path | None) -> None:
+@click.option("--name", help="The name that `pumice up` was given.")
+def export(file: Path, data: Path | None, name: str | None) -> None:
     """Write the cluster that `pumice up` runs, with everything in it, to FILE."""
-    place = Place(data)
+    place = Place(data, name)
     if place.holder() is None:
         raise InputError("no cluster runs here", where=str(place.directory))
     archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH, "*/*"))

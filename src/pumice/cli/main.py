@@ -23,6 +23,7 @@ COMMANDS = {
     "admission-secret": "pumice.cli.admission_secret",
     "up": "pumice.cli.up",
     "down": "pumice.cli.down",
+    "clusters": "pumice.cli.clusters",
     "export": "pumice.cli.export",
     "job": "pumice.cli.job",
     "queue": "pumice.cli.queue",

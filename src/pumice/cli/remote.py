@@ -63,7 +63,7 @@ class Remote:
 
 def _of_our_own(master: str) -> str:
     """The kubeconfig of the cluster that `pumice up` runs for this user, if nothing names another cluster; else none."""
-    place = Place(None)
+    place = Place()
     named = master or "KUBERNETES_SERVICE_HOST" in os.environ or files("", dict(os.environ))
     return str(place.kubeconfig) if not named and place.holder() is not None else ""
 

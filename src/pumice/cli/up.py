@@ -42,19 +42,22 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free one. Default: {PORT}; 0 for a cluster with a name.")
+@click.option("--name", help="What the cluster is called: in kubeconfigs, by `pumice clusters` and `pumice down --name`. Default: pumice.")
 @click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
 @click.option("--submit", "submitted", help="A file of objects to create once all is up; what became of them is shown when their pods run.")
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
-def up(detached: bool, data: Path | None, once: bool, **options: Any) -> None:
+def up(detached: bool, data: Path | None, name: str | None, once: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
-    place = Place(data)
+    place = Place(data, name)
+    if options["port"] is None:
+        options["port"] = 0 if name else PORT
     if place.holder() is not None:
         place.claim()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until somebody listens: what is made or claimed is always left
     child = detach(place) if detached else None
     if child is not None and child.is_parent:
         sys.exit(child.report())
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # until somebody listens: what is claimed is always left
     place.claim()
     try:
         code = asyncio.run(_serve(place, data, options, once, child))
@@ -79,6 +82,7 @@ async def _serve(place: Place, data: Path | None, options: dict[str, Any], once:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
     from pumice.cli.submitting import submit
+    from pumice.cli.user_kubeconfig import merged
     from pumice.cli.wanting import wanted
 
     asked = wanted(data, **options)
@@ -86,14 +90,19 @@ async def _serve(place: Place, data: Path | None, options: dict[str, Any], once:
         if ended.is_set():
             return 0
         memory.settle()
-        cluster.server.kubeconfig(place.kubeconfig)
-        nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
+        cluster.server.kubeconfig(place.kubeconfig, place.context)
         say = child.say if child else click.echo
-        say(_started(cluster.server.url, nodes, time.perf_counter() - began) + ("" if once else _welcome(place, child is not None)))
-        code = await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
-        if child:
-            child.let_go()
-        if not once:
+        nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
+        say(_started(cluster.server.url, nodes, time.perf_counter() - began))
+        if once:
+            return await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
+        with merged(place.kubeconfig, place.context, say) as file:
+            say(_welcome(place, file, child is not None))
+            code = await submit(cluster.plane, asked.submitted, say, ended) if asked.submitted else 0
+            if asked.submitted and not child and not ended.is_set():
+                say(f"\nThe cluster goes on. {_end(place, False)}")
+            if child:
+                child.let_go()
             await ended.wait()
         return code
 
@@ -102,12 +111,19 @@ def _started(url: str, nodes: int, seconds: float) -> str:
     return f"A cluster of {nodes} node{'' if nodes == 1 else 's'} runs at {url}; it took {seconds:.1f} s to start.\n"
 
 
-def _welcome(place: Place, detached: bool) -> str:
+def _welcome(place: Place, merged_into: Path | None, detached: bool) -> str:
     """What to try first, also where there is no kubectl."""
-    to_try = TO_TRY if shutil.which("kubectl") else [f"{own_name()} {words}" for words in TO_TRY_WITHOUT_KUBECTL]
+    to_try = list(TO_TRY) if shutil.which("kubectl") else [f"{own_name()} {words}" for words in TO_TRY_WITHOUT_KUBECTL]
+    if merged_into is None:
+        to_try.insert(0, f"export KUBECONFIG={shlex.quote(str(place.kubeconfig))}")
     commands = "\n".join(f"    {command}" for command in to_try)
-    end = f"`{place.down}` ends it; its log is {place.log}." if detached else f"Ctrl-C or `{place.down}` ends it."
-    return f"\n    export KUBECONFIG={shlex.quote(str(place.kubeconfig))}\n{commands}\n\n{end}\n"
+    current = "" if merged_into is None else f'"{place.context}" is the current context of {merged_into} while it runs.\n\n'
+    elsewhere = "" if detached else "This terminal is the cluster's; use another one for these, or start it with -d:\n\n"
+    return f"{current}{elsewhere}{commands}\n\n{_end(place, detached)}\n"
+
+
+def _end(place: Place, detached: bool) -> str:
+    return f"`{place.down}` ends it; its log is {place.log}." if detached else f"Ctrl-C or `{place.down}` ends it."
 
 
 def _explained(error: OSError, host: str, port: int) -> Exception:

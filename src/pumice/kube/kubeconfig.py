@@ -105,12 +105,16 @@ class Chosen(msgspec.Struct):
 
 
 def files(explicit: str, environ: dict[str, str]) -> list[Path]:
-    """The files to read: the flag's, those of KUBECONFIG, or the usual one; only those that exist, but for the flag's."""
+    """The files to read: the flag's, those of KUBECONFIG, or the usual one; only those that exist, but for the flag's.
+    Raises InputError if KUBECONFIG names none that does."""
     if explicit:
         return [Path(explicit).expanduser()]
     named = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     paths = [Path(part) for part in named] or [Path(environ.get("HOME", "/"), ".kube", "config")]
-    return [path for path in paths if path.is_file()]
+    found = [path for path in paths if path.is_file()]
+    if named and not found:
+        raise InputError(f"there is no file {' and none '.join(named)}; unset it or name another", where="KUBECONFIG")
+    return found
 
 
 class Kubeconfig:

@@ -2,12 +2,12 @@
 
     kubectl -n kube-system patch configmap pumice-clock --type merge -p '{"data": {"speed": "60"}}'
 
-`speed` is a number; 0 pauses. What is no number changes nothing.
+`speed` is a number; 0 pauses. What is no number is refused where it is written.
 """
 
 from __future__ import annotations
 
-from pumice.apiserver import Store
+from pumice.apiserver import Refusal, Review, Rule, Store, World
 from pumice.apiserver.watching import Event
 from pumice.controllers.objects import field
 from pumice.sim.clock import RunningClock
@@ -25,6 +25,7 @@ class ClockSetting:
             store.create("configmaps", body, KEY[0])
         else:
             store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
+        store.admission.add([Rule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
         store.ledger.listeners.append(self._heard)
 
     def _heard(self, storage: str, event: Event) -> None:
@@ -32,6 +33,13 @@ class ClockSetting:
             speed = read_speed(field(event.object, "data.speed"))
             if speed is not None and speed != self._clock.speed:
                 self._clock.set_speed(speed)
+
+
+def _only_a_speed(review: Review, world: World) -> Refusal | None:
+    speed = field(review.obj, "data.speed")
+    if (review.namespace, review.name) != KEY or read_speed(speed) is not None:
+        return None
+    return Refusal(f'data.speed: "{speed}" is no speed; write a number from 0, which pauses, to 1000000')
 
 
 def read_speed(text: object) -> float | None:

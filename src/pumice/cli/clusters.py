@@ -1,0 +1,15 @@
+"""`pumice clusters`: what `pumice up` runs for this user."""
+
+from __future__ import annotations
+
+import click
+
+from pumice.cli.place import places
+from pumice.report.columns import columns
+
+
+@click.command()
+def clusters() -> None:
+    """List the clusters that `pumice up` runs."""
+    rows = [(place.name, place.context, place.holder() or "", place.directory) for place in places()]
+    click.echo(columns(("NAME", "CONTEXT", "PROCESS", "DIRECTORY"), rows) if rows else "No clusters run; `pumice up` starts one.")
