@@ -1,8 +1,8 @@
 """Where a running embedded cluster keeps what belongs to it: kubeconfig, process id, log of a detached one.
 
 The directory given with --data, else one of the user's own. The file with the process id is locked for as long as that process lives, so a
-file left behind by one that was killed misleads nobody, and `pumice down` never ends a stranger. Under the user's own directory every cluster
-with a name is found: its directory, or a link to that of --data.
+file left behind by one that was killed misleads nobody, and `pumice down` never ends a stranger. Under the user's own directory every
+cluster with a name is found: its directory, or a link to that of --data.
 """
 
 from __future__ import annotations
