@@ -123,7 +123,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 def _with_one_of_each() -> Store:
     made = store()
-    made.create("pods", pod("x", activeDeadlineSeconds=100), "default")
+    tolerations = [{"key": "k", "operator": "Exists"}]
+    made.create("pods", pod("x", activeDeadlineSeconds=100, tolerations=tolerations), "default")
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("t")["spec"]}
     made.create("deployments.apps", {"metadata": {"name": "x"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}})
     made.create("services", {"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}}, "default")

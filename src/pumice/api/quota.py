@@ -18,12 +18,13 @@ Usage = dict[str, int]  #: thousandths by quota name
 PAIRED = ("cpu", "memory", "ephemeral-storage")
 #: resources that are also counted by their plain name
 COUNTED = ("services", "configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas")
+_OF_SERVICES, _OF_CLASS = ("services.loadbalancers", "services.nodeports"), ".storageclass.storage.k8s.io/"
 _ENDED = ("Succeeded", "Failed")
 
 
 def pod_usage(spec: Object) -> Usage:
     """The charge of one pod with this spec."""
-    requests, limits = _total(spec, "requests"), _total(spec, "limits")
+    requests, limits = pod_totals(spec)
     usage = {"pods": 1000, "count/pods": 1000}
     for name, amount in requests.items():
         usage[f"requests.{name}"] = usage[name] = amount
@@ -31,6 +32,11 @@ def pod_usage(spec: Object) -> Usage:
         if name in limits:
             usage[f"limits.{name}"] = limits[name]
     return usage
+
+
+def pod_totals(spec: Object) -> tuple[Usage, Usage]:
+    """What a pod with this spec requests in all, and what it is limited to."""
+    return _total(spec, "requests"), _total(spec, "limits")
 
 
 def _total(spec: Object, side: str) -> Usage:
@@ -94,10 +100,24 @@ def charge(resource: str, obj: Object) -> Usage:
     if resource == "pods":
         return {} if (obj.get("status") or {}).get("phase") in _ENDED else pod_usage(obj.get("spec") or {})
     usage = dict.fromkeys((f"count/{resource}", *([resource] if resource in COUNTED else ())), 1000)
+    spec = obj.get("spec") or {}
     if resource == "persistentvolumeclaims":
-        requests = ((obj.get("spec") or {}).get("resources") or {}).get("requests") or {}
+        requests = (spec.get("resources") or {}).get("requests") or {}
         usage["requests.storage"] = quantity(requests.get("storage", "0")).milli
+        if spec.get("storageClassName"):
+            of_class = f"{spec['storageClassName']}{_OF_CLASS}"
+            usage |= {f"{of_class}requests.storage": usage["requests.storage"], f"{of_class}persistentvolumeclaims": 1000}
+    elif resource == "services":
+        usage |= _service_usage(spec)
     return usage
+
+
+def _service_usage(spec: Object) -> Usage:
+    ports, kind = spec.get("ports") or (), spec.get("type")
+    if kind == "LoadBalancer":
+        opened = len(ports) if spec.get("allocateLoadBalancerNodePorts", True) else sum("nodePort" in port for port in ports)
+        return {"services.loadbalancers": 1000, "services.nodeports": 1000 * opened}
+    return {"services.nodeports": 1000 * len(ports)} if kind == "NodePort" else {}
 
 
 def used(quota: Object, names: Iterable[str], objects: Callable[[str], Iterable[Object]]) -> Usage:
@@ -110,8 +130,10 @@ def counted_resource(name: str) -> str:
     """The resource whose objects are charged under a name."""
     if name.startswith("count/"):
         return name.removeprefix("count/")
-    if name == "requests.storage":
+    if name == "requests.storage" or _OF_CLASS in name:
         return "persistentvolumeclaims"
+    if name in _OF_SERVICES:
+        return "services"
     return name if name in COUNTED else "pods"
 
 

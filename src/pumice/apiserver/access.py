@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.apiserver import status
+from pumice.apiserver import impersonation, status
 from pumice.apiserver.admission import User
 from pumice.apiserver.rbac import ADMINISTRATORS, Act, allowed
 from pumice.apiserver.routes import Target
@@ -29,21 +29,11 @@ class Access:
             if request.path in _OPEN_PATHS:
                 return ANONYMOUS
             raise status.unauthorized()
-        user = self.tokens.user(token.strip(), self._store.now()) if scheme.lower() == "bearer" else None
+        user = self.tokens.user(token.strip(), self._store.now(), self._store) if scheme.lower() == "bearer" else None
         if user is None:
             raise status.unauthorized()
-        wanted = request.headers.get("impersonate-user")
-        return self._impersonated(user, wanted, request) if wanted else user
-
-    def _impersonated(self, user: User, name: str, request: Request) -> User:
-        groups = tuple(group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip())
-        for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
-            if not allowed(self._store, user, Act("impersonate", "", resource, name=wanted)):
-                why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "" at the cluster scope'
-                raise status.forbidden(resource, "", wanted, why)
-        if name.startswith("system:serviceaccount:"):
-            groups += ("system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}")
-        return User(name, (*groups, "system:authenticated"))
+        wanted = impersonation.wanted(request.headers)
+        return impersonation.acting(self._store, user, wanted) if wanted is not None else user
 
     def require(self, user: User, verb: str, target: Target) -> None:
         """Raises ApiError 403."""

@@ -21,6 +21,8 @@ class User(NamedTuple):
 
     name: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()  #: what else is known, values by name
 
 
 SYSTEM = User("system:pumice", ("system:masters",))

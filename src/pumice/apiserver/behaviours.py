@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pumice.apiserver import object_checks, object_defaults, pod_defaults, pod_updates, workload_defaults
+from pumice.apiserver import data_checks, object_checks, object_defaults, pod_defaults, pod_updates, rbac_checks, workload_defaults
 from pumice.apiserver.custom_kinds import CRDS, complete, definition_causes
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.shapes import Object
@@ -46,11 +46,12 @@ _TABLE = {
     "nodes": Behaviour(default=object_defaults.default_node, causes=object_checks.node_causes),
     "namespaces": Behaviour(object_defaults.begin_namespace, object_defaults.default_namespace),
     "services": Behaviour(_no_status, object_defaults.default_service, object_checks.service_causes),
-    "secrets": Behaviour(default=object_defaults.default_secret),
+    "secrets": Behaviour(default=object_defaults.default_secret, causes=data_checks.secret_causes),
+    "configmaps": Behaviour(causes=data_checks.config_map_causes),
     "persistentvolumes": Behaviour(object_defaults.begin_volume, object_defaults.default_volume),
     "persistentvolumeclaims": Behaviour(object_defaults.begin_claim, object_defaults.default_claim),
     "resourcequotas": Behaviour(_no_status, causes=object_checks.quota_causes),
-    "limitranges": Behaviour(default=object_defaults.default_limit_range),
+    "limitranges": Behaviour(default=object_defaults.default_limit_range, causes=object_checks.limit_range_causes),
     "replicationcontrollers": Behaviour(_no_status, workload_defaults.default_controller, object_checks.workload_causes),
     "deployments.apps": Behaviour(_no_status, workload_defaults.default_deployment, object_checks.workload_causes),
     "replicasets.apps": Behaviour(_no_status, workload_defaults.default_replica_set, object_checks.workload_causes),
@@ -64,6 +65,10 @@ _TABLE = {
     ),
     "storageclasses.storage.k8s.io": Behaviour(default=object_defaults.default_storage_class),
     "leases.coordination.k8s.io": Behaviour(causes=object_checks.lease_causes),
+    "roles.rbac.authorization.k8s.io": Behaviour(causes=rbac_checks.role_causes),
+    "clusterroles.rbac.authorization.k8s.io": Behaviour(causes=rbac_checks.role_causes),
+    "rolebindings.rbac.authorization.k8s.io": Behaviour(default=rbac_checks.default_binding, causes=rbac_checks.binding_causes),
+    "clusterrolebindings.rbac.authorization.k8s.io": Behaviour(default=rbac_checks.default_binding, causes=rbac_checks.binding_causes),
     CRDS: Behaviour(_no_status, complete, definition_causes),
 }
 

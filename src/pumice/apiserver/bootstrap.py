@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import yaml
 
+from pumice.apiserver.bootstrap_roles import DEFAULTS, UPDATED, cluster_roles
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.store import Store
 
 _RBAC = "rbac.authorization.k8s.io"
-_ALL = ["*"]
-_READ = ["get", "list", "watch"]
 _PRIORITIES = (
     ("system-cluster-critical", 2_000_000_000, "For system pods that must run in the cluster, on whichever node."),
     ("system-node-critical", 2_000_001_000, "For system pods that must not be moved from their node."),
 )
 
 
-def _rule(verbs: list[str], groups: list[str] | None = None, resources: list[str] | None = None) -> dict[str, Any]:
-    return {"verbs": verbs, "apiGroups": groups or _ALL, "resources": resources or _ALL}
-
-
-_VOLCANO = ["batch.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"]
-_WORKLOADS = ["", "apps", "batch", "policy", "autoscaling", *_VOLCANO]
-_ABOUT_PODS = ["pods", "pods/log", "pods/status", "replicationcontrollers", "persistentvolumeclaims", "services", "endpoints"]
-_VIEWED = [*_ABOUT_PODS, "configmaps", "events", "limitranges", "namespaces", "nodes", "resourcequotas", "serviceaccounts"]  # no secrets
-_CLUSTER_ROLES = {
-    "cluster-admin": [_rule(_ALL), {"verbs": _ALL, "nonResourceURLs": _ALL}],
-    "admin": [_rule(_ALL)],
-    "edit": [_rule(_ALL, _WORKLOADS)],
-    "view": [_rule(_READ, [""], _VIEWED), _rule(_READ, [*_WORKLOADS[1:], "metrics.k8s.io"])],
-}
 _OWN_SERVICE = {
     "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
     "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
@@ -46,13 +30,26 @@ def bootstrap(store: Store) -> None:
     _ensure(store, "services", _OWN_SERVICE, "default")
     for name, value, text in _PRIORITIES:
         _ensure(store, "priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value, "description": text})
-    for name, rules in _CLUSTER_ROLES.items():
-        _ensure(store, f"clusterroles.{_RBAC}", {"metadata": {"name": name}, "rules": rules})
+    for role in cluster_roles():
+        _ensure_role(store, role)
     subject = {"kind": "Group", "name": "system:masters", "apiGroup": _RBAC}
     reference = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": _RBAC}
     _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": "cluster-admin"}, "roleRef": reference, "subjects": [subject]})
     for definition in volcano_definitions():
         _ensure(store, "customresourcedefinitions.apiextensions.k8s.io", definition)
+
+
+def _ensure_role(store: Store, role: Object) -> None:
+    """A role of a cluster that was made by an older version is brought up to date, unless somebody keeps it as it is."""
+    name, resource = role["metadata"]["name"], f"clusterroles.{_RBAC}"
+    found = store.find(resource, "", name)
+    if found is None:
+        store.create(resource, role)
+    elif (
+        found["metadata"].get("annotations", {}).get(UPDATED) != "false"
+        and not DEFAULTS.items() <= found["metadata"].get("labels", {}).items()
+    ):
+        store.update(resource, role)
 
 
 def volcano_definitions() -> list[Object]:

@@ -98,6 +98,9 @@ _SHOWN_WHEN_DELETED = (
     | {"ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"}
 )
 
+#: kinds that a PUT creates if they are not there
+_CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
 
 def builtin_kinds() -> Iterator[Kind]:
     for group_version, kind, plural, namespaced, short, options in _ROWS:
@@ -124,5 +127,6 @@ def builtin_kinds() -> Iterator[Kind]:
             to_stored=to_stored,
             from_stored=from_stored,
             reviewed_only=review or kind == "Binding",
+            created_by_update=kind in _CREATED_BY_UPDATE,
             shown_when_deleted=kind in _SHOWN_WHEN_DELETED,
         )

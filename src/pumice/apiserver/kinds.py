@@ -66,6 +66,7 @@ class Kind:
     from_stored: Callable[[Object], Object] | None = None
     custom: bool = False
     reviewed_only: bool = False  #: answered, never stored (access reviews)
+    created_by_update: bool = False  #: a PUT creates what is not there
     shown_when_deleted: bool = False  #: a delete is answered with the object, not with a Status
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from pumice.api.quantity import quantity
 from pumice.apiserver.label_selectors import matches_selector
@@ -48,6 +49,28 @@ def quota_causes(quota: Object, old: Object | None) -> Causes:
         for name, amount in hard.items()
         if quantity(amount).milli < 0
     ]
+
+
+def limit_range_causes(limits: Object, old: Object | None) -> Causes:
+    """Of each amount: min, default request, default and max rise in this order."""
+    found: Causes = []
+    sides = ("min", "defaultRequest", "default", "max")
+    for index, limit in enumerate((limits.get("spec") or {}).get("limits", ())):
+        place = f"spec.limits[{index}]"
+        if not limit.get("type"):
+            found.append((f"{place}.type", "Required value"))
+        for name in sorted({name for side in sides for name in limit.get(side) or {}}):
+            stated = [(side, limit[side][name]) for side in sides if name in (limit.get(side) or {})]
+            for (low, lower), (high, higher) in pairwise(stated):
+                if quantity(lower).milli > quantity(higher).milli:
+                    text = f'Invalid value: "{lower}": {low} value {lower} is greater than {high} value {higher}'
+                    found.append((f"{place}.{low}[{name}]", text))
+            found += [
+                (f"{place}.{side}[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
+                for side, amount in stated
+                if quantity(amount).milli < 0
+            ]
+    return found
 
 
 def workload_causes(workload: Object, old: Object | None) -> Causes:

@@ -11,6 +11,7 @@ from pumice.api.quota import charge, in_scope, used, written
 from pumice.apiserver.admission import Refusal, Review, World
 from pumice.apiserver.shapes import Object
 
+GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: what a change may make dearer
 _MUST_SAY = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 
 
@@ -30,8 +31,10 @@ def _refusal(quota: Object, review: Review, world: World) -> Refusal | None:
     hard = (quota.get("spec") or {}).get("hard") or {}
     if resource == "pods" and not in_scope(quota, review.obj):
         return None
-    asked = {key: amount for key, amount in charge(resource, review.obj).items() if key in hard}
-    if resource == "pods":
+    paid = charge(resource, review.old) if review.old is not None else {}
+    charged = {key: amount - paid.get(key, 0) for key, amount in charge(resource, review.obj).items() if key in hard}
+    asked = {key: amount for key, amount in charged.items() if amount > 0 or review.old is None}
+    if resource == "pods" and review.old is None:
         unsaid = [key for key in hard if key in _MUST_SAY and key not in asked]
         if unsaid:
             return Refusal(f"failed quota: {name}: must specify {','.join(sorted(unsaid))}")

@@ -122,13 +122,21 @@ class Rest:
         kind, options = target.kind, options_of(request)
         obj = self._body(request, kind, options)
         name_matches(obj, target)
+        if not self._exists(target) and kind.created_by_update:
+            self.access.require(request.user, "create", target)
+            return self._reader.one(request, kind, self.store.create(kind, obj, target.namespace, options), 201, options)
         return self._reader.one(request, kind, self.store.update(kind, obj, "", options), 200, options)
 
     def _patch(self, request: Request, target: Target) -> Response:
-        options = options_of(request)
-        existed = self.store.find(target.kind.storage, target.namespace, target.name) is not None
-        obj = self.store.patch(target.kind, target.name, patch_of(request), target.namespace, "", options)
+        options, patch = options_of(request), patch_of(request)
+        existed = self._exists(target)
+        if not existed and patch.type == "apply":
+            self.access.require(request.user, "create", target)
+        obj = self.store.patch(target.kind, target.name, patch, target.namespace, "", options)
         return self._reader.one(request, target.kind, obj, 200 if existed else 201, options)
+
+    def _exists(self, target: Target) -> bool:
+        return self.store.find(target.kind.storage, target.namespace, target.name) is not None
 
     def _delete(self, request: Request, target: Target) -> Response:
         kind, (wish, options) = target.kind, self._wish(request)

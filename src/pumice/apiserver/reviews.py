@@ -10,6 +10,7 @@ from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import bad_request, success
 from pumice.apiserver.store import Store
 from pumice.apiserver.subresources import bind
+from pumice.apiserver.tokens import AUDIENCE
 
 
 def answer(store: Store, access: Access, user: User, kind: Kind, body: Object, namespace: str) -> Object:
@@ -27,16 +28,41 @@ def answer(store: Store, access: Access, user: User, kind: Kind, body: Object, n
             return head | {"status": _verdict(store, user, spec)}
         case "SubjectAccessReview" | "LocalSubjectAccessReview":
             asked = User(str(spec.get("user") or ""), tuple(spec.get("groups") or ()))
+            _check_asked(kind, spec, namespace)
             return head | {"status": _verdict(store, asked, spec)}
         case "TokenReview":
-            found = access.tokens.user(str(spec.get("token") or ""), store.now())
-            return head | {"status": {"authenticated": True, "user": _user_info(found)} if found else {"authenticated": False}}
+            return head | {"status": _token_status(store, access, spec)}
         case _:
             return head | {"status": _rules(store, user, str(spec.get("namespace") or ""))}
 
 
+def _token_status(store: Store, access: Access, spec: Object) -> Object:
+    """Whose token it is, if it is meant for one of those who are asked for; for this server, if nobody is."""
+    holder = access.tokens.holder(str(spec.get("token") or ""), store.now(), store)
+    if holder is None:
+        return {"authenticated": False, "error": "invalid bearer token"}
+    asked = spec.get("audiences") or [AUDIENCE]
+    audiences = [audience for audience in asked if audience in holder.audiences]
+    if not audiences:
+        return {"authenticated": False, "error": "the token is not meant for any of these audiences"}
+    return {"authenticated": True, "user": _user_info(holder.user), "audiences": audiences}
+
+
 def _user_info(user: User) -> Object:
-    return {"username": user.name, "groups": list(user.groups)}
+    info: Object = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    return info | ({"extra": {name: list(values) for name, values in user.extra}} if user.extra else {})
+
+
+def _check_asked(kind: Kind, spec: Object, namespace: str) -> None:
+    """A review of somebody's access names him, and one in a namespace asks about that namespace."""
+    if not spec.get("user") and not spec.get("groups"):
+        raise kind.invalid("", [("spec.user", 'Invalid value: "": at least one of user or group must be specified')])
+    where = (spec.get("resourceAttributes") or {}).get("namespace")
+    if kind.kind == "LocalSubjectAccessReview" and where != namespace:
+        text = f'Invalid value: "{where or ""}": must match metadata.namespace'
+        raise kind.invalid("", [("spec.resourceAttributes.namespace", text)])
 
 
 def _verdict(store: Store, user: User, spec: Object) -> Object:

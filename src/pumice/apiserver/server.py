@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from pumice.api.errors import InputError
 from pumice.apiserver import tls
 from pumice.apiserver.access import Access
 from pumice.apiserver.admission import Rule, User
@@ -159,7 +160,12 @@ class Server:
         """Kept in the data directory, so that a kubeconfig survives a restart."""
         path = self._data / name if self._data else None
         if path is not None and path.exists():
-            return path.read_bytes()
+            kept = path.read_bytes()
+            if len(kept) < size:
+                raise InputError(
+                    f"it is too short for what it keeps secret; remove it, and a new one of {size} bytes is made", where=str(path)
+                )
+            return kept
         made = secrets.token_urlsafe(size).encode()
         if path is not None:
             tls.write_private(path, made)

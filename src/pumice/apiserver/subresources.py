@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.apiserver import bodies, deletion, scaling, status
+from pumice.apiserver import bodies, deletion, scaling, status, token_requests
 from pumice.apiserver.access import Access
 from pumice.apiserver.admission import Options
 from pumice.apiserver.patching import Patch, changed
@@ -86,23 +86,8 @@ class Subresources:
         return Response.json(status.success(201), 201)
 
     def _token(self, request: Request, target: Target) -> Response:
-        account = self._store.get("serviceaccounts", target.name, target.namespace)
         body = bodies.read_object(request.body, request.headers.get("content-type", ""))
-        seconds = (body.get("spec") or {}).get("expirationSeconds") or 3600
-        if type(seconds) is not int or not 600 <= seconds <= 2**32:
-            raise status.invalid(
-                "TokenRequest",
-                "authentication.k8s.io",
-                "",
-                [("spec.expirationSeconds", "Invalid value: may not specify a duration less than 10 minutes")],
-            )
-        token, expires = self._access.tokens.issue(account, seconds, self._store.now())
-        answer = body | {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "status": {"token": token, "expirationTimestamp": expires},
-        }
-        return Response.json(answer, 201)
+        return Response.json(token_requests.answer(self._store, self._access.tokens, target.namespace, target.name, body), 201)
 
     def _log(self, request: Request, target: Target) -> Response:
         pod = self._store.get("pods", target.name, target.namespace)

@@ -1,52 +1,142 @@
-"""Tokens: one for the administrator, and those of service accounts, signed with a key that only this server has."""
+"""Tokens: one for the administrator, and those of service accounts, signed with a key that only this server has.
+
+A service account's token is a JWT with the claims that Kubernetes gives it. It holds as long as it says, and as long as its account, and
+the pod or secret that it was made for, are there with the uids that they had then.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+from typing import Any, NamedTuple
 
 import msgspec
 
-from pumice.api.times import rfc3339
-from pumice.apiserver.admission import User
+from pumice.apiserver.admission import User, World
 from pumice.apiserver.shapes import Object
 
 ADMIN = User("pumice-admin", ("system:masters", "system:authenticated"))
-_PREFIX = "pumice."
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"  #: of tokens for this server; also who made them
+BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}  #: what a token may be bound to, and where it lives
+_KEY_LENGTH = 16
+_HEAD = b'{"alg":"HS256","typ":"JWT"}'
+_EXTRA = "authentication.kubernetes.io"
+
+
+class Holder(NamedTuple):
+    """Whose token it is, and whom it is for."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+class _Reference(msgspec.Struct):
+    name: str
+    uid: str
+
+
+class _Subject(msgspec.Struct, omit_defaults=True):
+    namespace: str
+    serviceaccount: _Reference
+    pod: _Reference | None = None
+    secret: _Reference | None = None
+    node: _Reference | None = None
+
+
+class _Claims(msgspec.Struct):
+    aud: list[str]
+    exp: int
+    iat: int
+    iss: str
+    jti: str
+    nbf: int
+    sub: str
+    subject: _Subject = msgspec.field(name="kubernetes.io")
 
 
 class Tokens:
-    """Tells users by their bearer tokens."""
+    """Tells users by their bearer tokens. Raises ValueError for a key or token that anybody could guess."""
 
     def __init__(self, admin_token: str, key: bytes, others: dict[str, User] | None = None) -> None:
+        if len(key) < _KEY_LENGTH or not admin_token.strip():
+            raise ValueError(f"a signing key has {_KEY_LENGTH} bytes at least, and the administrator's token is not empty")
         self.admin_token = admin_token
         self._key = key
-        self._others = dict(others or {})
+        self._others = {token: user for token, user in (others or {}).items() if token}
 
-    def user(self, token: str, now: float) -> User | None:
+    def holder(self, token: str, now: float, world: World) -> Holder | None:
+        """Whom the token stands for, whoever it is meant for."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
-            return ADMIN
-        return self._others.get(token) or self._account(token, now)
+            return Holder(ADMIN, (AUDIENCE,))
+        other = self._others.get(token)
+        return Holder(other, (AUDIENCE,)) if other is not None else self._account(token, now, world)
 
-    def issue(self, account: Object, seconds: int, now: float) -> tuple[str, str]:
-        """A token of a service account, and when it ends."""
+    def user(self, token: str, now: float, world: World) -> User | None:
+        """Who speaks to this server with that token."""
+        holder = self.holder(token, now, world)
+        return holder.user if holder is not None and AUDIENCE in holder.audiences else None
+
+    def issue(self, account: Object, seconds: int, now: float, serial: str, audiences: list[str], bound: dict[str, Object]) -> str:
+        """A token of a service account. `bound` are objects without which it does not hold, by their names in `BOUND`."""
         metadata = account["metadata"]
-        claims = msgspec.json.encode([metadata["namespace"], metadata["name"], metadata["uid"], now + seconds])
-        body = base64.urlsafe_b64encode(claims).decode().rstrip("=")
-        return f"{_PREFIX}{body}.{self._signature(body)}", rfc3339(now + seconds)
+        references: dict[str, Any] = {name: _reference(obj) for name, obj in bound.items()}
+        claims = _Claims(
+            aud=audiences or [AUDIENCE],
+            exp=int(now) + seconds,
+            iat=int(now),
+            iss=AUDIENCE,
+            jti=serial,
+            nbf=int(now),
+            sub=f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+            subject=_Subject(metadata["namespace"], _reference(account), **references),
+        )
+        body = f"{_text(_HEAD)}.{_text(msgspec.json.encode(claims))}"
+        return f"{body}.{self._signature(body)}"
 
     def _signature(self, body: str) -> str:
-        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+        return _text(hmac.new(self._key, body.encode(), hashlib.sha256).digest())
 
-    def _account(self, token: str, now: float) -> User | None:
-        body, _, signature = token.removeprefix(_PREFIX).partition(".")
-        if not token.startswith(_PREFIX) or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
+    def _account(self, token: str, now: float, world: World) -> Holder | None:
+        body, _, signature = token.rpartition(".")
+        if not body or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
             return None
-        namespace, name, _, ends = msgspec.json.decode(
-            base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=tuple[str, str, str, float]
+        claims = msgspec.json.decode(_bytes(body.partition(".")[2]), type=_Claims)
+        subject, account = claims.subject, claims.subject.serviceaccount
+        if not claims.nbf <= now < claims.exp or not _is_there(world, "serviceaccounts", subject.namespace, account):
+            return None
+        extra = [("credential-id", f"JTI={claims.jti}")]
+        for name, resource in BOUND.items():
+            reference = getattr(subject, name)
+            if reference is None:
+                continue
+            if not _is_there(world, resource, "" if name == "node" else subject.namespace, reference):
+                return None
+            if name != "secret":
+                extra += [(f"{name}-name", reference.name), (f"{name}-uid", reference.uid)]
+        groups = (*account_groups(subject.namespace), "system:authenticated")
+        return Holder(
+            User(claims.sub, groups, account.uid, tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra)), tuple(claims.aud)
         )
-        if now > ends:
-            return None
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return User(f"system:serviceaccount:{namespace}:{name}", groups)
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of a namespace's service accounts."""
+    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
+
+
+def _reference(obj: Object) -> _Reference:
+    return _Reference(obj["metadata"]["name"], obj["metadata"]["uid"])
+
+
+def _is_there(world: World, resource: str, namespace: str, reference: _Reference) -> bool:
+    obj = world.find(resource, namespace, reference.name)
+    return obj is not None and obj["metadata"]["uid"] == reference.uid
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
