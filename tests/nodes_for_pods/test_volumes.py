@@ -48,10 +48,15 @@ def test_a_claim_in_the_way_is_told(things: list[Thing], reason: str) -> None:
 
 def test_a_claim_of_an_ephemeral_volume_is_waited_for_by_the_pods_name() -> None:
     asker = pod("p").having("spec", "volumes", value=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
-    made = made_of(*NODES, asker, asker.having("metadata", "name", value="q"), storage_class(provisioner="x"), claim("q-scratch"))
+    owned = claim("q-scratch")
+    owned["metadata"]["ownerReferences"] = [{"name": "q", "uid": "default-q", "controller": True}]
+    others = [asker.having("metadata", "name", value=name) for name in "qr"]
+    made = made_of(*NODES, asker, *others, storage_class(provisioner="x"), owned, claim("r-scratch"))
     waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"!'
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", waits)
     assert admitted(made, "default/q", *binding(made)) == "a b c"
+    foreign = "PVC default/r-scratch was not created for pod default/r (pod is not owner)!"
+    assert refusals(made, "default/r", *binding(made)) == dict.fromkeys("abc", foreign)
     assert BoundVolumes(made).key(made.tasks["default/p"]) != BoundVolumes(made).key(made.tasks["default/q"])
 
 
@@ -88,9 +93,40 @@ def test_a_volume_that_does_not_suit_is_not_taken(wrong: Thing) -> None:
     assert admitted(made, "default/p", *binding(made)) == "b"
 
 
-def test_a_volume_reserved_for_the_claim_must_be_large_enough() -> None:
-    reserved = volume("v", size="1Mi", claimRef={"namespace": "default", "name": "c"})
-    made = made_of(*NODES, storage_class(), reserved, volume("other"), claim("c"), using("p", "c"))
+@pytest.mark.parametrize("wrong", [{"size": "1Mi"}, {"storageClassName": "other"}, {"volumeMode": "Block"}])
+def test_a_volume_that_is_reserved_for_the_claim_and_would_not_do_is_passed_over(wrong: Thing) -> None:
+    reserved = {"claimRef": {"namespace": "default", "name": "c"}}
+    first, second = volume("v", nodes="a", **reserved | wrong), volume("w", nodes="b", **reserved)
+    made = made_of(*NODES, storage_class(), first, volume("x", nodes="c"), claim("c"), using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "c"
+    put(made, second)
+    assert admitted(made, "default/p", *binding(made)) == "b"
+
+
+def test_what_a_claim_was_promised_somewhere_is_made_there() -> None:
+    """As the annotation says that a scheduler wrote: volumes that are there are not looked at."""
+    chosen = claim("c") | {"metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "b"}}}
+    made = made_of(*NODES, storage_class(provisioner="made.by/us"), volume("v"), chosen, claim("d"), using("p", "c", "d"))
+    refused = refusals(made, "default/p", *binding(made))
+    assert refused == dict.fromkeys("ac", "node(s) didn't find available persistent volumes to bind!")
+    made.move(made.tasks["default/p"], status.ALLOCATED, 1)
+    assert [(each.claim, each.volume) for each in AssumedVolumes.of(made).of_pod(made.tasks["default/p"])] == [
+        ("default/c", ""),
+        ("default/d", "v"),
+    ]
+
+
+def test_affinity_of_a_volume_goes_by_labels_alone() -> None:
+    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    only_a = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z1"]}]}
+    for term, where in ((named, "a b c"), (named | only_a, "a")):
+        bound = volume("v", phase="Bound", nodeAffinity={"required": {"nodeSelectorTerms": [term]}})
+        made = made_of(*NODES, bound, claim("c", "v"), using("p", "c"))
+        assert admitted(made, "default/p", *binding(made)) == where
+
+
+def test_a_class_without_words_on_topology_in_a_term_allows_nothing_by_it() -> None:
+    made = made_of(*NODES, storage_class(provisioner="made.by/us", allowedTopologies=[{}]), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == ""
 
 

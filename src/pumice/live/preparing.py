@@ -18,9 +18,8 @@ from pumice.kube.transport import Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.originals import Originals
 from pumice.live.prerequisites import DevicesFor, Prerequisites, VolumeFor
-from pumice.plugins.kube.claims import BIND_COMPLETED
+from pumice.plugins.kube.claims import BIND_COMPLETED, SELECTED_NODE
 
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2

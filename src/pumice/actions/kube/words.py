@@ -99,8 +99,10 @@ def ask(filters: Pairs, view: View, among: Mask, *, narrowed: bool = True) -> Wo
         for where, reason in refusals:
             if reason.narrows and narrowed:
                 take(rule, where & among & ~refused, reason)
+    plugin, before = "", refused
     for rule, refusals in answers:
-        before = refused.copy()
+        if rule.name != plugin:  # filters of one plugin speak together
+            plugin, before = rule.name, refused.copy()
         for where, reason in refusals:
             if reason.narrows:
                 continue

@@ -16,6 +16,7 @@ from pumice.model.template import Template
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"  #: where somebody is making, or is to make, the volume of a claim
 
 
 class Use(NamedTuple):
@@ -56,6 +57,15 @@ def claim_of(cluster: Cluster, use: Use) -> PersistentVolumeClaim | None:
 def volume_of(cluster: Cluster, claim: PersistentVolumeClaim) -> PersistentVolume | None:
     found: PersistentVolume | None = cluster.of("PersistentVolume").get(claim.spec.volume_name or "")
     return found
+
+
+def named_uses(task: Task) -> list[Use]:
+    """Those that the pod names, without those made for it."""
+    return [use for use in uses(task) if not use.made_for_pod]
+
+
+def selected_node(claim: PersistentVolumeClaim) -> str | None:
+    return (claim.metadata.annotations or {}).get(SELECTED_NODE)
 
 
 def class_name(claim: PersistentVolumeClaim) -> str:

@@ -38,8 +38,8 @@ ALTERNATIVES = 8  #: as many as a request may have
 
 
 def dynamic_resources(cluster: Cluster) -> list[Filter]:
-    """All three, in their order."""
-    return [AllocatedClaims(cluster), SharedClaims(cluster), FreeDevices(cluster)]
+    """All three, in the order in which their words count."""
+    return [FreeDevices(cluster), AllocatedClaims(cluster), SharedClaims(cluster)]
 
 
 def wants_devices(cluster: Cluster, task: Task) -> bool:

@@ -18,7 +18,18 @@ from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import Use, claim_of, has_claims, is_bound, missing, pod_key, uses, volume_of, waits_for_pod
+from pumice.plugins.kube.claims import (
+    Use,
+    claim_of,
+    has_claims,
+    is_bound,
+    missing,
+    pod_key,
+    selected_node,
+    uses,
+    volume_of,
+    waits_for_pod,
+)
 from pumice.plugins.kube.standing.assumed_volumes import Assumed, AssumedVolumes
 from pumice.plugins.kube.volume_capacity import roomy
 from pumice.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable
@@ -30,13 +41,16 @@ NO_SPACE = Reason("node(s) did not have enough free storage", final=True)
 IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-def _unusable(cluster: Cluster, use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
+def _unusable(cluster: Cluster, task: Task, use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
     if claim is None:
         return missing(cluster, use)
     if claim.status.phase == "Lost":
         return Reason(f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"', final=True)
     if claim.metadata.deletion_timestamp:
         return Reason(f'persistentvolumeclaim "{use.name}" is being deleted', final=True)
+    owner = claim.metadata.controller
+    if use.made_for_pod and (owner is None or owner.uid != task.uid):
+        return Reason(f"PVC {use.key} was not created for pod {task.key} (pod is not owner)", final=True)
     return None
 
 
@@ -45,6 +59,7 @@ class BoundVolumes(Filter):
 
     name = "VolumeBinding"
     reach = Reach.STATIC
+    tells_all = True
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -55,7 +70,7 @@ class BoundVolumes(Filter):
     def prepare(self, task: Task) -> Any:
         named = [(use, claim_of(self.cluster, use)) for use in uses(task)]
         for use, claim in named:
-            if (reason := _unusable(self.cluster, use, claim)) is not None:
+            if (reason := _unusable(self.cluster, task, use, claim)) is not None:
                 return Rejected(reason)
         claims = [claim for _, claim in named if claim is not None]
         if any(not is_bound(claim) and not waits_for_pod(self.cluster, claim) for claim in claims):
@@ -65,14 +80,14 @@ class BoundVolumes(Filter):
     def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
         table = nodes.table
         gone, conflict = np.zeros(len(table), bool), np.zeros(len(table), bool)
-        for claim in claims:
+        for claim in claims:  # the first that is in the way has the word
             volume = volume_of(self.cluster, claim)
             if volume is None:
-                gone |= True
+                gone |= ~conflict
             else:
-                conflict |= ~reachable(volume, table)
+                conflict |= ~reachable(volume, table) & ~gone
         why_gone = Reason(absent(self.cluster, "PersistentVolume", GONE), final=True)
-        return [Refused(nodes.of(conflict & ~gone), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
+        return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
 
 
 class WaitingVolumes(Filter):
@@ -80,6 +95,7 @@ class WaitingVolumes(Filter):
 
     name = "VolumeBinding"
     reach = Reach.CLUSTER
+    tells_all = True
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -96,17 +112,30 @@ class WaitingVolumes(Filter):
 
     def refuse(self, task: Any, nodes: View) -> Sequence[Refused]:
         assumed = AssumedVolumes.of(self.cluster)
-        fine = np.ones(len(nodes.table), bool)
-        full = np.zeros(len(nodes.table), bool)
+        nothing, full = np.zeros(len(nodes.table), bool), np.zeros(len(nodes.table), bool)
         for decided in assumed.of_pod(task):
-            fine &= self._reaches(decided)
+            nothing |= ~self._reaches(decided)
+        for claim, rows in self._to_be_made(task, assumed):
+            if (node := selected_node(claim)) is not None:
+                nothing |= ~self._is_node(node)
+            undecided, can = rows & ~nothing & ~full, provisionable(self.cluster, claim)
+            nothing |= undecided & ~can
+            full |= undecided & can & ~roomy(self.cluster, claim)
+        return [Refused(nodes.of(nothing), NOTHING_TO_BIND), Refused(nodes.of(full), NO_SPACE)]  # type: ignore[arg-type]
+
+    def _to_be_made(self, task: Task, assumed: AssumedVolumes) -> list[tuple[PersistentVolumeClaim, Mask]]:
+        """Claims whose volume must be made, and on which rows, in the order in which they are looked at."""
+        everywhere = np.ones(len(self.cluster.nodes), bool)
+        made, unmatched = [], []
         earlier: list[Ids] = []
         for use, claim in assumed.unassumed(task):
-            choice = assumed.matching(use.key, claim).choice(assumed.taken, earlier, len(fine))
+            if selected_node(claim) is not None:
+                made.append((claim, everywhere))
+                continue
+            choice = assumed.matching(use.key, claim).choice(assumed.taken, earlier, len(everywhere))
             earlier.append(choice)
-            fine &= (choice != NONE) | provisionable(self.cluster, claim)
-            full |= (choice == NONE) & ~roomy(self.cluster, claim)
-        return [Refused(nodes.of(~fine), NOTHING_TO_BIND), Refused(nodes.of(fine & full), NO_SPACE)]  # type: ignore[arg-type]
+            unmatched.append((claim, choice == NONE))
+        return made + unmatched
 
     def _reaches(self, decided: Assumed) -> Mask:
         """Rows that can use what another pod's placing decided."""
@@ -114,6 +143,10 @@ class WaitingVolumes(Filter):
         volume = self.cluster.of("PersistentVolume").get(decided.volume)
         if volume is not None:
             return reachable(volume, table)
+        return self._is_node(decided.node)
+
+    def _is_node(self, name: str) -> Mask:
+        table = self.cluster.nodes
         mask = np.zeros(len(table), bool)
-        mask[[table.rows[decided.node]] if decided.node in table.rows else []] = True
+        mask[[table.rows[name]] if name in table.rows else []] = True
         return mask

@@ -10,14 +10,16 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
+from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Nodes
 from pumice.model.resources import Mask, Rows
-from pumice.plugins.kube.claims import class_name, class_of
+from pumice.plugins.kube.claims import CLASS_ANNOTATION, class_name, class_of
 from pumice.plugins.kube.node_affinity import selector_matches
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -27,11 +29,14 @@ Ids = NDArray[np.intp]
 
 
 def reachable(volume: PersistentVolume, table: Nodes) -> Mask:
-    """Rows that a volume's node affinity admits."""
+    """Rows that a volume's node affinity admits. It goes by labels alone."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return table.alive
-    return selector_matches(affinity.required, table)
+    terms = affinity.required.node_selector_terms or ()
+    if any(term.match_fields and not term.match_expressions for term in terms):
+        return table.alive
+    return selector_matches(NodeSelector([replace(term, match_fields=None) for term in terms]), table)
 
 
 def size_of(claim: PersistentVolumeClaim) -> int:
@@ -74,15 +79,20 @@ def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
     return _pairs(sorted(suitable, key=lambda pair: capacity_of(pair[1])), cluster.nodes)
 
 
-def reserved(cluster: Cluster, claim: PersistentVolumeClaim, number: int, volume: PersistentVolume) -> Matching:
-    """A volume that refers to the claim is the only one that it can get."""
-    return _pairs([(number, volume)] if _large_enough(claim, volume) else [], cluster.nodes)
+def reserved(cluster: Cluster, number: int, volume: PersistentVolume) -> Matching:
+    """A volume that is reserved for the claim is the only one that it can get."""
+    return _pairs([(number, volume)], cluster.nodes)
 
 
-def refers_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume that names such a claim means this one, and not an earlier one of the same name."""
+def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that names such a claim means this one, and not an earlier one of the same name, and would do."""
     reference = volume.spec.claim_ref
-    return reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
+    means = reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
+    return means and class_of_volume(volume) == class_name(claim) and _large_enough(claim, volume)
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    return (volume.metadata.annotations or {}).get(CLASS_ANNOTATION) or volume.spec.storage_class_name or ""
 
 
 def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:
@@ -98,7 +108,7 @@ def _suits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
         spec.claim_ref is None
         and volume.status.phase == "Available"
         and _large_enough(claim, volume)
-        and (spec.storage_class_name or "") == class_name(claim)
+        and class_of_volume(volume) == class_name(claim)
         and matches(selector, volume.metadata.labels or {})
         and set(claim.spec.access_modes or ()) <= set(spec.access_modes or ())
     )
@@ -124,5 +134,6 @@ def _allowed(storage: StorageClass, table: Nodes) -> Mask:
         return table.alive
     mask = np.zeros(len(table), bool)
     for terms in storage.allowed_topologies:
-        mask |= table.matching(tuple(Requirement(t.key, "In", tuple(t.values)) for t in terms.match_label_expressions or ()))
+        if terms.match_label_expressions:
+            mask |= table.matching(tuple(Requirement(t.key, "In", tuple(t.values)) for t in terms.match_label_expressions))
     return mask

@@ -11,7 +11,7 @@ from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.engine.view import View
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import claim_of, missing, pod_key, uses
+from pumice.plugins.kube.claims import claim_of, missing, named_uses, pod_key
 from pumice.plugins.kube.standing.volume_uses import Disk, VolumeUses, disks_of
 
 CONFLICT = Reason("node(s) had no available disk")
@@ -35,7 +35,7 @@ class VolumeRestrictions(Filter):
 
     def prepare(self, task: Task) -> Any:
         exclusive = []
-        for use in uses(task):
+        for use in named_uses(task):
             claim = claim_of(self.cluster, use)
             if claim is None:
                 return Rejected(missing(self.cluster, use))

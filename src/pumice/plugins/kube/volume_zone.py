@@ -15,7 +15,7 @@ from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.nodes import ABSENT
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import claim_of, class_name, class_of, missing, pod_key, uses, volume_of, waits_for_pod
+from pumice.plugins.kube.claims import claim_of, class_name, class_of, missing, named_uses, pod_key, volume_of, waits_for_pod
 
 REFUSAL = Reason("node(s) had no available volume zone", final=True)
 CURRENT = {
@@ -37,7 +37,7 @@ class VolumeZone(Filter):
 
     def prepare(self, task: Task) -> Any:
         wanted: list[Requirement] = []
-        for use in uses(task):
+        for use in named_uses(task):
             claim = claim_of(self.cluster, use)
             if claim is None:
                 return Rejected(missing(self.cluster, use))

@@ -15,9 +15,9 @@ from pumice.api.core import PersistentVolumeClaim
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import Use, claim_of, has_claims, uses, waits_for_pod
+from pumice.plugins.kube.claims import Use, claim_of, has_claims, selected_node, uses, waits_for_pod
 from pumice.plugins.kube.standing.groups import standing
-from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, matching, refers_to, reserved, signature, size_of
+from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, is_reserved, matching, reserved, signature, size_of
 
 KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 
@@ -57,8 +57,10 @@ class AssumedVolumes:
         volumes = self._cluster.of("PersistentVolume")
         self._names = list(volumes)
         self._numbers = {name: number for number, name in enumerate(volumes)}
-        references = [(name, volume.spec.claim_ref) for name, volume in volumes.items() if volume.spec.claim_ref is not None]
-        self._reserved = {f"{ref.namespace or 'default'}/{ref.name}": name for name, ref in reversed(references)}
+        self._reserved: dict[str, list[str]] = {}  #: claim to the volumes that name it
+        for name, volume in volumes.items():
+            if (ref := volume.spec.claim_ref) is not None:
+                self._reserved.setdefault(f"{ref.namespace or 'default'}/{ref.name}", []).append(name)
         self._matchings: dict[Hashable, Matching] = {}
         for key in [key for key, assumed in self.by_claim.items() if not self._still_waits(key, assumed)]:
             del self.by_claim[key]
@@ -75,10 +77,10 @@ class AssumedVolumes:
 
     def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
         """The volumes that a claim could get, if nobody had taken any."""
-        name = self._reserved.get(key, "")
-        volume = self._cluster.of("PersistentVolume").get(name)
-        if volume is not None and refers_to(volume, claim):
-            return reserved(self._cluster, claim, self._numbers[name], volume)
+        for name in self._reserved.get(key, ()):
+            volume = self._cluster.of("PersistentVolume")[name]
+            if is_reserved(volume, claim):
+                return reserved(self._cluster, self._numbers[name], volume)
         kind = signature(claim)
         if kind not in self._matchings:
             self._matchings[kind] = matching(self._cluster, claim)
@@ -122,9 +124,11 @@ class AssumedVolumes:
         earlier: list[Ids] = []
         table = self._cluster.nodes
         for use, claim in self.unassumed(task):
-            choice = self.matching(use.key, claim).choice(self.taken, earlier, len(table))
-            earlier.append(choice)
-            number = int(choice[row])
+            number = NONE
+            if selected_node(claim) is None:
+                choice = self.matching(use.key, claim).choice(self.taken, earlier, len(table))
+                earlier.append(choice)
+                number = int(choice[row])
             self.by_claim[use.key] = Assumed(use.key, self._names[number] if number != NONE else "", table.names[row])
         for use in uses(task):
             if use.key in self.by_claim:

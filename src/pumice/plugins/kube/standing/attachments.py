@@ -41,7 +41,7 @@ def attached_by(cluster: Cluster, task: Task) -> set[Attached]:
 def _by_driver(volume: PersistentVolume) -> set[Attached]:
     """The volume, if a CSI driver attaches it."""
     csi = volume.spec.csi
-    return set() if csi is None else {Attached(csi.driver, csi.volume_handle or volume.metadata.name)}
+    return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
 
 
 class Attachments:

@@ -9,7 +9,7 @@ from pumice.api.pod import Volume
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import uses
+from pumice.plugins.kube.claims import named_uses
 from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
 
@@ -60,7 +60,7 @@ class VolumeUses:
             counts.add(row, sign)
             if not counts:
                 del self._disks[disk]
-        for key in {use.key for use in uses(task)}:
+        for key in {use.key for use in named_uses(task)}:
             count = self.claims.get(key, 0) + sign
             if count:
                 self.claims[key] = count
