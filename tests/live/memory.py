@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.quantity import quantity
+from pumice.api.times import rfc3339
 from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope
@@ -229,12 +230,15 @@ class MemoryServer:
         pod["spec"]["nodeName"] = node = body["target"]["name"]
         pod["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations") or {})
         rest = [c for c in pod["status"].get("conditions", ()) if c["type"] != "PodScheduled"]
-        pod["status"]["conditions"] = [*rest, {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2023-11-14T22:30:00Z"}]
+        pod["status"]["conditions"] = [*rest, {"type": "PodScheduled", "status": "True", "lastTransitionTime": self._now()}]
         self._store(("pods", ref.namespace, ref.name), pod)
         self._weigh(node)
         if self._start_s is not None:
             self._later(self._start_s, lambda: self._start(("pods", ref.namespace, ref.name), pod["metadata"]["uid"]))
         return b"{}"
+
+    def _now(self) -> str:
+        return rfc3339(asyncio.get_running_loop().time())
 
     def _weigh(self, node: str) -> None:
         if ("nodes", "", node) not in self.objects:

@@ -1,7 +1,8 @@
 """allocate: give idle room to pending tasks. The neediest queue first, its first job, that job's tasks in order, gang by gang.
 
 A job is taken until it is ready; what is left of it competes again. A gang that finds only part of its places gives them back;
-one whose missing places are being released keeps them reserved for the rest of the session. Jobs in parts or with a limit in the
+one whose missing places are being released keeps them reserved for the rest of the session. A gang whose placing was cut short was let in
+before, and comes before all others: until it is whole its places serve nobody. Jobs in parts or with a limit in the
 network topology are placed by `Domains`, all others in one pass over all nodes.
 """
 
@@ -16,6 +17,7 @@ from pumice.actions.waiting import JobsByQueue
 from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
+from pumice.model.half_placed import cut_short_at
 from pumice.model.job import INQUEUE, Job
 from pumice.model.queue import Queue
 
@@ -32,6 +34,9 @@ class Allocate(Action):
         placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
         domains = Domains(session, placing)
         sheets = {job.uid: self._sheet(session, job) for job in self._jobs(session)}
+        for sheet in sheets.values():
+            if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
+                self._serve(session, placing, domains, sheet.job.queue, sheet)
         waiting = JobsByQueue(session, [sheet.job for sheet in sheets.values() if sheet])
         while queue := waiting.pop_queue():
             if session.overused(queue):
@@ -50,7 +55,7 @@ class Allocate(Action):
         jobs = []
         for job in session.jobs(session.cluster.waiting.values()):
             if job.is_pending:
-                if enqueues:
+                if enqueues and cut_short_at(job) is None:
                     continue
                 session.set_phase(job, INQUEUE)
             if session.job_valid(job) is not None:

@@ -26,7 +26,7 @@ from pumice.model.task import Task
 
 def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str, sharding: Sharding = UNSHARDED) -> Requests:
     """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
-    events: list[Occurrence] = []
+    events = _told(cluster, decisions, said, now)  # first: there may be too many of the others about one group
     binds = [
         BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by), prerequisites(cluster, bind.task))
         for bind in decisions.binds
@@ -46,13 +46,19 @@ def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, tran
         if write is not None:
             groups.append(write)
         events += _speech(group, said, now, written=write is not None)
+    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
+    queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
+    return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
+
+
+def _told(cluster: Cluster, decisions: Decisions, said: Said, now: float) -> list[Occurrence]:
+    """What the cycle itself has to say, each time that it is another thing than before."""
+    events = []
     for event in decisions.events:
         silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
         if not silent and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(Occurrence(about_group(event.job), event.type, event.reason, event.message))
-    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
-    queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
-    return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
+    return events
 
 
 def _is_others(job: Job, cluster: Cluster, said: Said) -> bool:

@@ -2,6 +2,9 @@
 
 A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node, and may lose a pod only
 while more than the minimum run. Jobs that are not ready are served first.
+
+A gang whose placing was cut short and for which no room has come in a minute gives back the places it has, if its pods are made anew by
+whoever owns its PodGroup.
 """
 
 from __future__ import annotations
@@ -9,15 +12,17 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.framework.closing import fit_error
-from pumice.framework.decisions import Condition
+from pumice.framework.decisions import Condition, Event
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.verdict import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.model import status
+from pumice.model.half_placed import PLACED, cut_short_at
 from pumice.model.job import Job
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task
 
+PATIENCE_S = 60.0  #: with a gang whose placing was cut short
 READY = status.ALLOCATED_ALL | status.SUCCEEDED
 
 
@@ -91,6 +96,20 @@ class Gang(Plugin):
                 session.conditions[job.uid] = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
             elif not _only_leaving(job):
                 session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
+                self._give_back(session, job)
+
+    def _give_back(self, session: Session, job: Job) -> None:
+        """Half a gang serves nobody, and two that wait for each other's places would wait for ever."""
+        since = cut_short_at(job)
+        if since is None or session.now < since + PATIENCE_S or job.is_pipelined or not _made_anew(job):
+            return
+        placed = [task for task in job.tasks.values() if task.status & PLACED]
+        with session.statement() as statement:
+            for task in placed:
+                statement.evict(task, self.name)
+            statement.commit()
+        told = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
+        session.decisions.events.append(Event(job, "Warning", "GangGivenBack", told))
 
     def _complaint(self, session: Session, job: Job) -> str:
         found = sum(1 for uid in job.pending if uid in session.last_try and session.last_try[uid].status & status.ALLOCATED_ALL)
@@ -103,6 +122,12 @@ class Gang(Plugin):
             return True
         parts = job.subjobs
         return all(sum(1 for subjob in parts if subjob.policy == name and counts(subjob)) >= least for name, least in parts.minimum.items())
+
+
+def _made_anew(job: Job) -> bool:
+    """Whether somebody makes pods in place of those that are evicted."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    return owner is not None and owner.kind != "Pod"
 
 
 def _only_leaving(job: Job) -> bool:
