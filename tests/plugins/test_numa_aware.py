@@ -240,6 +240,14 @@ def test_placing_takes_cpus_and_undoing_gives_them_back() -> None:
     assert not any(session.annotations.values())
 
 
+def test_a_pod_with_a_policy_goes_to_no_node_whose_cpus_are_all_taken_though_it_needs_none_of_its_own() -> None:
+    session = opened(numa("n", free="0,1"), own("all", "2"), own("half", "500m"), own("any", "500m", policy=""))
+    assert refusals(session, "half") == {}
+    with session.statement() as statement:
+        statement.allocate(session.cluster.tasks["default/all"], 0)
+        assert (refusals(session, "half"), refusals(session, "any")) == ({"n": NO_CPUS}, {})
+
+
 def test_the_cpus_of_an_evicted_pod_can_be_promised() -> None:
     held = numa("n", "6,7", pods=[shown("default-old", "0-3"), shown("gone", "4,5")])
     session = opened(held, own("old", "4", on="n"), own("p", "4"), own("small", "2"))

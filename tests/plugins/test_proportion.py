@@ -42,8 +42,8 @@ def test_water_filling(what: str, total: int, queues: list[tuple[int, int, Thing
 
 
 def test_the_last_crumb_is_dealt_out() -> None:
-    """The heavy queue is full of gpus in the first round and asks on for cpu; the light one gets what is left of the gpus in many."""
-    heavy = [queue("a", weight=9), job("a", "a"), *pods("a", 9, cpu=2), pod("a-g", "a", gpu=2)]
+    """In the first round the light queue gets less than a thousandth of a gpu. That does not mean that it has enough."""
+    heavy = [queue("a", weight=65535), job("a", "a"), *pods("a", 9, cpu=2), pod("a-g", "a", gpu=2)]
     made = cluster(node("n", cpu=16, gpu=8), heavy, queue("b", weight=1), job("b", "b"), *pods("b", 9, gpu=1))
     with opened(made, *TIERS) as session:
         assert session.plugin("proportion")._shares["b"].deserved[made.dimensions.columns["nvidia.com/gpu"]] == 6000

@@ -101,6 +101,27 @@ def test_backfill_gives_nobody_the_place_of_a_pod_that_is_only_just_being_evicte
     assert (outcome.binds, outcome.pipelined, outcome.evictions) == ({}, {"default/new": "a"}, ["default/old"])
 
 
+@pytest.mark.parametrize("free", [0, 1])
+def test_backfill_binds_beside_those_who_leave_whoever_needs_nothing_of_theirs(free: int) -> None:
+    """Not even their place, if there is no other."""
+    low = [podgroup("g", 0).priority_class("low").phase("Running"), pod("old").cpu(1).gang("g").on("a")]
+    high = [podgroup("h", 2).priority_class("high").phase("Inqueue"), pod("new").cpu(1).gang("h"), pod("light").gang("h")]
+    third = [podgroup("i", 0).phase("Inqueue"), pod("third").gang("i")]
+    outcome = schedule(cluster(*CLASSES, node("a").cpu(1).pods(2 + free), *low, *high, *third), "preempt, backfill", *PLUGINS)
+    assert (outcome.evictions, outcome.pipelined) == (["default/old"], {"default/new": "a"})
+    assert outcome.binds == ({"default/third": "a"} if free else {})
+
+
+def test_backfill_first_lets_go_of_all_that_wait_without_needing_room() -> None:
+    """preempt has let a light pod wait on the first node; another pod, whose turn comes earlier, finds its place free."""
+    mixed = [podgroup("h", 2).priority_class("mid").phase("Inqueue"), pod("light").gang("h")]
+    other = [podgroup("i", 0).priority_class("high").phase("Inqueue"), pod("third").gang("i")]
+    nodes = [node("a").cpu(1).pods(1), node("b").cpu(1).pods(1), node("full").cpu(1)]
+    big = pod("big").cpu(1).gang("h").selector("kubernetes.io/hostname", "full")
+    outcome = schedule(cluster(*CLASSES, *nodes, *mixed, big, *other), "allocate, preempt, backfill", *PLUGINS)
+    assert outcome.binds == {"default/big": "full", "default/third": "a", "default/light": "b"}
+
+
 @pytest.mark.parametrize(("caches", "bound"), [(True, ["other", "plain"]), (False, ["other", "plain", "small"])])
 def test_a_role_of_which_a_pod_found_no_node_is_not_tried_again_unless_that_is_switched_off(caches: bool, bound: list[str]) -> None:
     pods = [

@@ -56,9 +56,11 @@ class GangEviction(Action):
             if not job.is_pending and self._usable(session, job) and session.job_valid(job) is None and session.job_starving(job):
                 assert job.queue is not None
                 by_queue.setdefault(job.queue.name, []).append(job)
+        session.topology.trials_count = False
         for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
             for job in sorted(by_queue[queue.name], key=session.job_key):
                 self._serve(session, queue, job)
+        session.topology.trials_count = True
 
     @staticmethod
     def _usable(session: Session, job: Job) -> bool:

@@ -31,7 +31,7 @@ class Placing:
         self.session = session
         self.cluster = session.cluster
         self._cache_errors = cache_errors
-        self._quiet = ~session.clearing()
+        self._clearing = session.clearing()
         self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
 
     def place(self, queue: Queue, sheet: Worksheet, statement: Statement, part: SubJob | None = None, within: Mask | None = None) -> None:
@@ -93,7 +93,7 @@ class Placing:
         return None
 
     def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
-        if evaluation.fits_idle[row] and self._quiet[row]:
+        if evaluation.fits_idle[row] and self.session.may_bind(task, evaluation, self._clearing)[row]:
             statement.allocate(task, row)
         else:
             statement.pipeline(task, row)
@@ -103,7 +103,7 @@ class Placing:
         return row if row >= 0 and feasible[row] else -1
 
     def _search(self, task: Task, sheet: Worksheet, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
-        idle = feasible & evaluation.fits_idle & self._quiet
+        idle = feasible & evaluation.fits_idle & self.session.may_bind(task, evaluation, self._clearing)
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
         is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN

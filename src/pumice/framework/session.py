@@ -300,10 +300,14 @@ class Session:
         return evaluation.best(candidates)
 
     def clearing(self) -> Mask:
-        """Nodes that lose tasks by this very session: filters see those no more, but they keep ports and places until they have gone."""
+        """Nodes that lose tasks by this very session: filters see those no more, but they keep what they have until they have gone."""
         mask = np.zeros(len(self.nodes), bool)
         mask[[eviction.task.node for eviction in self.decisions.evictions]] = True
         return mask
+
+    def may_bind(self, task: Task, evaluation: Evaluation, clearing: Mask) -> Mask:
+        """Where the task need not wait for those who leave: on nodes being cleared, only if it takes nothing but idle room."""
+        return ~clearing | evaluation.fits_idle if task.template.needs_only_room else ~clearing
 
     # -- where, in the network
 

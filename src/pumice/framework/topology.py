@@ -30,6 +30,7 @@ class Topology:
 
     def __init__(self, cluster: Cluster) -> None:
         self.tree = hypernodes_of(cluster)
+        self.trials_count = True  #: whether pods placed by the present dry run draw the rest of their job near them
         self._known: set[str] = set()  #: jobs whose records have been looked at
 
     # -- limits

@@ -71,6 +71,14 @@ class Template:
         return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
     @cached_property
+    def needs_only_room(self) -> bool:
+        """Whether all it takes from others is room: no port, volume, claim or shared device, and no say in who stands beside it."""
+        spec = self.spec
+        beside = self.has_pod_terms or spec.topology_spread_constraints
+        shares_devices = any(name.startswith("volcano.sh/") for name in self.limits)
+        return not (beside or self.host_ports or spec.volumes or spec.resource_claims or shares_devices)
+
+    @cached_property
     def guaranteed(self) -> bool:
         """Quality of service class Guaranteed: every container has equal cpu and memory requests and limits."""
         for container in (*self.containers, *(self.spec.init_containers or ())):

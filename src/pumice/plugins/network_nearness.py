@@ -1,7 +1,8 @@
 """Scores of nodes by the network: how near to the rest of the job, or for pods without a topology, how full their domains are.
 
-A job's place is the lowest HyperNode of all its pods, those of the present dry run included: a node scores the more, the lower the
-HyperNode is that holds both. Where many nodes share the best score, those win that stand with more pods of the same part.
+A job's place is the lowest HyperNode of all its pods, those of the present dry run included unless it is a gang eviction's: a node scores
+the more, the lower the HyperNode is that holds both. Where many nodes share the best score, those win that stand with more pods of the
+same part.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Nearness(Scorer):
         return len(homes) > 0 and bool((homes == homes[0]).all())
 
     def score(self, state: Any, nodes: View) -> Scores:
-        here = state.around(self._topology.occupied(state.job))
+        occupied = self._topology.occupied(state.job)
+        here = state.around(occupied) if self._topology.trials_count else occupied
         if here is None:
             return np.zeros(len(nodes))
         homes = self._topology.tree.homes[nodes.row_numbers]

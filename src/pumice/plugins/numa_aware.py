@@ -164,7 +164,8 @@ class Answers:
             return (REASONS.index(OTHER_POLICY) if wish.policy else FINE), 0
         if machine.policy == NONE:
             return FINE, 0
-        cpus = self._plugin.assignment(machine, self._plugin.machines.room(row, machine).later, wish)
+        free = self._plugin.machines.room(row, machine).later
+        cpus = self._plugin.assignment(machine, free, wish) if free or not wish.policy else None
         if cpus is None:
             return REASONS.index(NOT_ADMITTED), 0
         return FINE, len(machine.topology.per_node(cpus))
