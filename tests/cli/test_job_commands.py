@@ -76,12 +76,14 @@ def test_list_chooses_by_scheduler_and_by_part_of_the_name(pumice: Terminal) -> 
     assert [line.split()[0] for line in pumice("job", "list", "--selector", "alpha").splitlines()] == ["Name", "alpha-one", "alpha-two"]
     assert [line.split()[0] for line in pumice("job", "list", "-S", "kube").splitlines()] == ["Name", "alpha-one"]
     assert pumice("job", "list", "-q", "nobody's") == "No resources found\n"
+    assert pumice("job", "list", "alpha-two", "-o", "name") == "job.batch.volcano.sh/alpha-two\n"
+    assert "name: alpha-one" in pumice("job", "list", "alpha-one", "-o", "yaml")
 
 
 def test_suspend_and_resume_are_commands_for_that_very_job(pumice: Terminal) -> None:
     pumice("job", "run", "-N", "paused")
     uid = stored(pumice, "paused")["metadata"]["uid"]
-    assert pumice("job", "suspend", "-N", "paused").startswith("command.bus.volcano.sh/paused-abortjob-")
+    assert pumice("job", "suspend", "paused").startswith("command.bus.volcano.sh/paused-abortjob-")
     pumice("job", "resume", "-N", "paused")
     given = sorted(commands(pumice), key=lambda command: command["action"])
     assert [command["action"] for command in given] == ["AbortJob", "ResumeJob"]

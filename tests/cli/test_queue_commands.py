@@ -65,7 +65,7 @@ def test_get_and_list_count_the_podgroups_of_each_phase(pumice: Terminal) -> Non
                 "apiVersion": "scheduling.volcano.sh/v1beta1",
                 "kind": "PodGroup",
                 "metadata": {"name": f"group-{number}", "namespace": "default"},
-                "spec": {"queue": "test", "minMember": 1},
+                "spec": {"queue": "test", "minMember": 1, "minResources": {"cpu": "500m", "memory": "1Gi"}},
                 "status": {"phase": phase},
             }
         )
@@ -74,6 +74,16 @@ def test_get_and_list_count_the_podgroups_of_each_phase(pumice: Terminal) -> Non
         "test                     1       Open    1       2       1       0       1\n"
     )
     assert "test                     1       Open    1       2       1       0       1" in pumice("queue", "list").splitlines()
+    limits = {"deserved": {"cpu": "4"}, "capability": {"cpu": "8"}}
+    pumice.store(lambda store: store.patch(QUEUES, "test", Patch("merge", {"spec": limits}), ""))
+    pumice.store(
+        lambda store: store.patch(QUEUES, "test", Patch("merge", {"status": {"allocated": {"cpu": "1", "memory": "0"}}}), "", "status")
+    )
+    head, row = pumice("queue", "list", "test", "-o", "wide").splitlines()
+    assert head.split()[-4:] == ["Used", "Deserved", "Capability", "Waiting"]
+    assert row.split()[-4:] == ["cpu=1", "cpu=4", "cpu=8", "cpu=1500m,memory=3Gi"]
+    assert pumice("queue", "list", "test", "-o", "name") == "queue.scheduling.volcano.sh/test\n"
+    assert pumice("queue", "get", "test") == pumice("queue", "get", "-n", "test")
 
 
 def test_what_is_not_there_is_said_in_one_line(pumice: Terminal) -> None:

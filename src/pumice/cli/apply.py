@@ -28,7 +28,15 @@ ESTABLISHED_TRIES, ESTABLISHED_PAUSE_S = 50, 0.2
 @click.command()
 @remote_options
 @namespace_option
-@click.option("-f", "--filename", "paths", multiple=True, required=True, help='A file, a folder, or "-" for standard input; repeatable.')
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    type=click.Path(),
+    multiple=True,
+    required=True,
+    help='A file, a folder, or "-" for standard input; repeatable.',
+)
 def apply(remote: Remote, namespace: str | None, paths: tuple[str, ...]) -> None:
     """Create or change objects so that they are as files say."""
     wanted = list(manifests(paths))

@@ -12,10 +12,11 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.kube import resource
 from pumice.kube.client import Client
 from pumice.kube.discovery import Served, discover, named
 from pumice.kube.errors import ApiError, NoAnswer, api_error
-from pumice.kube.resource import ObjectRef
+from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.transport import Scope, as_dict
 from pumice.report.columns import GAP
 from pumice.report.plain import as_json, as_yaml, without_bookkeeping
@@ -43,11 +44,17 @@ class Wanted(NamedTuple):
             yield resource.path(name, self.namespace)
 
 
+def _kinds(context: click.Context, argument: click.Parameter, begun: str) -> list[str]:
+    """Those that schedulers have to do with: a server is not asked while somebody types."""
+    known = {each.plural for each in vars(resource).values() if isinstance(each, Resource)}
+    return sorted(name for name in known if name.startswith(begun)) if not context.params.get("what") else []
+
+
 @click.command()
 @remote_options
 @namespace_option
 @everywhere_option
-@click.argument("what", nargs=-1, required=True, metavar="KIND[/NAME] [NAME]...")
+@click.argument("what", nargs=-1, required=True, metavar="KIND[/NAME] [NAME]...", shell_complete=_kinds)
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Another form than a table.")
 @click.option("-l", "--selector", default="", help="Only objects with these labels, such as app=web.")
 @click.option("-w", "--watch", "watching", is_flag=True, help="Go on printing what changes.")
@@ -66,7 +73,7 @@ def get(
         elif output in (None, "wide"):
             await _tables(client, wanted, wide=output == "wide", everywhere=everywhere)
         else:
-            _print_objects(await _objects(client, wanted), output or "", single=sum(len(each.names) for each in wanted) == 1)
+            print_objects(await _objects(client, wanted), output or "", single=sum(len(each.names) for each in wanted) == 1)
 
     remote.run(show)
 
@@ -101,7 +108,8 @@ async def _objects(client: Client, wanted: list[Wanted]) -> list[tuple[Served, d
     return found
 
 
-def _print_objects(found: list[tuple[Served, dict[str, Any]]], output: str, *, single: bool) -> None:
+def print_objects(found: list[tuple[Served, dict[str, Any]]], output: str, *, single: bool = False) -> None:
+    """As names, JSON or YAML; several as a List."""
     if output == "name":
         for served, item in found:
             click.echo(f"{served.title}/{item['metadata']['name']}")

@@ -10,8 +10,9 @@ import click
 from pumice.api.errors import InputError
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.manifests import Manifest, manifests
+from pumice.cli.names import name_option
 from pumice.cli.orders import order
-from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
+from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
 from pumice.kube.client import Client
 from pumice.kube.resource import EVENTS, JOBS, ObjectRef
 from pumice.kube.transport import Scope, as_dict
@@ -33,7 +34,7 @@ COLUMNS = (
 )
 DEFAULT_AMOUNTS = "cpu=1000m,memory=100Mi"
 
-name_option = click.option("-N", "--name", required=True, help="The job's name.")
+one_job = name_option("-N", "the job")
 
 
 @click.group()
@@ -44,7 +45,7 @@ def job() -> None:
 @job.command()
 @remote_options
 @namespace_option
-@click.option("-f", "--filename", help="The job as a YAML file; the flags below describe one without a file.")
+@click.option("-f", "--filename", type=click.Path(), help="The job as a YAML file; the flags below describe one without a file.")
 @click.option("-N", "--name", default="", help="The job's name; needed without a file.")
 @click.option("-i", "--image", default="busybox", show_default=True, help="The image of its containers.")
 @click.option("-c", "--command", default="", help="What they run, as a shell would split it.")
@@ -118,23 +119,28 @@ def _amounts(text: str, flag: str) -> dict[str, str]:
 @click.option("-S", "--scheduler", help="Only jobs of this scheduler.")
 @click.option("-q", "--queue", help="Only jobs of this queue.")
 @click.option("--selector", default="", help="Only jobs with this in their names.")
-def list_(remote: Remote, namespace: str | None, everywhere: bool, scheduler: str | None, queue: str | None, selector: str) -> None:
-    """List jobs."""
+@output_option
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def list_(remote: Remote, namespace: str | None, everywhere: bool, output: str | None, names: tuple[str, ...], **chosen: Any) -> None:
+    """List jobs, all or those named."""
     scope = Scope(JOBS, remote.namespace(namespace, everywhere))
-    found = [
-        item
-        for item in remote.run(lambda client: listed(client, scope))
-        if scheduler in (None, item["spec"].get("schedulerName"))
-        and queue in (None, item["spec"].get("queue"))
-        and selector in item["metadata"]["name"]
-    ]
+    found = [item for item in remote.run(lambda client: listed(client, scope)) if _is_meant(item, names, **chosen)]
+    if output in ("json", "yaml", "name"):
+        print_all(JOBS, found, output)
+        return
     if not found:
         click.echo("No resources found")
         return
-    names = [("Namespace", 0)] if everywhere else []
     widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
-    head = [*((title, widest[0]) for title, _ in names), ("Name", max(widest[1], 7)), *COLUMNS]
+    head = [*([("Namespace", widest[0])] if everywhere else []), ("Name", max(widest[1], 7)), *COLUMNS]
     click.echo(wide_columns(head, (([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found)))
+
+
+def _is_meant(item: dict[str, Any], names: tuple[str, ...], *, scheduler: str | None, queue: str | None, selector: str) -> bool:
+    name, spec = item["metadata"]["name"], item["spec"]
+    if names and name not in names:
+        return False
+    return scheduler in (None, spec.get("schedulerName")) and queue in (None, spec.get("queue")) and selector in name
 
 
 def _row(item: dict[str, Any]) -> list[object]:
@@ -150,7 +156,7 @@ def _row(item: dict[str, Any]) -> list[object]:
 @job.command()
 @remote_options
 @namespace_option
-@name_option
+@one_job
 def view(remote: Remote, namespace: str | None, name: str) -> None:
     """Show a job in full, with its events."""
     where = remote.namespace(namespace)
@@ -166,7 +172,7 @@ def view(remote: Remote, namespace: str | None, name: str) -> None:
 @job.command()
 @remote_options
 @namespace_option
-@name_option
+@one_job
 def suspend(remote: Remote, namespace: str | None, name: str) -> None:
     """Abort a job: its pods end, the job stays and can be resumed."""
     remote.run(lambda client: order(client, JOBS, ObjectRef(name, remote.namespace(namespace)), "AbortJob"))
@@ -175,7 +181,7 @@ def suspend(remote: Remote, namespace: str | None, name: str) -> None:
 @job.command()
 @remote_options
 @namespace_option
-@name_option
+@one_job
 def resume(remote: Remote, namespace: str | None, name: str) -> None:
     """Start a suspended job again."""
     remote.run(lambda client: order(client, JOBS, ObjectRef(name, remote.namespace(namespace)), "ResumeJob"))
@@ -184,7 +190,7 @@ def resume(remote: Remote, namespace: str | None, name: str) -> None:
 @job.command()
 @remote_options
 @namespace_option
-@name_option
+@one_job
 def delete(remote: Remote, namespace: str | None, name: str) -> None:
     """Delete a job, and with it its pods."""
     remote.run(lambda client: client.delete(JOBS, ObjectRef(name, remote.namespace(namespace))))

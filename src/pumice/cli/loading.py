@@ -63,12 +63,18 @@ def input_options(command: Command) -> Command:
 
     for option in reversed(
         (
-            click.option("-f", "files", multiple=True, help="A file, a folder, or - for standard input. May be repeated."),
+            click.option(
+                "-f", "files", type=click.Path(), multiple=True, help="A file, a folder, or - for standard input. May be repeated."
+            ),
             click.option("--from-cluster", is_flag=True, help="Read a live cluster; nothing is written to it."),
-            click.option("--kubeconfig", default="", help="Where that cluster is. Default: as for pumice get."),
+            click.option("--kubeconfig", type=click.Path(), default="", help="Where that cluster is. Default: as for pumice get."),
             click.option("--context", default="", help="The context of the kubeconfig to use."),
-            click.option("--conf", help="The scheduler's configuration; else the one found among the files, else the built-in one."),
-            click.option("--plugins-dir", help="A folder of Python files with plugins."),
+            click.option(
+                "--conf",
+                type=click.Path(),
+                help="The scheduler's configuration; else the one found among the files, else the built-in one.",
+            ),
+            click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins."),
             click.option("--shadow-groups/--no-shadow-groups", "shadow", default=None, help=SHADOW_HELP),
             click.option("--strict", is_flag=True, help="Warnings about the configuration are errors."),
         )

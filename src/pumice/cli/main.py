@@ -5,34 +5,49 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pumice import __version__, memory
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, did_you_mean
 
-#: command to the module that has it
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: command to the module that has it, and what it does in a line: the help imports none of them
 COMMANDS = {
-    "cycle": "pumice.cli.cycle",
-    "score": "pumice.cli.score",
-    "check": "pumice.cli.check",
-    "plugins": "pumice.cli.plugins",
-    "scheduler": "pumice.cli.scheduler",
-    "controllers": "pumice.cli.controllers",
-    "webhooks": "pumice.cli.webhooks",
-    "admission-secret": "pumice.cli.admission_secret",
-    "up": "pumice.cli.up",
-    "down": "pumice.cli.down",
-    "clusters": "pumice.cli.clusters",
-    "export": "pumice.cli.export",
-    "job": "pumice.cli.job",
-    "queue": "pumice.cli.queue",
-    "pod": "pumice.cli.pod",
-    "jobflow": "pumice.cli.flows",
-    "jobtemplate": "pumice.cli.flows",
-    "apply": "pumice.cli.apply",
-    "get": "pumice.cli.get",
-    "completion": "pumice.cli.completion",
+    "cycle": ("pumice.cli.cycle", "One scheduling cycle over files or a live cluster: what is bound and evicted, what waits, why."),
+    "score": ("pumice.cli.score", "Each node's verdict and scores for a pod, at its turn in the cycle."),
+    "check": ("pumice.cli.check", "Check objects and configuration."),
+    "plugins": ("pumice.cli.plugins", "The plugins with their hooks and arguments."),
+    "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),
+    "down": ("pumice.cli.down", "End the cluster that `pumice up` started."),
+    "clusters": ("pumice.cli.clusters", "List the clusters that `pumice up` runs."),
+    "export": ("pumice.cli.export", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
+    "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
+    "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),
+    "webhooks": ("pumice.cli.webhooks", "Serve Volcano's admission webhooks, in the place of vc-webhook-manager."),
+    "admission-secret": ("pumice.cli.admission_secret", "Make the Secret of the webhooks' certificates, where there is none."),
+    "job": ("pumice.cli.job", "Run, look at, suspend, resume and delete Volcano's jobs."),
+    "queue": ("pumice.cli.queue", "Create, look at, open, close and delete Volcano's queues."),
+    "pod": ("pumice.cli.pod", "Look at the pods of Volcano's jobs."),
+    "jobflow": ("pumice.cli.flows", "Create, look at and delete JobFlows, jobs that follow each other."),
+    "jobtemplate": ("pumice.cli.flows", "Create, look at and delete JobTemplates, which JobFlows make jobs of."),
+    "get": ("pumice.cli.get", "Show objects, as kubectl get does."),
+    "apply": ("pumice.cli.apply", "Create or change objects so that they are as files say."),
+    "completion": ("pumice.cli.completion", "Print what a shell needs to complete commands, options, files, kinds."),
+}
+
+#: Volcano's short names of programs, and the commands that they are
+SHORT = {
+    "vsub": ("job", "run"),
+    "vjobs": ("job", "list"),
+    "vqueues": ("queue", "list"),
+    "vcancel": ("job", "delete"),
+    "vsuspend": ("job", "suspend"),
+    "vresume": ("job", "resume"),
 }
 
 
@@ -45,12 +60,27 @@ class _Lazy(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[name])
+        module = importlib.import_module(COMMANDS[name][0])
         command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
+    def resolve_command(self, context: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            context.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(context, args)
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+    def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        commands = [CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)]
+        return commands if commands and not incomplete.startswith("-") else super().shell_complete(context, incomplete)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="pumice")
 def cli() -> None:
     """Pumice, a batch scheduler for Kubernetes."""
@@ -61,7 +91,8 @@ def main() -> None:
     memory.collect_seldom()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to start threads for what numpy does here costs more than they could save
     try:
-        code = cli.main(prog_name="pumice", standalone_mode=False)
+        short = SHORT.get(Path(sys.argv[0]).name, ())
+        code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
     except InputError as error:
         click.echo(str(error), err=True)
         sys.exit(2)

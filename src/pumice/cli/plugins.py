@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from pumice.actions.registry import ACTIONS
+from pumice.api.errors import InputError, did_you_mean
 from pumice.config.arguments import REST
 from pumice.framework.plugin import Plugin
 from pumice.plugins.registry import plugins as known
@@ -16,14 +17,15 @@ from pumice.report.columns import columns
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=lambda context, argument, begun: [n for n in sorted(known()) if n.startswith(begun)])
 @click.option("--plugins-dir", help="A folder of Python files with plugins.")
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
     """The plugins with their hooks and arguments; with NAME, one of them in full."""
-    found = {key: plugin for key, plugin in sorted(known(plugins_dir).items()) if name in (None, key)}
+    every = known(plugins_dir)
+    found = {key: plugin for key, plugin in sorted(every.items()) if name in (None, key)}
     if not found:
-        raise click.BadParameter(f"there is no plugin {name!r}", param_hint="NAME")
+        raise InputError(f'there is no plugin "{name}"{did_you_mean(name or "", every)}', where="NAME")
     described = {key: describe(plugin) for key, plugin in found.items()}
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(ACTIONS)})))

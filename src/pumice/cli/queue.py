@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
+from pumice.api.quantity import format_bytes, format_milli, quantity
+from pumice.cli.names import name_option
 from pumice.cli.orders import order
-from pumice.cli.remote import Remote, listed, remote_options
+from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
 from pumice.kube.resource import POD_GROUPS, QUEUES, ObjectRef
@@ -19,9 +21,11 @@ from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.report.columns import wide_columns
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+BYTES = ("memory", "ephemeral-storage")
+AMOUNTS = (("Used", 8), ("Deserved", 10), ("Capability", 12), ("Waiting", 8))
 COLUMNS = (("Name", 25), ("Weight", 8), ("State", 8), *((phase, 8) for phase in PHASES))
 
-name_option = click.option("-n", "--name", required=True, help="The queue's name.")
+one_queue = name_option("-n", "the queue")
 
 
 @click.group()
@@ -31,7 +35,7 @@ def queue() -> None:
 
 @queue.command()
 @remote_options
-@name_option
+@one_queue
 @click.option("-w", "--weight", default=1, show_default=True, help="Its share beside other queues.")
 @click.option("-S", "--state", type=click.Choice(["Open", "Closed"]), default="Open", show_default=True, help="Its state.")
 def create(remote: Remote, name: str, weight: int, state: str) -> None:
@@ -50,56 +54,83 @@ def create(remote: Remote, name: str, weight: int, state: str) -> None:
 
 @queue.command("list")
 @remote_options
-def list_(remote: Remote) -> None:
-    """List queues and how many PodGroups they have."""
+@output_option
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def list_(remote: Remote, output: str | None, names: tuple[str, ...]) -> None:
+    """List queues, all or those named, and how many PodGroups they have; with -o wide what they use, deserve, may use and wait for."""
 
-    async def ask(client: Client) -> list[dict[str, Any]]:
-        return await listed(client, Scope(QUEUES))
-
-    async def both(client: Client) -> tuple[list[dict[str, Any]], Counter[tuple[str, str]]]:
-        return await ask(client), await _groups(client)
+    async def both(client: Client) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        return await listed(client, Scope(QUEUES)), await _groups(client)
 
     found, groups = remote.run(both)
-    click.echo(_table(found, groups) if found else "No resources found")
+    found = [item for item in found if not names or item["metadata"]["name"] in names]
+    if output in ("json", "yaml", "name"):
+        print_all(QUEUES, found, output)
+    else:
+        click.echo(_table(found, groups, wide=output == "wide") if found else "No resources found")
 
 
 @queue.command()
 @remote_options
-@name_option
+@one_queue
 def get(remote: Remote, name: str) -> None:
     """Show one queue."""
 
-    async def both(client: Client) -> tuple[dict[str, Any], Counter[tuple[str, str]]]:
+    async def both(client: Client) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         return as_dict(await client.get(QUEUES, ObjectRef(name))), await _groups(client)
 
     found, groups = remote.run(both)
     click.echo(_table([found], groups))
 
 
-async def _groups(client: Client) -> Counter[tuple[str, str]]:
-    """PodGroups by queue and phase; none where this user may not list them."""
+async def _groups(client: Client) -> list[dict[str, Any]]:
+    """The PodGroups; none where this user may not list them."""
     try:
-        groups = await listed(client, Scope(POD_GROUPS))
+        return await listed(client, Scope(POD_GROUPS))
     except ApiError as error:
         if error.code != 403:
             raise
         click.echo(f"PodGroups are not counted: {error.message}", err=True)
-        return Counter()
-    places = ((group.get("spec") or {}, group.get("status") or {}) for group in groups)
-    return Counter((spec.get("queue") or "default", status.get("phase") or "Pending") for spec, status in places)
+        return []
 
 
-def _table(found: list[dict[str, Any]], groups: Counter[tuple[str, str]]) -> str:
-    rows = []
+def _table(found: list[dict[str, Any]], groups: list[dict[str, Any]], *, wide: bool = False) -> str:
+    places = [(_queue_of(group), (group.get("status") or {}).get("phase") or "Pending") for group in groups]
+    counts = Counter(places)
+    rows: list[list[object]] = []
     for item in found:
         name, spec, status = item["metadata"]["name"], item.get("spec") or {}, item.get("status") or {}
-        rows.append([name, spec.get("weight") or 0, status.get("state") or "", *(groups[name, phase] for phase in PHASES)])
-    return wide_columns(COLUMNS, rows)
+        row = [name, spec.get("weight") or 0, status.get("state") or "", *(counts[name, phase] for phase in PHASES)]
+        if wide:
+            waiting = [
+                group for group, place in zip(groups, places, strict=True) if place[0] == name and place[1] in ("Pending", "Inqueue")
+            ]
+            row += [_amounts(status.get("allocated")), _amounts(spec.get("deserved")), _amounts(spec.get("capability")), _asked(waiting)]
+        rows.append(row)
+    return wide_columns((*COLUMNS, *AMOUNTS) if wide else COLUMNS, rows)
+
+
+def _queue_of(group: dict[str, Any]) -> str:
+    return str((group.get("spec") or {}).get("queue") or "default")
+
+
+def _amounts(found: dict[str, Any] | None) -> str:
+    """`cpu=4,memory=8Gi`; what is none is left out."""
+    return ",".join(f"{name}={amount}" for name, amount in sorted((found or {}).items()) if quantity(amount).milli) or "-"
+
+
+def _asked(groups: list[dict[str, Any]]) -> str:
+    """What these PodGroups ask for at least, together."""
+    sums: Counter[str] = Counter()
+    for group in groups:
+        for name, amount in ((group.get("spec") or {}).get("minResources") or {}).items():
+            sums[name] += quantity(amount).milli
+    return _amounts({name: format_bytes(milli / 1000) if name in BYTES else format_milli(milli) for name, milli in sums.items()})
 
 
 @queue.command()
 @remote_options
-@name_option
+@one_queue
 @click.option("-a", "--action", type=click.Choice(["open", "close", "update"]), required=True, help="What to do.")
 @click.option("-w", "--weight", type=click.IntRange(1), help="The new weight; with update.")
 def operate(remote: Remote, name: str, action: str, weight: int | None) -> None:
@@ -116,7 +147,7 @@ def operate(remote: Remote, name: str, action: str, weight: int | None) -> None:
 
 @queue.command()
 @remote_options
-@name_option
+@one_queue
 def delete(remote: Remote, name: str) -> None:
     """Delete a queue."""
     remote.run(lambda client: client.delete(QUEUES, ObjectRef(name)))

@@ -25,6 +25,7 @@ from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.kubeconfig import files
 from pumice.kube.login import find
+from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
@@ -85,13 +86,23 @@ def remote_options(command: Command) -> Command:
     options = (
         click.option("-s", "--master", default="", help="The API server's URL, in place of the kubeconfig's."),
         click.option("--context", default="", help="The context of the kubeconfig to use."),
-        click.option("-k", "--kubeconfig", default="", help=KUBECONFIG_HELP),
+        click.option("-k", "--kubeconfig", type=click.Path(), default="", help=KUBECONFIG_HELP),
     )
     return functools.reduce(lambda decorated, option: option(decorated), options, with_remote)
 
 
 namespace_option = click.option("-n", "--namespace", help="The namespace. Default: the context's.")
+output_option = click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Another form than the table.")
 everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+
+
+def print_all(resource: Resource, items: list[dict[str, Any]], output: str) -> None:
+    """As names, or as a List in JSON or YAML."""
+    from pumice.cli.get import print_objects
+    from pumice.kube.discovery import Served
+
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    print_objects([(Served(resource), head | item) for item in items], output)
 
 
 async def listed(client: Client, scope: Scope) -> list[dict[str, Any]]:

@@ -32,12 +32,16 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 @click.option(
     "--nodes", help=f"Pools of nodes: 100x8gpu, 3x4cpu, 2x8gpu:64cpu:512Gi, parted by commas. Default: {NODES}, if no file has any."
 )
-@click.option("-f", "files", multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated.")
+@click.option(
+    "-f", "files", type=click.Path(), multiple=True, help="A file of objects to begin with: nodes, queues, anything. May be repeated."
+)
 @click.option("--speed", type=click.FloatRange(0, 1_000_000), default=1.0, show_default=True, help="How much faster than the wall clock.")
 @click.option("--pause", is_flag=True, help="The clock stands still at first.")
 @click.option("--stages", type=click.Path(path_type=Path), help="What simulated kubelets do with pods. Default: built in.")
-@click.option("--conf", multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given.")
-@click.option("--plugins-dir", help="A folder of Python files with plugins.")
+@click.option(
+    "--conf", type=click.Path(), multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given."
+)
+@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--data", type=click.Path(path_type=Path), help="Keep the cluster in this directory. Default: it is forgotten at the end.")
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
@@ -45,7 +49,12 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free one. Default: {PORT}; 0 for a cluster with a name.")
 @click.option("--name", help="What the cluster is called: in kubeconfigs, by `pumice clusters` and `pumice down --name`. Default: pumice.")
 @click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
-@click.option("--submit", "submitted", help="A file of objects to create once all is up; what became of them is shown when their pods run.")
+@click.option(
+    "--submit",
+    "submitted",
+    type=click.Path(),
+    help="A file of objects to create once all is up; what became of them is shown when their pods run.",
+)
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
 def up(detached: bool, data: Path | None, name: str | None, once: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
