@@ -17,6 +17,7 @@ from pumice.actions.waiting import JobsByQueue
 from pumice.actions.worksheet import Parts, Worksheet
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
+from pumice.framework.topology import why_unheeded
 from pumice.model.half_placed import cut_short_at
 from pumice.model.job import INQUEUE, Job
 from pumice.model.queue import Queue
@@ -60,6 +61,8 @@ class Allocate(Action):
                 session.set_phase(job, INQUEUE)
             if session.job_valid(job) is not None:
                 continue
+            if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
+                session.event(job, "Warning", "NetworkTopologyIgnored", why)
             if job.asks_for_topology and (trouble := session.topology.tree.trouble):
                 session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")
             else:

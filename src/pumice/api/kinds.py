@@ -40,6 +40,20 @@ KINDS: dict[tuple[str, str], type[Wire]] = {
 }
 KINDS |= {("scheduling.incubator.k8s.io", kind): KINDS["scheduling.volcano.sh", kind] for kind in ("Queue", "PodGroup")}
 
+WORKLOADS = frozenset(
+    [
+        ("batch.volcano.sh", "Job"),
+        ("flow.volcano.sh", "JobFlow"),
+        ("flow.volcano.sh", "JobTemplate"),
+        ("apps", "Deployment"),
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("batch", "Job"),
+        ("", "ReplicationController"),
+    ]
+)  #: kinds of which controllers make pods at once
+
 CLUSTER_WIDE = frozenset(
     [
         "Node",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,7 @@ from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError, raise_all
 from pumice.api.explain import describe, explain, subject_of
 from pumice.api.files import streams
-from pumice.api.kinds import CLUSTER_WIDE, KINDS, group_of
+from pumice.api.kinds import CLUSTER_WIDE, KINDS, WORKLOADS, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.times import instant
 
@@ -40,12 +40,20 @@ class ConfigText:
     key: str = ""  #: of the ConfigMap it was found in
 
 
+class Manifest(NamedTuple):
+    """An object whose controllers make pods of it."""
+
+    obj: dict[str, Any]
+    where: str
+
+
 @dataclass
 class Objects:
     """All that was read, in the order of the files."""
 
     items: list[tuple[str, Wire]] = field(default_factory=list)
     configurations: list[ConfigText] = field(default_factory=list)
+    workloads: list[Manifest] = field(default_factory=list)
     groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
     faults: list[InputError] = field(default_factory=list)  #: objects that could not be taken
     listed: bool = False  #: a List was read, as `kubectl get` writes them: there may be more where it comes from
@@ -141,6 +149,8 @@ def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
 def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
     head = msgspec.json.decode(raw, type=_Head)
     kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
+    if (group_of(api_version), kind) in WORKLOADS:
+        objects.attempt(_read_workload, {"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}")
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         if kind == "List":
@@ -181,6 +191,8 @@ def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...]
                 item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
             objects.attempt(_read_value, document, item, (*path, "items", index))
         return
+    if (group_of(api_version), kind) in WORKLOADS:
+        objects.attempt(_read_workload, value, f"{document.where}, document {document.number}")
     struct = KINDS.get((group_of(api_version), kind))
     if struct is None:
         return
@@ -208,6 +220,16 @@ def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable
     for key in CONFIG_MAP_KEYS:
         if key in (data or {}):
             yield ConfigText((data or {})[key], where, line(key) + 1, key=key)
+
+
+def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
+    """Controllers read it as it is. What has a uid comes from a server, where they have done so."""
+    meta = value.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise InputError('has no name; write `metadata: {name: "..."}`', where=where, subject=str(value["kind"]))
+    if not meta.get("uid"):
+        objects.groups.add(group_of(value["apiVersion"]))
+        objects.workloads.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
 
 
 def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import click
@@ -13,7 +14,7 @@ from pumice.cli.loading import Inputs, input_options
 @input_options
 def check(inputs: Inputs) -> None:
     """Check objects and configuration; a warning about the configuration is an error here."""
-    objects = inputs.read()
+    objects = inputs.read(time.time())
     inputs._replace(strict=True).policy(objects)
     kinds = Counter(kind for kind, _ in objects.items)
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))

@@ -27,7 +27,7 @@ from pumice.sim.cycles import run_cycles, together
 def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output: str) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = moment_of(now)
-    cluster, policy = load(inputs, seed)
+    cluster, policy = load(inputs, moment, seed)
     show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld())), output)
 
 

@@ -17,12 +17,14 @@ from pumice.api.read import Objects, read_all
 from pumice.config.reading import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.config.volcano import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.framework.policy import Policy
+from pumice.framework.topology import why_unheeded
 from pumice.model.cluster import Cluster
 from pumice.plugins.registry import plugins
 from pumice.sim.defaults import complete
 
 Command = Callable[..., Any]
 
+PLAIN = "default-scheduler"
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
@@ -38,8 +40,9 @@ class Inputs(NamedTuple):
     kubeconfig: str
     context: str
 
-    def read(self) -> Objects:
-        """Raises InputError; ClickException if the cluster does not answer."""
+    def read(self, now: float) -> Objects:
+        """All objects, with the pods of workloads that controllers would make by now. Raises InputError; ClickException if the cluster does
+        not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(self.files)
@@ -47,10 +50,18 @@ class Inputs(NamedTuple):
             from pumice.cli.from_cluster import read_cluster  # what speaks HTTP is not for those who read files
 
             read_cluster(objects, self.kubeconfig, self.context)
+        if objects.workloads:
+            from pumice.sim.expansion import expanded  # controllers are not for those who bring their pods
+
+            objects.items += expanded(objects.workloads, complete(objects.items), now)
         return objects
 
     def policy(self, objects: Objects) -> Policy:
-        return load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
+        policy = load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
+        for group in objects.of("PodGroup"):
+            if why := why_unheeded(group, policy):
+                click.echo(f"warning: PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}", err=True)
+        return policy
 
 
 def input_options(command: Command) -> Command:
@@ -103,7 +114,10 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
     kube_batch = is_kube_batch(objects)
     found = [config_text(read_file(conf), conf)] if conf else objects.configurations
     if not found:
-        found = [config_text(KUBE_BATCH if kube_batch else DEFAULT if is_volcano(objects) else KUBE_DEFAULT, "built-in configuration")]
+        texts = [KUBE_BATCH] if kube_batch else [DEFAULT] if is_volcano(objects) else [KUBE_DEFAULT]
+        if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
+            texts.append(KUBE_DEFAULT)  # as pumice up places gangs and plain pods
+        found = [config_text(text, "built-in configuration") for text in texts]
     policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict)
     for warning in warnings:
         click.echo(warning, err=True)
@@ -120,9 +134,9 @@ def read_file(path: str) -> str:
         raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
 
 
-def load(inputs: Inputs, seed: int | None = None) -> tuple[Cluster, Policy]:
+def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
-    objects = inputs.read()
+    objects = inputs.read(now)
     if seed is not None:
         nodes = [item for item in objects.items if item[0] == "Node"]
         Random(seed).shuffle(nodes)

@@ -22,7 +22,7 @@ from pumice.report.score import score as score_of
 def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
     """Each node's verdict and scores for a pod, at its turn in the cycle."""
     moment = moment_of(now)
-    cluster, policy = load(inputs)
+    cluster, policy = load(inputs, moment)
     key = pod if "/" in pod else f"default/{pod}"
     task = cluster.tasks.get(key)
     if task is None:

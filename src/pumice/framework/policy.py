@@ -58,5 +58,9 @@ class Policy:
         """Whether an action has a turn after another."""
         return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
 
+    def has_hook(self, hook: str) -> bool:
+        """Whether any plugin takes part in it."""
+        return any(hasattr(choice.plugin, hook) and choice.enabled(hook) for tier in self.tiers for choice in tier)
+
     def has_plugin(self, name: str) -> bool:
         return any(choice.plugin.name == name for tier in self.tiers for choice in tier)

@@ -10,12 +10,21 @@ from __future__ import annotations
 from enum import Enum
 from functools import reduce
 
-from pumice.api.volcano import NetworkTopology
+from pumice.api.volcano import NetworkTopology, PodGroup
+from pumice.framework.policy import Policy
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.hypernodes import HyperNode, hypernodes_of
 from pumice.model.job import Job
 from pumice.model.subjob import SubJob
+
+
+def why_unheeded(group: PodGroup, policy: Policy) -> str:
+    """Why a hard network topology of the group has no effect; empty if it has, or if there is none."""
+    asked = [group.spec.network_topology, *(part.network_topology for part in group.spec.sub_group_policy or ())]
+    if policy.has_hook("hyper_node_gradient_for_job") or not any(topology and topology.mode != "soft" for topology in asked):
+        return ""
+    return "its hard network topology has no effect: add the plugin network-topology-aware to the scheduler's configuration"
 
 
 class Purpose(Enum):
