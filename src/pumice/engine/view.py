@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pumice.model.nodes import Codes, Nodes, Table
 from pumice.model.resources import Mask, Rows
+from pumice.model.suggesting import Suggesting
 from pumice.model.template import Template
 
 Scores = NDArray[np.float64]
@@ -16,7 +17,7 @@ Scores = NDArray[np.float64]
 FEW = 64  #: up to so many rows, picking them one by one is the fastest
 
 
-class View:
+class View(Suggesting):
     """Columns of `table` for `rows` (None: all)."""
 
     def __init__(self, table: Nodes, rows: Rows | None = None) -> None:

@@ -15,6 +15,7 @@ from pumice.model import status
 from pumice.model.promises import Promises
 from pumice.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, beyond
 from pumice.model.subjob import SubJobs
+from pumice.model.suggesting import Suggesting
 from pumice.model.task import PREEMPTABLE_KEY, QUEUE_GATE, Task, flag, revocable_zone
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
 
 
-class Job:
+class Job(Suggesting):
     """See the module. Without a PodGroup (`group` None) its tasks are nobody's."""
 
     __slots__ = (

@@ -8,6 +8,7 @@ import numpy as np
 
 from pumice.api.volcano import Queue as QueueObject
 from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector
+from pumice.model.suggesting import Suggesting
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 ROOT = "root"
 
 
-class Queue:
+class Queue(Suggesting):
     """A name that PodGroups refer to. Without an object (`wire` None) its jobs wait for it."""
 
     def __init__(self, name: str, dimensions: Dimensions) -> None:

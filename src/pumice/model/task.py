@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pumice.api.pod import Pod
 from pumice.api.times import instant
 from pumice.model import status
+from pumice.model.suggesting import Suggesting
 from pumice.model.template import Template
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Pairs(dict[str, str]):
         return id(self)
 
 
-class Task:
+class Task(Suggesting):
     """Identity, state and place of a pod. What it shares with equal pods is in `template`."""
 
     __slots__ = (

@@ -1,0 +1,71 @@
+"""The guide's table of attributes is true, and who writes another name is told the right one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.engine.view import View
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.testing import cluster, node, pod, podgroup
+
+GUIDE = Path(__file__).parents[2] / "docs/plugins.md"
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list, "tuple": tuple, "Mapping": Mapping}
+TYPES |= {"ndarray": np.ndarray, "Job": Job, "Queue": Queue}
+
+
+def seen() -> dict[str, Any]:
+    made = cluster(node("n").cpu(4), podgroup("g"), pod("g-0").cpu(1).gang("g"))
+    task = made.tasks["default/g-0"]
+    assert task.job is not None
+    return {"task": task, "job": task.job, "queue": task.job.queue, "nodes": View(made.nodes)}
+
+
+def rows() -> list[tuple[str, str, str]]:
+    text = GUIDE.read_text()
+    lines = text[text.index("| of | attribute") : text.index("## The other hooks")].strip().splitlines()[2:]
+    found, of = [], ""
+    for line in lines:
+        first, names, kind, _ = (cell.strip() for cell in line.strip("|").split("|"))
+        of = first or of
+        found += [(of, name, kind) for name in re.findall("`([^`]+)`", names)]
+    return found
+
+
+@pytest.mark.parametrize(("of", "name", "kind"), rows())
+def test_every_attribute_of_the_guide_is_there_and_of_its_type(of: str, name: str, kind: str) -> None:
+    value = seen()[of]
+    for step in name.split("(")[0].split("."):
+        value = getattr(value, step)
+    if "(" in name:
+        value = value("cpu")
+    assert isinstance(value, TYPES[kind])
+
+
+@pytest.mark.parametrize(
+    ("of", "written", "meant"),
+    [
+        ("job", "min_available", "min_member"),
+        ("job", "minAvailable", "min_member"),
+        ("job", "readyCount", "ready_count"),
+        ("task", "requests", "template.request"),
+        ("queue", "wieght", "weight"),
+        ("nodes", "allocatabel", "allocatable"),
+    ],
+)
+def test_another_name_is_answered_with_the_right_one(of: str, written: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f'has no attribute {written!r}; did you mean "{meant}"?')):
+        getattr(seen()[of], written)
+
+
+def test_what_nothing_is_like_is_just_not_there() -> None:
+    name = "xyzzy"
+    with pytest.raises(AttributeError, match=re.escape(f"Job has no attribute {name!r}") + "$"):
+        getattr(seen()["job"], name)
+    assert not hasattr(seen()["job"], "_hidden")
