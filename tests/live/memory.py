@@ -151,7 +151,8 @@ class MemoryServer:
         self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         body = _plain(body)
-        name = name or body["metadata"]["name"]
+        name = name or body["metadata"].get("name") or f"{body['metadata']['generateName']}{self._uid()}"
+        body["metadata"].setdefault("name", name)
         await self._arrived("create", resource, subresource, name)
         if subresource == "binding":
             return self._bind(ObjectRef(name, namespace, body["metadata"].get("uid", "")), body)
@@ -180,7 +181,8 @@ class MemoryServer:
             gone = {gate["name"] for gate in spec["schedulingGates"] if gate.get("$patch") == "delete"}
             gates = [gate for gate in old["spec"].get("schedulingGates", ()) if gate["name"] not in gone]
             body = {"spec": {**old["spec"], "schedulingGates": gates}}
-        return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), {**old, **_plain(body)}))
+        new = _merged(old, _plain(body)) if patch_type is PatchType.MERGE else {**old, **_plain(body)}
+        return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), new))
 
     async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._arrived("delete", resource, "", ref.name)
@@ -287,6 +289,14 @@ class MemoryServer:
     async def _wake(self) -> None:
         async with self._news:
             self._news.notify_all()
+
+
+def _merged(old: Any, new: Any) -> Any:
+    """By a merge patch."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    merged = {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _plain(body: Any) -> Object:

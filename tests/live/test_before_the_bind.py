@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
+from pumice.config.reading import config_text, read_configurations
 from pumice.kube.errors import ApiError
 from pumice.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
+from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.model.task import QUEUE_GATE
+from pumice.plugins.registry import plugins
 from tests.live.memory import MemoryServer
-from tests.live.stories import scheduling, server, until
-from tests.live.virtual import run
+from tests.live.situations import KUBE
+from tests.live.stories import running, scheduling, server, until
+from tests.live.virtual import VirtualClock, run
 
 SELECTED = "volume.kubernetes.io/selected-node"
 CLAIMED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -184,6 +189,116 @@ def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
             await until(lambda: "allocation" not in api.found(RESOURCE_CLAIMS, "gpus")["status"])
             api.before_write = lambda verb, resource, name: None
             await until(lambda: list(api.placed()) == ["train-0"])
+
+    run(story())
+
+
+SERVED = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "example.com/gpu": "1"}}}]}
+
+
+def plain(api: MemoryServer) -> AbstractAsyncContextManager[Scheduler]:
+    """A scheduler of plain pods, at work."""
+    policy, _ = read_configurations([config_text(KUBE, "story")], plugins(None))
+    return running(Scheduler(api, policy, Options(schedulers=("default-scheduler",)), VirtualClock()))
+
+
+def serving(api: MemoryServer, **device: Any) -> None:
+    """A class that stands for an extended resource, and one device."""
+    api.put(DEVICE_CLASSES, "gpu", spec={"extendedResourceName": "example.com/gpu"})
+    spec = {"driver": "d", "nodeName": "a", "pool": {"name": "a", "resourceSliceCount": 1}, "devices": [{"name": "gpu-0"} | device]}
+    api.put(RESOURCE_SLICES, "slice", spec=spec)
+
+
+def special(api: MemoryServer) -> dict[str, Any]:
+    found: dict[str, Any] = api.found(
+        RESOURCE_CLAIMS, api.found(PODS, "train-0")["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+    )
+    return found
+
+
+def test_a_pods_extended_resource_that_a_class_serves_becomes_a_claim() -> None:
+    async def story() -> None:
+        api = server("a")
+        serving(api)
+        api.pod("train-0", scheduler="default-scheduler", **SERVED)
+        async with plain(api):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        told = api.found(PODS, "train-0")["status"]["extendedResourceClaimStatus"]
+        mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-1"}
+        assert told["requestMappings"] == [mapping]
+        claim = special(api)
+        assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
+        assert [owner["name"] for owner in claim["metadata"]["ownerReferences"]] == ["train-0"]
+        wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+        assert claim["spec"]["devices"]["requests"] == [{"name": "container-0-request-1", "exactly": wanted}]
+        assert [result["device"] for result in claim["status"]["allocation"]["devices"]["results"]] == ["gpu-0"]
+        assert [user["name"] for user in claim["status"]["reservedFor"]] == ["train-0"]
+
+    run(story())
+
+
+def test_devices_of_such_a_claim_are_given_back_and_taken_anew() -> None:
+    async def story() -> None:
+        api = server("a")
+        serving(api)
+        api.pod("train-0", scheduler="default-scheduler", **SERVED)
+
+        def refuse(verb: str, resource: Resource, name: str) -> None:
+            if verb == "create" and resource == PODS:
+                raise ApiError(403, "Forbidden", "no")
+
+        api.before_write = refuse
+        async with plain(api):
+            await until(lambda: "extendedResourceClaimStatus" in api.found(PODS, "train-0")["status"])
+            first = special(api)["metadata"]["name"]
+            await until(lambda: "allocation" not in api.found(RESOURCE_CLAIMS, first)["status"])
+            api.before_write = lambda verb, resource, name: None
+            await until(lambda: list(api.placed()) == ["train-0"])
+            assert special(api)["metadata"]["name"] != first
+
+    run(story())
+
+
+def test_a_device_that_must_be_prepared_is_waited_for() -> None:
+    async def story() -> None:
+        api = server("a")
+        serving(api, bindingConditions=["Ready"], bindingFailureConditions=["Broken"])
+        api.pod("train-0", scheduler="default-scheduler", **SERVED)
+
+        def says(condition: str) -> None:
+            claim = special(api)
+            device = {"driver": "d", "pool": "a", "device": "gpu-0", "conditions": [{"type": condition, "status": "True"}]}
+            name = claim["metadata"]["name"]
+            api.put(RESOURCE_CLAIMS, name, metadata=claim["metadata"], spec=claim["spec"], status=claim["status"] | {"devices": [device]})
+
+        async with plain(api):
+            await until(lambda: "extendedResourceClaimStatus" in api.found(PODS, "train-0")["status"])
+            await asyncio.sleep(30)
+            assert not api.placed()
+            first = special(api)["metadata"]["name"]
+            says("Broken")
+            await until(lambda: special(api)["metadata"]["name"] != first)
+            await asyncio.sleep(5)
+            says("Ready")
+            await until(lambda: list(api.placed()) == ["train-0"])
+
+    run(story())
+
+
+def test_a_share_of_a_device_is_told_with_what_it_takes() -> None:
+    async def story() -> None:
+        api = server("a")
+        devices(api, "gpu-0")
+        shared = {"name": "gpu-0", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "8Gi"}}}
+        pool = {"name": "a", "resourceSliceCount": 1}
+        api.put(RESOURCE_SLICES, "slice", spec={"driver": "d", "nodeName": "a", "pool": pool, "devices": [shared]})
+        exactly = {"deviceClassName": "gpu", "capacity": {"requests": {"memory": "2Gi"}}}
+        api.put(RESOURCE_CLAIMS, "gpus", spec={"devices": {"requests": [{"name": "r", "exactly": exactly}]}}, status={})
+        lone(api, **USING)
+        async with scheduling(api, DRA):
+            await until(lambda: list(api.placed()) == ["train-0"])
+        (result,) = api.found(RESOURCE_CLAIMS, "gpus")["status"]["allocation"]["devices"]["results"]
+        assert result["consumedCapacity"] == {"memory": "2Gi"} and len(result["shareID"]) == 36
 
     run(story())
 

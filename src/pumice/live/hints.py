@@ -21,7 +21,7 @@ from pumice.model.template import Template
 OTHERS = {
     **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), What.VOLUMES),
     **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), What.VOLUMES),
-    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass"), What.DEVICES),
+    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"), What.DEVICES),
     **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), What.SELECTORS),
     "Namespace": What.NAMESPACE,
     "Numatopology": What.OTHER,

@@ -10,19 +10,22 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from pumice.kube.errors import ApiError, Fenced, KubeError
-from pumice.kube.resource import RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, ObjectRef, Resource
+from pumice.kube.resource import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, ObjectRef, Resource
 from pumice.kube.retry import Backoff
-from pumice.kube.transport import Transport, as_dict
+from pumice.kube.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.originals import Originals
-from pumice.live.prerequisites import DevicesFor, Prerequisites, VolumeFor
+from pumice.live.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.plugins.kube.claims import BIND_COMPLETED, SELECTED_NODE
+from pumice.plugins.kube.extended_resources import ANNOTATION
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2
+LOOK_AT_DEVICES_S = 1.0
 TRIES = 6
 BACKOFF = Backoff(0.2, 2.0)
 log = logging.getLogger(__name__)
@@ -44,14 +47,18 @@ class Preparing:
 
     async def fulfil(self, pod: ObjectRef, wanted: Prerequisites) -> None:
         for devices in wanted.devices:
-            await self._again(partial(self._reserve, pod, devices))
+            named = devices if devices.making is None else await self._made(pod, devices, devices.making)
+            await self._again(partial(self._reserve, pod, named))
+            await self._devices_ready(named)
         for volume in wanted.volumes:
             await self._again(partial(self._give, volume))
         await self._volumes_bound(wanted.volumes)
 
     async def take_back(self, pod: ObjectRef, wanted: Prerequisites) -> None:
         """As far as it can be: what is bound or used by others stays."""
-        undoing = [partial(self._release, pod, each) for each in wanted.devices]
+        undoing = [
+            partial(self._release, pod, each.claim) if each.making is None else partial(self._unmake, pod) for each in wanted.devices
+        ]
         undoing += [partial(self._give, each, back=True) for each in wanted.volumes]
         for undo in undoing:
             try:
@@ -154,6 +161,41 @@ class Preparing:
         claim["status"] = status
         await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
 
+    async def _made(self, pod: ObjectRef, wanted: DevicesFor, making: Making) -> DevicesFor:
+        """Write the claim that serves a pod's extended resources, and tell the pod of it."""
+        if making.stale is not None:
+            await self._again(partial(self._release, pod, making.stale))
+        owner = {"apiVersion": PODS.api_version, "kind": PODS.kind, "name": pod.name, "uid": pod.uid, "controller": True}
+        metadata = {"generateName": f"{pod.name}-extended-resources-", "annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
+        body = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": metadata | {"namespace": pod.namespace},
+            "spec": making.spec,
+        }
+        made = as_dict(await self._transport.create(RESOURCE_CLAIMS, body, pod.namespace))["metadata"]
+        ref = ObjectRef(made["name"], pod.namespace)
+        told = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
+        patch = {"status": {"extendedResourceClaimStatus": told}}
+        await self._transport.patch(PODS, pod, patch, PatchType.MERGE, subresource="status", repeatable=True)
+        return wanted._replace(claim=ref)
+
+    async def _unmake(self, pod: ObjectRef) -> None:
+        """Release what was written for the pod; the claim itself goes with the pod."""
+        status = as_dict(await self._transport.get(PODS, pod)).get("status") or {}
+        if told := status.get("extendedResourceClaimStatus"):
+            await self._release(pod, ObjectRef(told["resourceClaimName"], pod.namespace))
+
+    async def _devices_ready(self, wanted: DevicesFor) -> None:
+        """Some devices must be prepared by others before a pod may come to them."""
+        if not any(result.get("bindingConditions") for result in wanted.results):
+            return
+        deadline = self._clock.now() + self._volume_timeout_s
+        while not _are_ready(as_dict(await self._transport.get(RESOURCE_CLAIMS, wanted.claim)), wanted):
+            if self._clock.now() >= deadline:
+                raise NotPrepared(f"devices of claim {wanted.claim} were not ready within {self._volume_timeout_s:.0f} s")
+            await self._clock.sleep(LOOK_AT_DEVICES_S)
+
     async def _protected(self, claim: Object) -> Object:
         """An allocated claim stays until its devices are given back."""
         finalizers = claim["metadata"].get("finalizers") or []
@@ -163,8 +205,8 @@ class Preparing:
         ref = ObjectRef(claim["metadata"]["name"], claim["metadata"]["namespace"])
         return as_dict(await self._transport.update(RESOURCE_CLAIMS, ref, claim))
 
-    async def _release(self, pod: ObjectRef, wanted: DevicesFor) -> None:
-        claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, wanted.claim))
+    async def _release(self, pod: ObjectRef, ref: ObjectRef) -> None:
+        claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, ref))
         status = claim.get("status") or {}
         users = status.get("reservedFor") or []
         others = [user for user in users if user.get("uid") != pod.uid]
@@ -175,11 +217,27 @@ class Preparing:
             status.pop("reservedFor")
             status.pop("allocation", None)
         claim["status"] = status
-        await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
+        await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
+
+
+def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
+    """Raises NotPrepared if a device says that it cannot be made ready."""
+    told = {
+        (each["driver"], each["pool"], each["device"]): {c["type"] for c in each.get("conditions") or () if c.get("status") == "True"}
+        for each in (claim.get("status") or {}).get("devices") or ()
+    }
+    ready = True
+    for result in wanted.results:
+        true = told.get((result["driver"], result["pool"], result["device"]), set())
+        if failed := true.intersection(result.get("bindingFailureConditions") or ()):
+            raise NotPrepared(f"device {result['device']} of claim {wanted.claim} failed: {', '.join(sorted(failed))}")
+        ready &= true.issuperset(result.get("bindingConditions") or ())
+    return ready
 
 
 def _allocation(claim: Object, wanted: DevicesFor) -> Object:
     own = [{"source": "FromClaim", **config} for config in claim["spec"].get("devices", {}).get("config") or ()]
     config = [*wanted.configs, *own]
-    devices = {"results": list(wanted.results), **({"config": config} if config else {})}
+    results = [result | {"shareID": str(uuid4())} if "shareID" in result else result for result in wanted.results]
+    devices = {"results": results, **({"config": config} if config else {})}
     return {"devices": devices, **({"nodeSelector": wanted.node_selector} if wanted.node_selector else {})}

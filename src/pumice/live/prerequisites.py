@@ -15,7 +15,10 @@ from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import has_claims
 from pumice.plugins.kube.device_allocation import Pick
+from pumice.plugins.kube.device_claims import special_key
 from pumice.plugins.kube.device_reach import reach
+from pumice.plugins.kube.dynamic_resources import wants_devices
+from pumice.plugins.kube.extended_resources import Mapped
 from pumice.plugins.kube.standing.assumed_devices import Allotted, AssumedDevices
 from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
 
@@ -28,6 +31,14 @@ class VolumeFor(NamedTuple):
     node: str
 
 
+class Making(NamedTuple):
+    """A claim that is written before it is allocated, since it is of the scheduler's making: it serves the pod's extended resources."""
+
+    spec: dict[str, Any]
+    mappings: tuple[dict[str, Any], ...]  #: which request serves which container
+    stale: ObjectRef | None = None  #: one that an earlier attempt has left
+
+
 class DevicesFor(NamedTuple):
     """A claim is to be reserved for the pod, and allocated first if nobody has done it. `results` are empty if nothing was decided."""
 
@@ -35,6 +46,7 @@ class DevicesFor(NamedTuple):
     results: tuple[dict[str, Any], ...] = ()
     node_selector: dict[str, Any] | None = None
     configs: tuple[dict[str, Any], ...] = ()  #: of the requests' device classes
+    making: Making | None = None
 
 
 class Prerequisites(NamedTuple):
@@ -43,13 +55,15 @@ class Prerequisites(NamedTuple):
 
 
 NONE = Prerequisites()
+SHARE = "to be made"  #: in place of a share's identity
 
 
 def prerequisites(cluster: Cluster, task: Task) -> Prerequisites:
     """Of a pod that the last cycle placed."""
-    if not task.claims and not has_claims(task.template):
+    volumes, devices = has_claims(task.template), wants_devices(cluster, task)
+    if not volumes and not devices:
         return NONE
-    return Prerequisites(_volumes(cluster, task) if has_claims(task.template) else (), _devices(cluster, task) if task.claims else ())
+    return Prerequisites(_volumes(cluster, task) if volumes else (), _devices(cluster, task) if devices else ())
 
 
 def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:
@@ -58,9 +72,21 @@ def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:
 
 
 def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
-    allotted = {each.claim: each for each in AssumedDevices.of(cluster).of_pod(task)}
+    assumed = AssumedDevices.of(cluster)
+    allotted = {each.claim: each for each in assumed.of_pod(task)}
     keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name)
-    return tuple(_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(_ref(key)) for key in keys)
+    found = [_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(_ref(key)) for key in keys]
+    special = allotted.get(special_key(task))
+    if special is not None and special.special is not None:
+        spec, mappings = to_builtins(special.special.claim.spec), tuple(_mapping(each) for each in special.special.mappings)
+        stale = assumed.specials.get(special_key(task))
+        making = Making(spec, mappings, _ref(stale) if stale is not None else None)
+        found.append(_allocation(cluster, special)._replace(claim=ObjectRef("", task.namespace), making=making))
+    return tuple(found)
+
+
+def _mapping(mapped: Mapped) -> dict[str, Any]:
+    return {"containerName": mapped.container, "resourceName": mapped.resource, "requestName": mapped.request}
 
 
 def _ref(key: str) -> ObjectRef:
@@ -75,10 +101,11 @@ def _allocation(cluster: Cluster, allotted: Allotted) -> DevicesFor:
 
 
 def _result(pick: Pick) -> dict[str, Any]:
-    """As the claim's status has it. The identity of a share is made when it is written."""
+    """As the claim's status has it. What identifies a share is made when it is written."""
     driver, pool, device = pick.device
     offered = pick.offered.device
     told = {
+        "shareID": SHARE if pick.amounts is not None else None,
         "adminAccess": pick.watches or None,
         "tolerations": [to_builtins(each) for each in pick.asked.tolerations],
         "consumedCapacity": {name: amount.text for name, amount in (pick.amounts or {}).items()},
@@ -90,15 +117,9 @@ def _result(pick: Pick) -> dict[str, Any]:
 
 def _configs(cluster: Cluster, allotted: Allotted) -> list[dict[str, Any]]:
     """What the classes of the requests have to say to their drivers."""
-    claim = cluster.of("ResourceClaim").get(allotted.claim)
-    named = {}
-    for request in (claim.spec.devices.requests or ()) if claim is not None else ():
-        for sub in request.first_available or ():
-            named[f"{request.name}/{sub.name}"] = sub.device_class_name
-        named[request.name] = request.exactly.device_class_name if request.exactly else request.device_class_name
     found = []
-    for request in dict.fromkeys(pick.request for pick in allotted.picks):
-        kind = cluster.of("DeviceClass").get(named.get(request) or "")
+    for request, device_class in dict.fromkeys((pick.request, pick.asked.kind[0]) for pick in allotted.picks):
+        kind = cluster.of("DeviceClass").get(device_class)
         configs = (kind.spec.config if kind is not None else None) or ()
         found += [{"source": "FromClass", "requests": [request], **config} for config in configs]
     return found

@@ -45,6 +45,7 @@ OPTIONAL = (
     r.RESOURCE_CLAIMS,
     r.RESOURCE_SLICES,
     r.DEVICE_CLASSES,
+    r.DEVICE_TAINT_RULES,
     r.NUMA_TOPOLOGIES,
     r.HYPER_NODES,
 )
@@ -55,6 +56,9 @@ EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
 
 #: kinds that one plugin alone reads: without it nobody waits for them
 READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
+
+
+SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters have them, and few roles may read them
 
 
 class Source(NamedTuple):
@@ -106,6 +110,8 @@ async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s:
 
 
 def _is_read(resource: Resource, policy: Policy) -> bool:
+    if resource in SELDOM_SERVED:
+        return False
     return resource not in READ_BY or policy.has_plugin(READ_BY[resource])
 
 

@@ -53,8 +53,9 @@ def special_key(task: Task) -> str:
 
 
 def written_specials(claims: Mapping[str, ResourceClaim]) -> dict[str, str]:
-    """Such claims that there are: by `special_key`, their keys."""
-    made = [(key, claim.metadata) for key, claim in claims.items() if (claim.metadata.annotations or {}).get(ANNOTATION) == "true"]
+    """Such claims that are allocated: by `special_key`, their keys."""
+    allocated = [(key, claim.metadata) for key, claim in claims.items() if claim.status.allocation is not None]
+    made = [(key, meta) for key, meta in allocated if (meta.annotations or {}).get(ANNOTATION) == "true"]
     return {f"{SPECIAL}/{meta.controller.uid}": key for key, meta in made if meta.controller is not None}
 
 

@@ -33,7 +33,6 @@ ELSEWHERE = Reason("resourceclaim not available on the node", final=True)
 NOT_ENOUGH = Reason("cannot allocate all claims", final=True)
 TOO_LONG = Reason("timed out trying to allocate devices", final=True)
 FAULTY = Reason("invalid resource pools were encountered", final=True)
-STALE = Reason("cannot schedule extended resource claim", final=True)
 ALTERNATIVES = 8  #: as many as a request may have
 
 
@@ -55,12 +54,11 @@ class _OfClaims(Rule):
 
     def key(self, task: Task) -> Hashable:
         """Claims made for a pod are alike if they ask for the same; others are themselves."""
-        stale = self._stale(task)
         if not task.claims:
-            return stale or None
+            return None
         claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(task)
         keys = (f"{task.namespace}/{name}" for _, name in task.claims)
-        return stale, *(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
+        return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
 
     def usable(self, task: Task) -> ClaimsOfPod | Reason:
         """The pod's claims, or why they can be used nowhere."""
@@ -78,12 +76,6 @@ class _OfClaims(Rule):
         if isinstance(claims, Reason):
             return None
         return claims if claims.waiting or wants_devices(self.cluster, task) else None
-
-    def _stale(self, task: Task) -> str:
-        """The claim on extended resources that an earlier attempt has written."""
-        if not self.cluster.of("DeviceClass"):
-            return ""
-        return AssumedDevices.of(self.cluster).specials.get(special_key(task), "")
 
     def on(self, row: int, task: Task, claims: ClaimsOfPod) -> list[Pick] | None:
         """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
@@ -160,8 +152,6 @@ class FreeDevices(_OfClaims, Filter):
         return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
 
     def _refusal(self, row: int, task: Task, claims: ClaimsOfPod) -> Reason | None:
-        if self._stale(task):
-            return STALE
         try:
             return NOT_ENOUGH if self.on(row, task, claims) is None else None
         except Failed as error:

@@ -20,7 +20,7 @@ from pumice.plugins.kube.device_facts import Failed
 from pumice.plugins.kube.device_pools import Pools
 from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
 from pumice.plugins.kube.device_use import InUse, uses_of
-from pumice.plugins.kube.extended_resources import Mapped, Served, claim_for, classes_by_resource
+from pumice.plugins.kube.extended_resources import Served, claim_for, classes_by_resource
 from pumice.plugins.kube.standing.groups import standing
 
 KINDS = ("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule")
@@ -31,12 +31,12 @@ NOBODY: tuple[str, int, list[Allotted]] = ("", -1, [])
 
 
 class Allotted(NamedTuple):
-    """What a claim will get. `mappings`: of a claim of the scheduler's making."""
+    """What a claim will get. `special`: the claim itself, if it is of the scheduler's making."""
 
     claim: str  #: "namespace/name"
     node: str
     picks: tuple[Pick, ...]
-    mappings: tuple[Mapped, ...] = ()
+    special: Served | None = None
 
 
 class AssumedDevices:
@@ -72,15 +72,22 @@ class AssumedDevices:
             del self.by_claim[key]
             self._users.pop(key, None)
         self.in_use = InUse()
-        for claim in claims.values():
-            self.in_use.change(uses_of(claim), 1)
+        for key, claim in claims.items():
+            if not self._is_stale(key, claim):
+                self.in_use.change(uses_of(claim), 1)
         for allotted in self.by_claim.values():
             self.in_use.change(uses(allotted.picks), 1)
 
     def _still_waits(self, key: str, claims: Mapping[str, ResourceClaim]) -> bool:
-        if self.by_claim[key].mappings:
+        if self.by_claim[key].special is not None:
             return key not in self.specials
         return key in claims and claims[key].status.allocation is None
+
+    def _is_stale(self, key: str, claim: ResourceClaim) -> bool:
+        """Whether it is left from an attempt that came to nothing: its pod has no node. It goes when another is written for the pod."""
+        owner = claim.metadata.controller
+        task = self._cluster.tasks.get(f"{key.partition('/')[0]}/{owner.name}") if owner is not None else None
+        return task is not None and task.node < 0 and self.specials.get(special_key(task)) == key
 
     # -- answers
 
@@ -134,10 +141,8 @@ class AssumedDevices:
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
         known = special_key(task) in self.specials or special_key(task) in self.by_claim
         special = self.special_on(task, row) if task.status & NEW and not known else None
-        mappings = {}
         if special is not None:
             claims[special_key(task)] = special.claim
-            mappings[special_key(task)] = special.mappings
         try:
             picks = self.try_on(row, wanted_by(claims, self._cluster.of("DeviceClass"))) if claims else None
         except (Unclear, Failed, GivenUp, Faulty):
@@ -145,7 +150,8 @@ class AssumedDevices:
         if picks is None:
             return
         node = self._cluster.nodes.names[row]
-        self._take([Allotted(key, node, tuple(p for p in picks if p.claim == key), mappings.get(key, ())) for key in claims])
+        specials = {special_key(task): special}
+        self._take([Allotted(key, node, tuple(pick for pick in picks if pick.claim == key), specials.get(key)) for key in claims])
 
     def _take(self, allotted: list[Allotted]) -> None:
         for each in allotted:
