@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from pumice.api.errors import InputError
 
 _VALID = datetime.timedelta(days=3650)
 
@@ -39,7 +42,24 @@ def kept_authority(directory: Path, now: datetime.datetime) -> Pair:
         made = make_authority(now)
         write_private(key, made.key)
         write_private(certificate, made.certificate)
-    return Pair(certificate.read_bytes(), key.read_bytes())
+    pair = Pair(certificate.read_bytes(), key.read_bytes())
+    damaged = _damaged(pair)
+    if damaged:
+        advice = "put it back from a copy, or remove ca.crt and ca.key for a new authority, to which clients need a new kubeconfig"
+        raise InputError(f"{damaged}; {advice}", where=str(directory / "ca.key"))
+    return pair
+
+
+def _damaged(pair: Pair) -> str:
+    """What is wrong with an authority that was read; empty if nothing is."""
+    try:
+        public = x509.load_pem_x509_certificate(pair.certificate).public_key()
+        signer = serialization.load_pem_private_key(pair.key, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "it or ca.crt is damaged"
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        return "not a key of an elliptic curve"
+    return "" if signer.public_key() == public else "not the key of ca.crt"
 
 
 def make_server_pair(authority: Pair, hosts: list[str], now: datetime.datetime) -> Pair:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import click
 import msgspec
 
-from pumice.api.errors import InputError
+from pumice.api.errors import InputError, raise_all
 from pumice.api.times import instant
 from pumice.cli.loading import Inputs, input_options, load
+from pumice.framework.containment import Failure
 from pumice.live.http_world import HttpWorld
 from pumice.report.outcome import tables
 from pumice.sim.cycles import run_cycles, together
@@ -28,7 +30,15 @@ def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
     moment = moment_of(now)
     cluster, policy = load(inputs, moment, seed)
-    show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld())), output)
+    failures: dict[Failure, None] = {}
+    show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld(), failures)), output)
+    refuse(failures)
+
+
+def refuse(failures: Iterable[Failure]) -> None:
+    """End with one line for each plugin's fault, if there is any."""
+    words = ((each, f"plugin {each.plugin} failed in {each.hook}: {each.message}") for each in failures)
+    raise_all([InputError(message, where=each.file, line=each.line) for each, message in words])
 
 
 def moment_of(now: str | None) -> float:

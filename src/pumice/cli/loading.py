@@ -147,6 +147,9 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
     cluster.shadow_groups = policy.shadow_groups
     cluster.lacking = objects.lacking()
     for kind, item in complete(objects.items):
-        cluster.put(kind, item)
+        try:
+            cluster.put(kind, item)
+        except Exception as error:
+            raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     memory.settle()
     return cluster, policy

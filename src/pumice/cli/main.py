@@ -93,6 +93,7 @@ def main() -> None:
     try:
         short = SHORT.get(Path(sys.argv[0]).name, ())
         code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
+        sys.stdout.flush()
     except InputError as error:
         click.echo(str(error), err=True)
         sys.exit(2)
@@ -109,6 +110,10 @@ def main() -> None:
         sys.exit("Aborted!")
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output would fail as well
+        click.echo(f"Error: {error.filename or 'the output'}: {error.strerror or error}", err=True)
+        sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

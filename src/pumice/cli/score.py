@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.cycle import moment_of
+from pumice.cli.cycle import moment_of, refuse
 from pumice.cli.loading import Inputs, input_options, load
 from pumice.live.http_world import HttpWorld
 from pumice.report.columns import columns
@@ -36,6 +36,7 @@ def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
         click.echo(msgspec.yaml.encode(table.as_json()), nl=False)
     else:
         click.echo(as_text(table))
+    refuse(table.failures)
 
 
 def as_text(table: ScoreTable) -> str:

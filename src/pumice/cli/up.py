@@ -26,6 +26,7 @@ NODES = "4x8gpu"
 ENDINGS = (signal.SIGINT, signal.SIGTERM)
 TO_TRY = ("kubectl get nodes", "kubectl create deployment web --image=web --replicas=3", "kubectl get pods -o wide")
 TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 4", "get pods")
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command()
@@ -42,7 +43,7 @@ TO_TRY_WITHOUT_KUBECTL = ("get nodes", "job run --name train --replicas 4 --min 
     "--conf", type=click.Path(), multiple=True, help="A scheduler configuration, of Volcano or kube-scheduler; one of each may be given."
 )
 @click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
-@click.option("--data", type=click.Path(path_type=Path), help="Keep the cluster in this directory. Default: it is forgotten at the end.")
+@click.option("--data", type=FOLDER, help="Keep the cluster in this directory. Default: it is forgotten at the end.")
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--host", default="127.0.0.1", show_default=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored
 from pumice.engine.view import Scores, View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import EPSILON, Mask, Rows
@@ -42,7 +42,15 @@ class Evaluation:
                     self.rejected, self.rejected_by = state.reason, rule.name
             elif state is not None:
                 self.filters.append((rule, state))
-        self.scorers = [(rule, state) for rule in scorers if (state := rule.prepare(task)) is not None]
+        self.scorers: list[tuple[Scorer, Any]] = []
+        for scorer in scorers:
+            try:
+                state = scorer.prepare(task)
+            except Unscored as failed:
+                self._fail(failed)
+                continue
+            if state is not None:
+                self.scorers.append((scorer, state))
         self._wide_filters = [pair for pair in self.filters if pair[0].reach is Reach.CLUSTER]
         self._node_filters = [pair for pair in self.filters if pair[0].reach is Reach.NODE]
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
@@ -168,7 +176,17 @@ class Evaluation:
         return ~(self._static_final | self._node_final | self._wide_final)
 
     def totals(self, candidates: Mask) -> Scores:
-        """The score of every row; rows that are no candidates get NOTHING."""
+        """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
+        try:
+            return self._totals(candidates)
+        except Unscored as failed:
+            self._fail(failed)
+            return np.full(len(self.table), NOTHING)
+
+    def _fail(self, failed: Unscored) -> None:
+        self.rejected, self.rejected_by = failed.reason, ""
+
+    def _totals(self, candidates: Mask) -> Scores:
         self._refresh_scores()
         total = np.where(candidates, self._node_scores, NOTHING)
         for number, (rule, state) in enumerate(self._other_scorers):
@@ -193,7 +211,8 @@ class Evaluation:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
         if not candidates.any():
             return -1
-        return int(self.totals(candidates).argmax())
+        row = int(self.totals(candidates).argmax())
+        return row if self.rejected is None else -1
 
     @property
     def steady(self) -> bool:

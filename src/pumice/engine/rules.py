@@ -49,6 +49,14 @@ class Rejected(NamedTuple):
     reason: Reason
 
 
+class Unscored(Exception):
+    """Raised by a scorer that could not answer. The task is refused."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+
+
 class Rule:
     """What filters and scorers share."""
 

@@ -13,9 +13,17 @@ from pumice.model.cluster import Cluster
 def cycle(cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE, queue: SchedulingQueue = EVERYBODY) -> Decisions:
     """Decide once. What is not decided is undone: `cluster` is afterwards as it was, plus what the decisions say.
 
-    `queue` says which of the pods of kube-scheduler's profiles are tried, and is told what became of them.
+    `queue` says which of the pods of kube-scheduler's profiles are tried, and is told what became of them. If something in Pumice fails,
+    it is decided again with all plugins guarded, so that what fails spoils only what it was asked about, and is named.
     """
-    with Session(cluster, policy, now, world, queue) as session:
-        for action in policy.actions:
+    try:
+        return _decide(Session(cluster, policy, now, world, queue))
+    except Exception:
+        return _decide(Session(cluster, policy, now, world, queue, guarded=True))
+
+
+def _decide(opened: Session) -> Decisions:
+    with opened as session:
+        for action in opened.policy.actions:
             action.run(session)
         return session.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pumice.framework.containment import Failure
 from pumice.model.job import Job
 from pumice.model.task import Task
 
@@ -78,3 +79,4 @@ class Decisions:
     groups: list[GroupStatus] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met

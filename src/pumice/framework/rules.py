@@ -7,12 +7,14 @@ once, or `filter_node` and `score_node` for one node at a time. The last two for
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import Filter, Reach, Reason, Refused, Rule, Scorer
 from pumice.engine.view import Scores, View
+from pumice.framework.containment import WrongAnswer
 from pumice.model.task import Task
 
 if TYPE_CHECKING:
@@ -39,8 +41,10 @@ class ArrayFilter(_ByTask, Filter):
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         answer = self.method(state, nodes)
-        if isinstance(answer, np.ndarray):
+        if isinstance(answer, np.ndarray) and answer.dtype == bool:
             return [Refused(~answer, Reason(f"node(s) were refused by {self.name}"))]
+        if isinstance(answer, np.ndarray) or answer is None:
+            raise WrongAnswer(f"answered {answer!r:.60}; it must be an array of booleans, or a list of Refused")
         return list(answer)
 
 
@@ -58,8 +62,10 @@ class NodeFilter(_ByTask, Filter):
         by_reason: dict[str, list[int]] = {}
         for position, node in enumerate(NodeView.each(nodes)):
             refusal = self.method(state, node)
+            if refusal is not None and not isinstance(refusal, str):
+                raise WrongAnswer(f"answered {refusal!r}; it must be None, or a text that says why not")
             if refusal:
-                by_reason.setdefault(str(refusal), []).append(position)
+                by_reason.setdefault(refusal, []).append(position)
         refusals = []
         for text, positions in by_reason.items():
             where = nodes.nothing()
@@ -72,7 +78,11 @@ class NodeScorer(_ByTask, Scorer):
     """`score_node(task, node)`: a number."""
 
     def score(self, state: Any, nodes: View) -> Scores:
-        return np.array([self.method(state, node) for node in NodeView.each(nodes)], float)
+        scores = [self.method(state, node) for node in NodeView.each(nodes)]
+        for score in scores:
+            if not isinstance(score, Real) or isinstance(score, bool):
+                raise WrongAnswer(f"answered {score!r:.60}; it must be a number")
+        return np.array(scores, float)
 
 
 class NodeView:
@@ -123,5 +133,8 @@ def scorers_of(plugin: Plugin, enabled: Callable[[str], bool]) -> list[Scorer]:
 def _rules(plugin: Plugin, enabled: Callable[[str], bool], whole: str, wrapped: dict[str, Any]) -> list[Any]:
     rules: list[Any] = []
     if hasattr(plugin, whole) and enabled(whole):
-        rules += getattr(plugin, whole)()
+        given = getattr(plugin, whole)()
+        if not isinstance(given, list) or not all(isinstance(rule, Rule) for rule in given):
+            raise WrongAnswer(f"answered {given!r:.60}; it must be a list of rules")
+        rules += given
     return rules + [wrap(plugin, getattr(plugin, hook)) for hook, wrap in wrapped.items() if hasattr(plugin, hook) and enabled(hook)]

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.evaluations import Evaluations
+from pumice.engine.rules import Filter, Rule, Scorer
 from pumice.framework import closing, folds
+from pumice.framework.containment import Broken, Failure, Guard, is_ours
 from pumice.framework.decisions import Condition, Decisions, Event
-from pumice.framework.plugin import HOOKS
-from pumice.framework.policy import Policy
+from pumice.framework.plugin import HOOKS, Plugin
+from pumice.framework.policy import Choice, Policy
 from pumice.framework.reasons import FitErrors
 from pumice.framework.rules import filters_of, scorers_of
 from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
@@ -36,13 +38,21 @@ from pumice.model.subjob import SubJob
 from pumice.model.task import Task
 
 Key = tuple[Any, ...]
+R = TypeVar("R", bound=Rule)
 
 
 class Session:
     """See the module. Use it as a context manager."""
 
     def __init__(
-        self, cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE, scheduling_queue: SchedulingQueue = EVERYBODY
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        now: float,
+        world: World = NOWHERE,
+        scheduling_queue: SchedulingQueue = EVERYBODY,
+        *,
+        guarded: bool = False,
     ) -> None:
         self.cluster = cluster
         self.nodes = cluster.nodes
@@ -52,6 +62,8 @@ class Session:
         self.scheduling_queue = scheduling_queue
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
+        self.origins: dict[Task, tuple[int, int]] = {}  #: status and row before the session, of the tasks that were moved
+        self.phases: dict[Job, str] = {}  #: before the session, of the jobs that were given one
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
         self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
@@ -62,12 +74,16 @@ class Session:
         self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
+        self._guarded = guarded  #: Pumice's own plugins as well
         self._open_plugins()
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._restore()
+            return
         bound = {bind.task.uid for bind in self.decisions.binds}
         for operation in reversed(self.undecided):
             if operation.task.uid not in bound:
@@ -76,6 +92,15 @@ class Session:
         for eviction in self.decisions.evictions:
             self.cluster.forget_eviction(eviction.task)
         self.cluster.forget_changes()
+
+    def _restore(self) -> None:
+        """Nothing was decided: all is put back as it was, without asking anybody."""
+        for task, (before, row) in self.origins.items():
+            self.cluster.move(task, before, row)
+        for job, phase in self.phases.items():
+            self.cluster.set_phase(job, phase)
+        self.cluster.settle()
+        self.cluster.log.clear()
 
     def close(self) -> Decisions:
         """Let the plugins have their last word, and say how every job stands."""
@@ -91,23 +116,67 @@ class Session:
         self._methods: dict[str, list[list[Callable[..., Any]]]] = {}
         self._flat_methods: dict[str, tuple[Callable[..., Any], ...]] = {}
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
-        for tier in self._plugins:
-            for _, plugin in tier:
-                plugin.open(self)
+        everyone = [plugin for tier in self._plugins for _, plugin in tier]
+        self._guards = {id(p): Guard(p, self._failed) for p in everyone if self._guarded or not is_ours(p)}
+        broken = [failure for plugin in everyone if (failure := self._open_plugin(plugin)) is not None]
         for hook in HOOKS:
-            tiers = [[getattr(p, hook) for choice, p in tier if hasattr(p, hook) and choice.enabled(hook)] for tier in self._plugins]
+            tiers = [[self._hook(p, hook) for choice, p in tier if hasattr(p, hook) and choice.enabled(hook)] for tier in self._plugins]
             self._methods[hook] = tiers
             self._flat_methods[hook] = tuple(method for tier in tiers for method in tier)
         self._queue_rules = [
-            (hook == "compare_queues", getattr(plugin, hook))
+            (hook == "compare_queues", self._hook(plugin, hook))
             for tier in self._plugins
             for choice, plugin in tier
             for hook in ("compare_queues", "queue_order")
             if hasattr(plugin, hook) and choice.enabled(hook)
         ]
-        self.filters = [f for tier in self._plugins for choice, plugin in tier for f in filters_of(plugin, choice.enabled)]
-        self.scorers = [s for tier in self._plugins for choice, plugin in tier for s in scorers_of(plugin, choice.enabled)]
+        self.filters: list[Filter] = [Broken(failure) for failure in broken]
+        self.scorers: list[Scorer] = []
+        for choice, plugin in (pair for tier in self._plugins for pair in tier):
+            self._add_rules(choice, plugin)
         self._evaluations = Evaluations(self.cluster, self.filters, self.scorers)
+
+    def _open_plugin(self, plugin: Plugin) -> Failure | None:
+        """Open it; one that fails has no part in the session."""
+        guard = self._guards.get(id(plugin))
+        try:
+            plugin.open(self)
+        except Exception as error:
+            if guard is None:
+                raise
+            self._plugins = [[pair for pair in tier if pair[1] is not plugin] for tier in self._plugins]
+            return guard.note("open", error, plugin.open)
+        return None
+
+    def _failed(self, failure: Failure, about: Any) -> None:
+        """The first time it is also told to those who look at the job."""
+        if failure not in self.decisions.failures:
+            self.decisions.failures[failure] = None
+            job = about if isinstance(about, Job) else about.job if isinstance(about, Task) else None
+            if job is not None:
+                self.event(job, "Warning", "PluginFailed", str(failure))
+
+    def _hook(self, plugin: Plugin, hook: str) -> Callable[..., Any]:
+        method: Callable[..., Any] = getattr(plugin, hook)
+        guard = self._guards.get(id(plugin))
+        return method if guard is None else guard.hook(hook, method)
+
+    def _add_rules(self, choice: Choice, plugin: Plugin) -> None:
+        guard = self._guards.get(id(plugin))
+        if guard is None:
+            self.filters += filters_of(plugin, choice.enabled)
+            self.scorers += scorers_of(plugin, choice.enabled)
+            return
+        self.filters += self._rules(guard, "filters", lambda: list(map(guard.filter, filters_of(plugin, choice.enabled))))
+        self.scorers += self._rules(guard, "scorers", lambda: list(map(guard.scorer, scorers_of(plugin, choice.enabled))))
+
+    def _rules(self, guard: Guard, hook: str, give: Callable[[], list[R]]) -> list[R]:
+        """The plugin's rules; one that cannot give them refuses all tasks."""
+        try:
+            return give()
+        except Exception as error:
+            self.filters.append(Broken(guard.note(hook, error, getattr(guard.plugin, hook))))
+            return []
 
     def _flat(self, hook: str) -> Sequence[Callable[..., Any]]:
         return self._flat_methods[hook]
@@ -262,7 +331,7 @@ class Session:
         """Equal for tasks for whose sake plugins let the same tasks go; each by itself where one of them does not tell."""
         if hook not in self._kinds:
             plugins = [method.__self__ for method in self._flat(hook)]  # type: ignore[attr-defined]
-            self._kinds[hook] = [getattr(plugin, "evictor_kind", _by_itself) for plugin in plugins]
+            self._kinds[hook] = [self._hook(p, "evictor_kind") if hasattr(p, "evictor_kind") else _by_itself for p in plugins]
         return tuple(kind(evictor) for kind in self._kinds[hook])
 
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
@@ -355,6 +424,7 @@ class Session:
         self.moved(task, undone)
 
     def set_phase(self, job: Job, phase: str) -> None:
+        self.phases.setdefault(job, job.phase)
         self.cluster.set_phase(job, phase)
 
     def refuse_admission(self, job: Job, why: str) -> None:

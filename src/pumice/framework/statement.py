@@ -79,6 +79,7 @@ class Statement:
     def _do(self, operation: Operation, to: int, row: int, *, hidden: bool = False) -> None:
         """`hidden`: filters no longer see the task."""
         self.operations.append(operation)
+        self.session.origins.setdefault(operation.task, (operation.before, operation.row))
         self.cluster.move(operation.task, to, row, evicted=hidden)
         self.session.moved(operation.task, operation.before)
 

@@ -61,9 +61,10 @@ class Ingest:
         """An object that the model cannot read spoils nothing but itself."""
         try:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
-        except ValueError as error:
+        except Exception as error:
             self._metrics.refused.add(kind)
-            log.error("a %s was passed over: %s", kind, error)
+            name = change.name if isinstance(change, Deleted) else _name_of(change.object)
+            log.error("%s %s was passed over: %s", kind, name, error, exc_info=not isinstance(error, ValueError))
             return
         if urgency:
             self._news(urgency)
@@ -216,6 +217,12 @@ class Ingest:
         self._cluster.remove(kind, key)
         self._hints.other(kind)
         return Urgency.SOON
+
+
+def _name_of(told: Any) -> str:
+    """As far as it has a name."""
+    meta = getattr(told.item if isinstance(told, Told) else told, "metadata", None)
+    return "/".join(filter(None, (getattr(meta, "namespace", None), getattr(meta, "name", None)))) or "without a name"
 
 
 def _same(known: Any, told: Any) -> bool:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from pumice.framework.containment import Failure
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
 from pumice.framework.policy import Policy
@@ -45,6 +46,7 @@ from pumice.model.cluster import Cluster
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 DEFAULT_OPTIONS = Options()
+LONGEST_PAUSE_S = 60.0  #: between cycles that come to nothing
 
 
 class Scheduler:
@@ -98,6 +100,8 @@ class Scheduler:
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
         self._following = reflectors(transport, options, partial(self.change, self._ingest.take), pace)
+        self._told: set[Failure] = set()  #: of plugins
+        self._faults = 0  #: cycles in a row that came to nothing
         self._adopt(policy)
 
     def adopt(self, policy: Policy) -> None:
@@ -206,10 +210,24 @@ class Scheduler:
                 self._sender.read_again(doubtful)
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
-            decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue))
+            try:
+                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue))
+                self._faults = 0
+            except Exception:
+                decisions = self._came_to_nothing()
             self.deciding_since = None
             self._leave(decisions, now)
+        if self._faults:
+            await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions
+
+    def _came_to_nothing(self) -> Decisions:
+        """A fault of ours. What it was is told once; the pauses grow as long as it lasts."""
+        if not self._faults:
+            log.exception("a cycle came to nothing and is tried again")
+        self._faults += 1
+        self.metrics.failed_cycles.add()
+        return Decisions()
 
     def _leave(self, decisions: Decisions, now: float) -> None:
         """Send what was decided at `now`; it is assumed from here on."""
@@ -217,6 +235,10 @@ class Scheduler:
             task.nominated = node
         for eviction in decisions.evictions:
             self._hints.evicted(eviction.task)
+        for failure in decisions.failures:
+            if failure not in self._told:
+                self._told.add(failure)
+                log.error("%s", failure)
         requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:

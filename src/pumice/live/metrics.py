@@ -7,8 +7,10 @@ two cycles.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TypeVar
 
+from pumice.framework.containment import Failure
 from pumice.framework.decisions import Decisions
 from pumice.framework.verdict import UNSCHEDULABLE
 from pumice.live.exposition import Counter, Family, Gauge, Histogram, exponential, render
@@ -60,6 +62,8 @@ class LiveMetrics:
         self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
+        self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
+        self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
         self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
         self.silent_extenders = self._gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
@@ -97,6 +101,7 @@ class LiveMetrics:
             if seconds:
                 self.stages.observe(seconds * 1000, stage)
             self.spent[stage] = 0.0
+        self.observe_failures(decisions.failures)
         self.attempts.add("scheduled", by=len(decisions.binds))
         self.attempts.add("unschedulable", by=len(decisions.waiting))
         for bind in decisions.binds:
@@ -112,6 +117,10 @@ class LiveMetrics:
             self.preemptions.add()
             for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
                 self.transactions.add(action)
+
+    def observe_failures(self, failures: Iterable[Failure]) -> None:
+        for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:
+            self.failures.add(plugin, hook)
 
     def observe_stage(self, task: Task, stage: str, now: float) -> None:
         """A pod came so far since it was created."""

@@ -16,6 +16,7 @@ from pumice.actions.schedule import Loop, Schedule
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Scorer
 from pumice.engine.view import Scores, View
+from pumice.framework.containment import Failure
 from pumice.framework.policy import Policy
 from pumice.framework.session import Session
 from pumice.framework.world import NOWHERE, World
@@ -34,6 +35,7 @@ class ScoreTable:
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     note: str = ""  #: what is odd about the table, for a person
+    failures: list[Failure] = field(default_factory=list)  #: of plugins
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -73,23 +75,29 @@ class _WatchfulSession(Session):
 
 def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
     """The table at the task's turn; if it has none, at the end of the cycle. The cluster is as it was plus what was decided before."""
-    session = _WatchfulSession(task, cluster, policy, now, world)
-    with session:
-        loop = None
-        for action in policy.actions:
-            try:
-                if isinstance(action, Schedule) and policy.profiles is not None:
-                    loop = Loop(session, policy.profiles)
-                    for pod in loop.queue():
-                        if pod is task:
-                            return _by_profile(loop, task)
-                        loop.attempt(pod)
-                else:
-                    action.run(session)
-            except _Turn as turn:
-                return turn.table
-        session.stop_waiting()
-        return _without_turn(session, loop, task)
+    watchful = _WatchfulSession(task, cluster, policy, now, world)
+    with watchful as session:
+        table = _at_its_turn(watchful, policy, task)
+        table.failures = list(session.decisions.failures)
+        return table
+
+
+def _at_its_turn(session: _WatchfulSession, policy: Policy, task: Task) -> ScoreTable:
+    loop = None
+    for action in policy.actions:
+        try:
+            if isinstance(action, Schedule) and policy.profiles is not None:
+                loop = Loop(session, policy.profiles)
+                for pod in loop.queue():
+                    if pod is task:
+                        return _by_profile(loop, task)
+                    loop.attempt(pod)
+            else:
+                action.run(session)
+        except _Turn as turn:
+            return turn.table
+    session.stop_waiting()
+    return _without_turn(session, loop, task)
 
 
 def _without_turn(session: Session, loop: Loop | None, task: Task) -> ScoreTable:

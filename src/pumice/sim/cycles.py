@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.framework.containment import Failure
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
 from pumice.framework.policy import Policy
@@ -16,8 +17,10 @@ from pumice.model.shadow import is_shadow
 PERIOD_S = 1.0
 
 
-def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: World = NOWHERE) -> list[dict[str, Any]]:
-    """The outcome of each cycle, as `pumice cycle -o json` prints it."""
+def run_cycles(
+    cluster: Cluster, policy: Policy, now: float, count: int, world: World = NOWHERE, failures: dict[Failure, None] | None = None
+) -> list[dict[str, Any]]:
+    """The outcome of each cycle, as `pumice cycle -o json` prints it. `failures` is given those of plugins."""
     outcomes = []
     decisions = Decisions()
     for number in range(count):
@@ -25,6 +28,8 @@ def run_cycles(cluster: Cluster, policy: Policy, now: float, count: int, world: 
         decisions = cycle(cluster, policy, now + number * PERIOD_S, world)
         decisions.waiting += unserved(cluster, policy, decisions)
         outcomes.append(outcome(cluster, decisions))
+        if failures is not None:
+            failures |= decisions.failures
     return outcomes
 
 

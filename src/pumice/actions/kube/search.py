@@ -173,6 +173,8 @@ class Search:
         if not self._chooses:
             return int(np.flatnonzero(feasible)[0])
         totals = evaluation.totals(feasible)
+        if evaluation.rejected is not None:
+            raise AttemptFailed(evaluation.rejected.text)
         for extender, scores in self.extra_scores(task, feasible):
             totals += scores * extender.spec.weight
         return int(totals.argmax())
