@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,17 @@ import pytest
 from pumice.engine.rules import Reason, Refused
 from pumice.engine.view import View
 from pumice.framework import folds
+from pumice.framework.cycle import cycle
 from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Choice
+from pumice.framework.policy import Action, Choice
+from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.plugins.registry import of_folder
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
+from pumice.testing.scene import policy
 
 
 def two_nodes() -> Cluster:
@@ -101,19 +105,22 @@ def test_a_committed_bind_stays_and_is_not_placed_again() -> None:
     assert made.tasks["default/p"].status == status.BINDING
 
 
-def test_an_error_in_a_plugin_leaves_no_trace() -> None:
-    class Broken(Plugin):
+def test_an_error_in_an_action_leaves_no_trace_of_what_was_decided_before_it() -> None:
+    class Broken(Action):
         name = "broken"
 
-        def job_ready(self, job: object) -> bool:
+        def run(self, session: Session) -> None:
+            assert session.decisions.binds
             raise RuntimeError("boom")
 
     made = two_nodes()
-    before = snapshot(made)
+    before, phases = snapshot(made), [job.phase for job in made.jobs.values()]
+    ordinary = policy("enqueue, allocate", ("gang", "predicates"))
     with pytest.raises(RuntimeError, match="boom"):
-        schedule(made, "enqueue, allocate", Broken)
-    assert snapshot(made) == before
+        cycle(made, replace(ordinary, actions=(*ordinary.actions, Broken())), 0.0)
+    assert (snapshot(made), [job.phase for job in made.jobs.values()]) == (before, phases)
     made.check()
+    assert cycle(made, ordinary, 0.0).binds, "and it is decided as if nothing had been"
 
 
 def test_a_method_that_is_nearly_a_hook_is_a_slip() -> None:

@@ -86,13 +86,14 @@ def is_ours(plugin: Plugin) -> bool:
 
 
 def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tuple[str, int]:
-    """The last line of the plugin's own files that the exception came through; of a wrong answer, where the method begins."""
+    """The last line of the plugin's own files that the exception came through; if there is none, where the method begins."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)
-    if code is not None and isinstance(error, WrongAnswer):
-        return code.co_filename, code.co_firstlineno
     files = {getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in type(plugin).__mro__ if not _is_framework(kind)}
     frames = traceback.extract_tb(error.__traceback__)
-    last = ([frame for frame in frames if frame.filename in files] or frames)[-1]
+    own = [frame for frame in frames if frame.filename in files]
+    if code is not None and (isinstance(error, WrongAnswer) or not own):
+        return code.co_filename, code.co_firstlineno
+    last = (own or frames)[-1]
     return last.filename, last.lineno or 0
 
 
@@ -239,8 +240,8 @@ class _GuardedFilter(Filter):
         try:
             refusals = list(self._rule.refuse(state, nodes))
             for each in refusals:
+                _expect(isinstance(each, Refused) and isinstance(each.reason, Reason), each, "a Refused with a Reason")
                 _mask(each.where, nodes)
-                _expect(isinstance(each.reason, Reason), each.reason, "a Reason")
             return refusals
         except Exception as error:
             failure = self._guard.note(_hook_of(self._rule, "refuse"), error, _method_of(self._rule, "refuse"))
