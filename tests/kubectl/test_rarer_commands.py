@@ -149,3 +149,32 @@ def test_what_there_is_not_is_said_in_one_line(kubectl: Kubectl) -> None:
     assert "doesn't have a resource type" in kubectl.refused("get", "nonsense")
     assert "the server could not find the requested resource" in kubectl.refused("get", "--raw", "/nonsense")
     assert 'pods "a" not found' in kubectl.refused("logs", "a")
+
+
+LIST = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: listed-map}, data: {a: "1"}}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: listed-web}
+  spec:
+    selector: {matchLabels: {a: b}}
+    template:
+      metadata: {labels: {a: b}}
+      spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}
+- apiVersion: batch.volcano.sh/v1alpha1
+  kind: Job
+  metadata: {name: listed-job}
+  spec: {minAvailable: 1, tasks: [{name: w, replicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}]}
+"""
+
+
+def test_a_list_of_objects_is_applied_and_checked_item_by_item(kubectl: Kubectl) -> None:
+    for word in ("created", "unchanged"):
+        told = kubectl("apply", "-f", "-", stdin=LIST).split("\n")
+        assert len([line for line in told if line.endswith(word)]) >= 2, told
+    wrong = LIST.replace("minAvailable: 1", "minAvailabel: 1").replace("listed", "wrong")
+    assert 'unknown field "minAvailabel"' in kubectl.refused("apply", "-f", "-", stdin=wrong)
+    kubectl("delete", "-f", "-", "--wait=false", stdin=LIST)

@@ -16,6 +16,7 @@ LONGEST_KEPT = 64  #: characters of a text that is kept as written
 _FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {letter + "i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
+_LETTERS = {power: letter for letter, power in _DECIMAL.items()}
 _FINEST = 9  #: places after the point that count
 _MOST_NANO = MOST * 1_000_000_000
 _MOST_DIGITS = 28  #: of that
@@ -54,12 +55,17 @@ def _number_text(number: int | float) -> str:
 
 
 def _read(text: str) -> Quantity:
+    return Quantity(text, _parsed(text)[0])
+
+
+def _parsed(text: str) -> tuple[int, str | None, str | None]:
+    """Billionths, the suffix and the exponent."""
     match = _FORM.match(text)
     if match is None:
         raise QuantityError(f'"{shortened(text)}" is not a quantity; {_advice(text)}')
     sign, before, after, only_after, suffix, exponent = match.groups()
     nano = _nano(before or "", after or only_after or "", _BINARY.get(suffix, 1), _power(suffix, exponent))
-    return Quantity(text, -nano if sign == "-" else nano)
+    return -nano if sign == "-" else nano, suffix, exponent
 
 
 _kept = lru_cache(maxsize=65536)(_read)
@@ -89,6 +95,42 @@ def _nano(before: str, after: str, factor: int, power: int) -> int:
     value, shift = int(kept) * factor, point - len(kept)
     nano: int = value * 10**shift if shift >= 0 else -(-value // 10**-shift)
     return min(nano, _MOST_NANO)
+
+
+# As the API server writes them
+
+
+def canonical(text: str | int | float) -> str:
+    """The one form in which a quantity is stored: "1000m" is "1", "0.5" is "500m", "1.5Gi" is "1536Mi". Raises QuantityError."""
+    if not isinstance(text, str):
+        text = _number_text(text)
+    return _kept_canonical(text) if len(text) <= LONGEST_KEPT else _canonical(text)
+
+
+def _canonical(text: str) -> str:
+    nano, suffix, exponent = _parsed(text)
+    whole, rest = divmod(abs(nano), 10**_FINEST)
+    if suffix in _BINARY and whole >= 1024 and not rest:
+        amount, power = whole, 0
+        while amount % 1024 == 0 and power < len(_BINARY):
+            amount, power = amount // 1024, power + 1
+        written = f"{amount}{('', *_BINARY)[power]}"
+    else:
+        written = _decimal(abs(nano), exponent is not None)
+    return f"-{written}" if nano < 0 else written
+
+
+def _decimal(nano: int, with_exponent: bool) -> str:
+    """With the largest power of a thousand that leaves a whole number."""
+    amount, power = nano, -_FINEST
+    while amount and amount % 1000 == 0 and power < 18:
+        amount, power = amount // 1000, power + 3
+    if not amount or not power:
+        return str(amount)
+    return f"{amount}e{power}" if with_exponent else f"{amount}{_LETTERS[power]}"
+
+
+_kept_canonical = lru_cache(maxsize=65536)(_canonical)
 
 
 def shortened(text: str) -> str:

@@ -1,8 +1,8 @@
 """Does a value have the shape it should have? What stands there that is unknown, or of another type?
 
 `conforms` answers yes or no as fast as Python can, for nearly every object is well-formed. Only if it says no does `conformed`
-walk again with paths at hand: it drops unknown fields and nulls, names what it dropped, and raises on a wrong type in the words of
-the API server.
+walk again with paths at hand: it drops unknown fields and nulls, writes quantities in their one form, names what it dropped, and raises
+on a wrong type in the words of the API server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pumice.api.quantity import QuantityError, quantity
+from pumice.api.quantity import QuantityError, canonical
 from pumice.apiserver.shapes import Shape
 
 Test = Callable[[Any], bool]
@@ -24,11 +24,18 @@ class WrongType(ValueError):
     """A value that cannot be read as its field's type."""
 
 
+def _is_canonical(value: Any) -> bool:
+    try:
+        return type(value) is str and canonical(value) == value
+    except QuantityError:
+        return False
+
+
 def _is_quantity(value: Any) -> bool:
     if type(value) not in (str, int, float):
         return False
     try:
-        quantity(value)
+        canonical(value)
     except QuantityError:
         return False
     return True
@@ -41,7 +48,7 @@ _SCALAR_TESTS: dict[str, Test] = {
     "number": lambda value: type(value) in (int, float),
     "bool": lambda value: type(value) is bool,
     "bytes": lambda value: type(value) is str,
-    "Quantity": _is_quantity,
+    "Quantity": _is_canonical,
     "IntOrString": lambda value: type(value) in (int, str),
     "Time": lambda value: type(value) is str and _INSTANT.match(value) is not None,
     "MicroTime": lambda value: type(value) is str and _INSTANT.match(value) is not None,
@@ -50,7 +57,7 @@ _SCALAR_TESTS: dict[str, Test] = {
 
 
 def conforms(shape: Shape, value: Any) -> bool:
-    """Whether the value is well-formed, without unknown fields and without nulls."""
+    """Whether the value is well-formed, without unknown fields and without nulls, quantities in the one form that is stored."""
     return _test_of(shape)(value)
 
 
@@ -145,6 +152,9 @@ def _clean(shape: Shape, value: Any, path: str, owner: str, unknown: list[str]) 
             _expect(type(value) is list, value, path, owner, "[]" + _go_type(shape.element))
             assert shape.element is not None
             return [_clean(shape.element, item, f"{path}[{index}]", owner, unknown) for index, item in enumerate(value) if item is not None]
+        case "Quantity":
+            _expect(_is_quantity(value), value, path, owner, _go_type(shape))
+            return canonical(value)
         case _:
             _expect(_SCALAR_TESTS[shape.kind](value), value, path, owner, _go_type(shape))
             return value

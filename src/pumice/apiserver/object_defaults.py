@@ -6,6 +6,7 @@ import base64
 import zlib
 
 from pumice.apiserver.shapes import Object
+from pumice.apiserver.wire_types import shape_of
 
 
 def begin_namespace(namespace: Object) -> None:
@@ -25,6 +26,8 @@ def default_node(node: Object) -> None:
     status = node.setdefault("status", {})
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
+    status["nodeInfo"] = dict.fromkeys(shape_of("core.v1.NodeSystemInfo").required, "") | (status.get("nodeInfo") or {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
 
 
 def default_service(service: Object) -> None:

@@ -1,19 +1,21 @@
-"""OpenAPI v3: an index, and one document a group version, with schemas made from the tables of types and from CRDs.
+"""OpenAPI v3: an index, and one document a group version, with schemas made from the tables of types and from CRDs. And v2, made of it.
 
 kubectl reads them before it creates or applies (does PATCH know `fieldValidation`? then the server validates) and for `explain`.
 """
 
 from __future__ import annotations
 
+import gzip
 import zlib
 
 import msgspec
 
+from pumice.apiserver import openapi_v2
 from pumice.apiserver.kinds import Kind, KindTable
 from pumice.apiserver.openapi_paths import COMMON_SCHEMAS, gvk, list_schema, paths_of
 from pumice.apiserver.shapes import Object, Shape
 from pumice.apiserver.wire_types import object_shape, shape_of
-from pumice.web.messages import Request, Response
+from pumice.web.messages import JSON, Request, Response
 
 _METADATA = "meta.v1.ObjectMeta"
 _SCALARS: dict[str, Object] = {
@@ -40,21 +42,39 @@ class OpenApi:
         self._revision = -1
 
     def respond(self, request: Request) -> Response | None:
-        if not request.path.startswith("/openapi/v3"):
+        if request.path != "/openapi/v2" and not request.path.startswith("/openapi/v3"):
             return None
         if self._revision != self._kinds.revision:
             self._documents.clear()
             self._revision = self._kinds.revision
+        if request.path == "/openapi/v2":
+            return self._in_version_2(request)
         name = request.path.removeprefix("/openapi/v3").strip("/")
         if not name:
             return Response.json({"paths": self._index()})
-        group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
-        kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
-        if not kinds or name != _path(kinds[0]):
+        kinds = self._of_path(name)
+        if not kinds:
             return None
         if name not in self._documents:
             self._documents[name] = msgspec.json.encode(document(kinds))
         return Response(self._documents[name])
+
+    def _of_path(self, name: str) -> list[Kind]:
+        group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
+        kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
+        return kinds if kinds and name == _path(kinds[0]) else []
+
+    def _in_version_2(self, request: Request) -> Response:
+        """In protobuf or JSON, zipped for those who can unzip it: kubectl asks for all of it whenever it needs any."""
+        content_type = openapi_v2.ANSWERED if openapi_v2.PROTOBUF in request.headers.get("accept", "") else JSON
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        name = f"v2 {content_type} {zipped}"
+        if name not in self._documents:
+            whole = openapi_v2.document(document(self._of_path(path)) for path in sorted({_path(kind) for kind in self._kinds}))
+            data = openapi_v2.encode(whole) if content_type != JSON else msgspec.json.encode(whole)
+            self._documents[name] = gzip.compress(data, 5, mtime=0) if zipped else data
+        headers = (("Content-Encoding", "gzip"), ("Vary", "Accept, Accept-Encoding")) if zipped else (("Vary", "Accept, Accept-Encoding"),)
+        return Response(self._documents[name], 200, content_type, headers)
 
     def _index(self) -> Object:
         paths = sorted({_path(kind) for kind in self._kinds})
@@ -102,10 +122,11 @@ def _of(shape: Shape, schemas: Object) -> Object:
         case "list":
             assert shape.element is not None
             found = {"type": "array", "items": _of(shape.element, schemas)}
-            if shape.merge:
-                found |= {"x-kubernetes-patch-strategy": "merge"} | (
-                    {"x-kubernetes-patch-merge-key": shape.merge_key} if shape.merge_key else {}
-                )
+            strategies = [word for word, holds in (("merge", shape.merge), ("retainKeys", shape.retain_keys)) if holds]
+            if strategies:
+                found["x-kubernetes-patch-strategy"] = ",".join(strategies)
+            if shape.merge_key:
+                found["x-kubernetes-patch-merge-key"] = shape.merge_key
             if shape.keys:
                 found |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(shape.keys)}
             return found
@@ -118,4 +139,6 @@ def _of(shape: Shape, schemas: Object) -> Object:
 
 def _struct(shape: Shape, schemas: Object) -> Object:
     found: Object = {"type": "object", "properties": {name: _of(field, schemas) for name, field in sorted(shape.fields.items())}}
+    for name in shape.retained:
+        found["properties"][name]["x-kubernetes-patch-strategy"] = "retainKeys"
     return found | ({"required": list(shape.required)} if shape.required else {})

@@ -26,8 +26,11 @@ def to_core_event(event: Object) -> Object:
 
 
 def from_core_event(event: Object) -> Object:
+    """Readers of this form rely on its one instant; events of the older form have theirs elsewhere."""
     names = {core: new for new, core in _RENAMED}
-    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": "events.k8s.io/v1"}
+    when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
+    instant = {} if when is None or event.get("eventTime") else {"eventTime": f"{when.removesuffix('Z')}.000000Z"}
+    return {names.get(key, key): value for key, value in event.items()} | instant | {"apiVersion": "events.k8s.io/v1"}
 
 
 def to_autoscaler_v2(autoscaler: Object) -> Object:

@@ -34,6 +34,7 @@ class Shape:
         "preserve",
         "required",
         "retain_keys",
+        "retained",
         "test",
     )
 
@@ -43,6 +44,7 @@ class Shape:
         self.element = element  #: of a list or map
         self.fields: dict[str, Shape] = {} if fields is None else fields  #: of a struct
         self.required: tuple[str, ...] = ()  #: of a struct: what OpenAPI calls required
+        self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs of which a patch says which keys stay
         self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
         self.preserve = False  #: a struct that keeps fields it does not know
         self.merge = False  #: of a list: strategic merge adds to it

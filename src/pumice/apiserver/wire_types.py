@@ -47,6 +47,8 @@ def _fill(name: str, module: str) -> None:
             continue
         if options and shape.kind in ("list", "map"):
             shape.with_options(options)
+        elif "retainKeys" in options:
+            struct.retained = (*struct.retained, field)
         struct.fields[field] = shape
         struct.numbers[int(number)] = field
         if "required" in options:

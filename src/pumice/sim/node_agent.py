@@ -47,14 +47,15 @@ def registered(node: Object, now: float, address: str) -> Object:
     own = {condition["type"] for condition in conditions}
     others = [each for each in status.get("conditions") or () if each["type"] not in own]
     info = {"kubeletVersion": "v1.36.1-pumice", "osImage": "simulated", "containerRuntimeVersion": "simulated://1"}
-    info |= {"kernelVersion": "simulated", "operatingSystem": "linux", "architecture": "amd64"}
+    info |= {"kernelVersion": "simulated", "operatingSystem": "linux", "architecture": "amd64", "kubeProxyVersion": ""}
+    info |= dict.fromkeys(("machineID", "systemUUID", "bootID"), uid_of(node))
     addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name_of(node)}]
     return {
         **status,
         "capacity": status.get("capacity") or status.get("allocatable") or {},
         "allocatable": status.get("allocatable") or status.get("capacity") or {},
         "addresses": status.get("addresses") or addresses,
-        "nodeInfo": {**info, **(status.get("nodeInfo") or {})},
+        "nodeInfo": {**info, **{key: value for key, value in (status.get("nodeInfo") or {}).items() if value}},
         "conditions": [*conditions, *others],
     }
 
