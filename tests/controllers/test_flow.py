@@ -79,6 +79,20 @@ def test_a_step_waits_for_the_steps_before_it() -> None:
     stage.assert_settled()
 
 
+def test_a_step_that_stands_twice_is_one_step() -> None:
+    stage = play(template("a"), flow(step("a"), step("a")))
+    assert stage.names(kinds.JOB) == ["f-a"]
+    reach(stage, "f-a", "Completed")
+    assert status(stage)["completedJobs"] == ["f-a"] and status(stage)["state"]["phase"] == "Succeed"
+
+
+def test_a_step_waits_for_its_template_and_a_flow_has_no_status_before_there_is_something_to_say() -> None:
+    stage = play(flow(step("a")))
+    assert "status" not in stage.get(kinds.JOB_FLOW, "f")
+    stage.add(template("a"))
+    assert status(stage)["state"]["phase"] == "Pending" and stage.names(kinds.JOB) == ["f-a"]
+
+
 def test_a_flow_tells_how_its_jobs_stand_and_what_they_went_through() -> None:
     stage = play(template("a"), flow(step("a"), jobRetainPolicy="delete"))
     created = stage.get(kinds.JOB, "f-a")["metadata"]["creationTimestamp"]
@@ -122,13 +136,6 @@ def test_the_jobs_of_a_flow_that_succeeded_go_if_asked() -> None:
     assert stage.names(kinds.JOB) == []
     assert status(stage)["state"]["phase"] == "Succeed"
     stage.assert_settled()
-
-
-def test_a_step_waits_for_its_template() -> None:
-    stage = play(flow(step("a")))
-    assert status(stage)["state"]["phase"] == "Pending"
-    stage.add(template("a"))
-    assert stage.names(kinds.JOB) == ["f-a"]
 
 
 def test_a_probe_lets_a_step_start_before_the_other_is_done() -> None:

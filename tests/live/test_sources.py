@@ -10,7 +10,7 @@ import pytest
 from pumice.kube.reflector import Reflector
 from pumice.kube.resource import HYPER_NODES, NODES, NUMA_TOPOLOGIES, Resource
 from pumice.live.options import Options
-from pumice.live.sources import all_synced, reflectors
+from pumice.live.sources import all_synced, reflectors, sources
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy
 
@@ -19,7 +19,7 @@ NUMA_AWARE = "actions: allocate\ntiers:\n- plugins:\n  - name: numa-aware\n"
 
 def all_but(missing: Resource) -> list[Reflector[Any]]:
     """Everything else has been read."""
-    following = reflectors(MemoryServer(), Options(), lambda kind, change: None)
+    following = reflectors(sources(Options(), policy()), MemoryServer(), lambda kind, change: None)
     for reflector in following:
         if reflector.scope.resource != missing:
             reflector.synced.set()

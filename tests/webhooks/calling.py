@@ -73,7 +73,8 @@ def prepare(stage: Scene) -> None:
         names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
         version = {"name": "v1", "served": True, "storage": True, "schema": schema}
         spec = {"group": "admissionregistration.k8s.io", "names": names, "scope": "Cluster", "versions": [version]}
-        body = {"metadata": {"name": f"{kind.lower()}s.admissionregistration.k8s.io"}, "spec": spec}
+        approved = {"api-approved.kubernetes.io": "unapproved, for tests"}
+        body = {"metadata": {"name": f"{kind.lower()}s.admissionregistration.k8s.io", "annotations": approved}, "spec": spec}
         stage.create("customresourcedefinitions.apiextensions.k8s.io", body, "")
 
 

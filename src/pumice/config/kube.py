@@ -145,6 +145,7 @@ def _profile(
         tuple(maker for maker in scorers if maker is not None),
         tuple(points["postFilter"]),
         PreemptionArgs(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute),
+        frozenset(own.keys() & {*points["filter"], *points["score"]}),
         (whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
     )
 

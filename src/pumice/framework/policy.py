@@ -51,6 +51,12 @@ class Policy:
     shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
 
+    @property
+    def reads_volcano(self) -> bool:
+        """Whether it looks at Volcano's kinds: it places gangs, or has one of Volcano's plugins in a profile."""
+        profiles = self.profiles
+        return profiles is None or self.has_action("allocate") or any(profile.own for profile in profiles.by_name.values())
+
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)
 

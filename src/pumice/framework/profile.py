@@ -57,6 +57,7 @@ class Profile:
     scorers: tuple[ScorerMaker, ...]
     post_filters: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
     preemption: PreemptionArgs = PreemptionArgs()
+    own: frozenset[str] = frozenset()  #: its plugins that are not kube-scheduler's
     percentage: int = 0  #: of nodes, after which the search for feasible ones stops; 0 and 100 look at all
 
 

@@ -85,6 +85,11 @@ class Reflector(Generic[T]):
         self._failures = 0  #: rounds without progress, one after the other
         self._told = ""  #: the failure that was logged last; the same one again is no news
 
+    @property
+    def forbidden(self) -> bool:
+        """Whether our role does not let it be read."""
+        return isinstance(self.trouble, ApiError) and self.trouble.code == 403
+
     def version(self, namespace: str, name: str) -> int:
         """Of an object as it was delivered last; 0 if it is not known."""
         return self._view.version(namespace, name)

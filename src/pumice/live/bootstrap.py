@@ -26,6 +26,9 @@ async def make_queues(transport: Transport, default_queue: str, clock: Clock) ->
                 if isinstance(error, ApiError) and error.code == 404:
                     log.warning("this server has no queues (scheduling.volcano.sh is not installed)")
                     return
+                if isinstance(error, ApiError) and error.code == 403:
+                    log.warning("our role does not let us make queue %s, so it must be there: %s", name, error)
+                    break
             await clock.sleep(1.0)
 
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Container, Hashable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Mapping, Sequence
 
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
 from pumice.controllers.dispatch import Dispatch, Work
@@ -31,6 +30,7 @@ from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import REQUIRED, RESOURCES, is_shown, kind_of_resource, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
 from pumice.live.running import LostLead
+from pumice.live.syncing import synced
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ COMPONENT = "vc-controller-manager"  #: the name under which events are told
 LOOKED_UP = ("DaemonSet.apps", "Job.batch", "PersistentVolumeClaim", "PriorityClass.scheduling.k8s.io")  #: read, though nobody is woken
 WIDTH = 32
 SYNC_TIMEOUT_S = 60.0
-SYNC_PAUSE_S = 0.02
 
 
 class Controllers:
@@ -85,7 +84,11 @@ class Controllers:
         for task in background:
             task.add_done_callback(self._background_ended)
         try:
-            await synced(self._following, self._sync_timeout_s)
+            await synced(
+                [reflector for kind, reflector in self._following.items() if kind in REQUIRED],
+                [reflector for kind, reflector in self._following.items() if kind not in REQUIRED],
+                self._sync_timeout_s,
+            )
             self.synced.set()
             while True:
                 self._turn()
@@ -156,7 +159,7 @@ class Controllers:
     async def _look_up(self, work: Work) -> None:
         """Read what the controller asks for by name and the role does not let us watch."""
         for kind, key in work.controller.looks_up(work.key, self.cache) if isinstance(work.controller, LooksUp) else ():
-            if kind in self._following and forbidden(self._following[kind]):
+            if kind in self._following and self._following[kind].forbidden:
                 await self._read(kind, ObjectRef(key.name, key.namespace))
 
     async def _read(self, kind: str, ref: ObjectRef) -> None:
@@ -196,19 +199,3 @@ def followed(
         return made
 
     return {name: reflector(name, scope) for name, scope in wanted.items()}
-
-
-async def synced(following: Mapping[str, Reflector[Object]], timeout_s: float, required: Container[str] = REQUIRED) -> None:
-    """Wait until everything has been read; for what can be done without, no longer than so, and not at all where the role forbids it."""
-    await asyncio.gather(*(reflector.synced.wait() for kind, reflector in following.items() if kind in required))
-    with suppress(TimeoutError):
-        async with asyncio.timeout(timeout_s):
-            while not all(reflector.synced.is_set() or forbidden(reflector) for reflector in following.values()):
-                await asyncio.sleep(SYNC_PAUSE_S)
-    for kind, reflector in following.items():
-        if not reflector.synced.is_set():
-            log.error("%s cannot be read and are left out for now: %s", kind, reflector.trouble)
-
-
-def forbidden(reflector: Reflector[Object]) -> bool:
-    return isinstance(reflector.trouble, ApiError) and reflector.trouble.code == 403

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -38,7 +38,7 @@ from pumice.live.said import Said
 from pumice.live.sender import Sender
 from pumice.live.shard import sharded
 from pumice.live.single_writer import SingleWriter, Where, inline
-from pumice.live.sources import all_synced, reflectors
+from pumice.live.sources import all_synced, reflectors, sources
 from pumice.live.timing import timed
 from pumice.live.urgency import Pulse, Urgency
 from pumice.model.cluster import Cluster
@@ -99,9 +99,11 @@ class Scheduler:
         )
         self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
-        self._following = reflectors(transport, options, partial(self.change, self._ingest.take), pace)
         self._told: set[Failure] = set()  #: of plugins
         self._faults = 0  #: cycles in a row that came to nothing
+        self._pace = pace
+        self._following: list[Reflector[Any]] = []
+        self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles, once it does
         self._adopt(policy)
 
     def adopt(self, policy: Policy) -> None:
@@ -111,9 +113,19 @@ class Scheduler:
     def _adopt(self, policy: Policy) -> None:
         self.policy = policy
         self._acting = timed(sharded(policy, self.options.sharding), self.metrics)
+        self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
         self._hints.adopt(policy)
         self._news(Urgency.SOON)
+
+    def _follow(self, policy: Policy) -> None:
+        """Read what the policy needs, besides what is read already."""
+        followed = {reflector.scope.resource for reflector in self._following}
+        wanted = [source for source in sources(self.options, policy) if source.resource not in followed]
+        fresh = reflectors(wanted, self._transport, partial(self.change, self._ingest.take), self._pace)
+        self._following += fresh
+        if self._background is not None:
+            self._background += map(self._beside, (reflector.run() for reflector in fresh))
 
     @property
     def scheduling_queue(self) -> SchedulingQueue:
@@ -158,9 +170,7 @@ class Scheduler:
     async def started(self) -> AsyncIterator[None]:
         """Follow the cluster and send, in the background; inside, everything there was has been read."""
         work = [self._sender.run(), self.recorder.run(), *(reflector.run() for reflector in self._following)]
-        tasks = [asyncio.create_task(each) for each in work]
-        for task in tasks:
-            task.add_done_callback(self._background_ended)
+        tasks = self._background = list(map(self._beside, work))
         try:
             await self._all_synced()
             self.synced.set()
@@ -170,6 +180,11 @@ class Scheduler:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._background_ended)
+        return task
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """A bug there must not leave a scheduler that looks alive."""

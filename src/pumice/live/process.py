@@ -85,7 +85,8 @@ class Replica:
             await first(self._work(client, policy), ended.wait())
 
     async def _work(self, client: Client, policy: Policy) -> None:
-        await make_queues(client, self._settings.options.default_queue, self._clock)
+        if policy.reads_volcano:
+            await make_queues(client, self._settings.options.default_queue, self._clock)
         if self._settings.term is None:
             return await self._schedule(client, policy)
         async with Client(self._access, user_agent="pumice/leader-election") as lease_client:

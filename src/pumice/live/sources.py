@@ -6,9 +6,7 @@ counts as one without such objects; they are asked for again and again, so that 
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,8 +21,7 @@ from pumice.kube.transport import Scope, Transport
 from pumice.kube.view import Change
 from pumice.live.options import Options
 from pumice.live.originals import whole
-
-log = logging.getLogger(__name__)
+from pumice.live.syncing import synced
 
 REQUIRED = (r.NODES, r.PODS)
 WITH_BYTES = (r.QUEUES, r.POD_GROUPS, r.NODE_SHARDS, r.VOLUME_CLAIMS, r.VOLUMES)  #: written as whole objects
@@ -51,6 +48,7 @@ OPTIONAL = (
 )
 
 
+VOLCANO = (r.QUEUES, r.POD_GROUPS, r.NUMA_TOPOLOGIES, r.HYPER_NODES)
 EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
 
 
@@ -67,11 +65,12 @@ class Source(NamedTuple):
     required: bool
 
 
-def sources(options: Options) -> Iterator[Source]:
-    """The resources that these options call for."""
+def sources(options: Options, policy: Policy) -> Iterator[Source]:
+    """The resources that these options and this policy call for."""
     unused = {
+        **dict.fromkeys(VOLCANO, not policy.reads_volcano),
         r.PRIORITY_CLASSES: not options.priority_classes,
-        r.NODE_SHARDS: options.sharding.mode == "none",
+        r.NODE_SHARDS: not policy.reads_volcano or options.sharding.mode == "none",
         r.CSI_DRIVERS: not options.storage_capacity,
         r.CSI_CAPACITIES: not options.storage_capacity,
     }
@@ -86,7 +85,7 @@ def sources(options: Options) -> Iterator[Source]:
 Take = Callable[[str, Change[Any]], None]
 
 
-def reflectors(transport: Transport, options: Options, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
+def reflectors(wanted: Iterable[Source], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
     """One for each source. `take` is given the kind and the change."""
 
     def delivery(kind: str) -> Callable[[Change[Any]], None]:
@@ -94,7 +93,7 @@ def reflectors(transport: Transport, options: Options, take: Take, pace: Pace = 
 
     return [
         Reflector(transport, Scope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required)
-        for source in sources(options)
+        for source in wanted
     ]
 
 
@@ -102,23 +101,10 @@ async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s:
     """Wait until everything that the policy needs has been read; for what can be done without, no longer than so."""
     needed = [reflector for reflector in following if reflector.scope.resource in REQUIRED]
     rest = [reflector for reflector in following if reflector not in needed and _is_read(reflector.scope.resource, policy)]
-    await _synced(needed, None)
-    await _synced(rest, timeout_s)
-    for reflector in rest:
-        if not reflector.synced.is_set():
-            log.error("%s cannot be read and are left out for now: %s", reflector.scope.resource.plural, reflector.trouble)
+    await synced(needed, rest, timeout_s)
 
 
 def _is_read(resource: Resource, policy: Policy) -> bool:
     if resource in SELDOM_SERVED:
         return False
     return resource not in READ_BY or policy.has_plugin(READ_BY[resource])
-
-
-async def _synced(following: list[Reflector[Any]], timeout_s: float | None) -> None:
-    waits = [asyncio.ensure_future(reflector.synced.wait()) for reflector in following]
-    try:
-        await asyncio.wait(waits, timeout=timeout_s)
-    finally:
-        for wait in waits:
-            wait.cancel()

@@ -27,7 +27,8 @@ def problems(policies: Sequence[Object], field: str) -> Iterator[Problem]:
     for index, policy in enumerate(policies):
         where = f"{field}[{index}]"
         yield from _one(policy, where)
-        answered: list[str | int] = [*events_of(policy), *([policy["exitCode"]] if policy.get("exitCode") is not None else [])]
+        events: list[str | int] = [*dict.fromkeys(events_of(policy))]
+        answered = [*events, policy["exitCode"]] if policy.get("exitCode") is not None else events
         for cause in answered:
             if cause in seen:
                 what = "event" if isinstance(cause, str) else "exitCode"

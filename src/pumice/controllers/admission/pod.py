@@ -68,7 +68,7 @@ def _budgets(notes: Mapping[str, str]) -> Iterator[Problem]:
     stated = [name for name in BUDGETS if name in notes]
     for name in stated:
         if not _COUNT.match(notes[name]) and not _PERCENT.match(notes[name]):
-            message = f"invalid value <{notes[name]}> for {name}, it must be a positive integer or between 1% and 99%"
+            message = f"invalid value <{notes[name]}> for {name}, it must be a positive integer or a percentage which between 1% ~ 99%"
             yield Problem(f"metadata.annotations[{name}]", message)
     if len(stated) > 1:
         yield Problem(

@@ -63,20 +63,21 @@ class JobFlows:
             return result(map(delete, jobs.values()) if tidy else [])
         completed = {name for name, job in jobs.items() if job_spec.phase_of(job) == COMPLETED}
         completed |= set(status_of(flow).get("completedJobs") or ())
-        writes: list[Write] = []
+        writes: dict[str, Write] = {}
         waits_for_probe = False
         for step in spec_of(flow).get("flows") or ():
             name = job_name(flow, step["name"])
             template = world.get(kinds.JOB_TEMPLATE, key.namespace, step["name"])
-            if name in jobs or name in completed or template is None:
+            if name in jobs or name in completed or name in writes or template is None:
                 continue
             if may_start(flow, step, jobs, completed, lambda job: world.dependents(uid_of(job), kinds.POD), self.reachable):
-                writes.append(Create(_job(flow, step, template), flow))
+                writes[name] = Create(_job(flow, step, template), flow)
             else:
                 waits_for_probe = waits_for_probe or _asks_the_network(step)
-        status = flow_status(flow, jobs, completed)
+        has_news = bool(jobs or completed or writes or status_of(flow))  # else who changes the flow that he just made would meet a conflict
+        told = status_change(flow, flow_status(flow, jobs, completed)) if has_news else []
         later = [(now + PROBE_AGAIN_S, key)] if waits_for_probe else []
-        return result([*writes, *status_change(flow, status)], later)
+        return result([*writes.values(), *told], later)
 
 
 def _asks_the_network(step: Object) -> bool:

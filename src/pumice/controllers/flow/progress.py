@@ -78,7 +78,7 @@ def _places(pods: Sequence[Object], wanted: Object) -> list[str]:
 
 def flow_status(flow: Object, jobs: Mapping[str, Object], completed: set[str]) -> Object:
     """The status of a flow that is not over."""
-    names = [job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()]
+    names = list(dict.fromkeys(job_name(flow, step["name"]) for step in spec_of(flow).get("flows") or ()))
     phases = {name: job_spec.phase_of(job) for name, job in jobs.items()} | dict.fromkeys(completed, state.COMPLETED)
     status: dict[str, Any] = {key: [name for name in names if phases.get(name) in wanted] or None for key, wanted in LISTS.items()}
     status["unKnowJobs"] = [name for name in names if name in jobs and not phases[name]] or None

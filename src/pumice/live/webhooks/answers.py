@@ -1,8 +1,8 @@
 """The rules on a live cluster, as HTTP handlers.
 
 A refusal may come from a cache that lags behind: a queue that was created a moment ago, a child that was just deleted. So before anything
-is refused, what the rules look up is read from the API server itself, and the question asked once more. Where the role allows no watch
-(that of Volcano's webhook manager lets queues be listed only) it is read before every answer.
+is refused, what the rules look up is read from the API server itself, and the question asked once more. What the role lets us list but not
+watch is read before every answer. What it does not let us read at all, the rules do without.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
-from pumice.kube.errors import KubeError
+from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.transport import Scope, Transport
-from pumice.live.controllers import followed, forbidden
+from pumice.live.controllers import followed
 from pumice.live.object_cache import ObjectCache, decode, whole
 from pumice.live.object_kinds import ADMISSION, scopes
 from pumice.live.webhooks import review
@@ -35,6 +35,7 @@ class Admission:
         self.cache = ObjectCache()
         self._transport = transport
         self._reading: asyncio.Task[None] | None = None
+        self._unreadable: set[str] = set()  #: kinds that may not even be listed
         self.following = followed(transport, self.cache, scopes(ADMISSION))
 
     def routes(self, hooks: Sequence[Hook]) -> dict[str, Handler]:
@@ -47,12 +48,16 @@ class Admission:
             except review.NotAReview as error:
                 return Response.text(str(error), 400)
             self.cache.take()  # nobody here waits for changes
-            if any(map(forbidden, self.following.values())):
+            if self._is_stale():
                 await self._read_anew()
             body = review.mutated(asked, review.patch(asked, self.cache, self.rules)) if hook.mutating else await self._judge(asked)
             return Response.json(body)
 
         return answer
+
+    def _is_stale(self) -> bool:
+        """Whether the cache does not follow what could be read."""
+        return any(reflector.forbidden and kind not in self._unreadable for kind, reflector in self.following.items())
 
     async def _judge(self, asked: Review) -> dict[str, object]:
         found = review.problems(asked, self.cache, self.rules)
@@ -73,10 +78,16 @@ class Admission:
 
     async def _read(self) -> None:
         for kind, scope in scopes(ADMISSION).items():
+            if kind in self._unreadable and self.following[kind].forbidden:
+                continue
             try:
                 await self._read_kind(kind, scope)
+                self._unreadable.discard(kind)
             except KubeError as error:
-                log.warning("%s, which the rules look up, cannot be read: %s", scope.resource.plural, error)
+                if isinstance(error, ApiError) and error.code == 403:
+                    self._unreadable.add(kind)
+                else:
+                    log.warning("%s, which the rules look up, cannot be read: %s", scope.resource.plural, error)
 
     async def _read_kind(self, kind: str, scope: Scope) -> None:
         there = set()

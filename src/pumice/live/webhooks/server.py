@@ -18,9 +18,9 @@ from pumice.kube.errors import KubeError
 from pumice.kube.resource import ObjectRef
 from pumice.kube.tls import present
 from pumice.live.clock import Clock, WallClock
-from pumice.live.controllers import synced
 from pumice.live.health import probes
 from pumice.live.running import first, told_to_end
+from pumice.live.syncing import synced
 from pumice.live.webhooks.answers import Admission
 from pumice.live.webhooks.certificates import ClusterSecret, Files, Served, Source
 from pumice.live.webhooks.hooks import Caller, Hook
@@ -75,7 +75,7 @@ class WebhookReplica:
     async def _work(self, client: Client, rules: Admission) -> None:
         following = [asyncio.create_task(reflector.run()) for reflector in rules.following.values()]
         try:
-            await synced(rules.following, SYNC_TIMEOUT_S, required=())
+            await synced((), rules.following.values(), SYNC_TIMEOUT_S)
             source = self._source(client)
             self._take_over(await source.current())
             host, port = self._settings.address

@@ -1,0 +1,123 @@
+"""A scheduler under a role like kube-scheduler's: it reads and makes what its policy needs, and waits for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import HYPER_NODES, POD_GROUPS, QUEUES, Resource
+from pumice.kube.transport import Page, Scope
+from pumice.live.bootstrap import make_queues
+from pumice.live.loop import Scheduler
+from pumice.live.options import Options
+from tests.kube_scheduler.stage import policy as kube_policy
+from tests.live.memory import MemoryServer
+from tests.live.stories import policy, running, until
+from tests.live.virtual import START, VirtualClock, run
+
+VOLCANO_KINDS = {QUEUES, POD_GROUPS, HYPER_NODES}
+
+
+class Forbidding(MemoryServer):
+    """Lets these resources be neither read nor made; `asked` are those of them that somebody tried."""
+
+    def __init__(self, forbidden: set[Resource]) -> None:
+        super().__init__()
+        self.forbidden = forbidden
+        self.asked: list[str] = []
+        self.before_write = lambda verb, resource, name: self._guard(resource)
+
+    def _guard(self, resource: Resource) -> None:
+        if resource in self.forbidden:
+            self.asked.append(resource.plural)
+            raise ApiError(403, "Forbidden", f"cannot use {resource.plural}")
+
+    async def get(self, resource: Resource, ref: object) -> bytes:
+        self._guard(resource)
+        return await super().get(resource, ref)  # type: ignore[arg-type]
+
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+        self._guard(scope.resource)
+        async for page in super().pages(scope, limit=limit):
+            yield page
+
+
+def test_profiles_alone_read_nothing_of_volcano_and_bind_at_once() -> None:
+    async def story() -> None:
+        api = Forbidding(VOLCANO_KINDS)
+        api.node("a")
+        api.pod("p", scheduler="default-scheduler")
+        options = Options(schedulers=("default-scheduler",))
+        async with running(Scheduler(api, kube_policy(), options, VirtualClock())):
+            await until(lambda: api.placed() == {"p": "a"})
+            assert asyncio.get_running_loop().time() - START < 1
+            assert api.asked == []
+
+    run(story())
+
+
+def test_a_policy_that_needs_more_reads_more_once_it_is_adopted() -> None:
+    async def story() -> None:
+        api = MemoryServer()
+        api.node("a")
+        api.queue()
+        api.gang("train", 2)
+        async with running(
+            Scheduler(api, kube_policy(), Options(schedulers=("volcano", "default-scheduler")), VirtualClock())
+        ) as scheduler:
+            await asyncio.sleep(5)
+            assert not scheduler.cluster.queues and not api.placed()
+            scheduler.adopt(policy())
+            await until(lambda: len(api.placed("train")) == 2)
+
+    run(story())
+
+
+def test_what_the_role_forbids_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story() -> None:
+        api = Forbidding({HYPER_NODES})
+        api.node("a")
+        api.queue()
+        api.gang("train", 1)
+        async with running(Scheduler(api, policy(), Options(), VirtualClock())):
+            await until(lambda: api.placed() == {"train-0": "a"})
+            assert asyncio.get_running_loop().time() - START < 1
+
+    run(story())
+    assert caplog.text.count("our role does not let hypernodes be read; we do without") == 1
+
+
+def test_what_is_waited_for_is_told_after_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story() -> None:
+        api = Forbidding(set())
+        api.node("a")
+        api.queue()
+        outage = asyncio.create_task(api.outage(5, forgets=False))
+        await asyncio.sleep(0)
+        async with running(Scheduler(api, policy(), Options(), VirtualClock())) as scheduler:
+            await until(scheduler.synced.is_set)
+        await outage
+
+    run(story())
+    told = [record.getMessage() for record in caplog.records if "waiting until these have been read" in record.getMessage()]
+    assert len(told) == 1 and "nodes (connection refused" in told[0]
+
+
+def test_queues_that_the_role_lets_nobody_make_are_told_of_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        await make_queues(Forbidding({QUEUES}), "default", VirtualClock())
+        assert asyncio.get_running_loop().time() == START
+
+    run(story())
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "our role does not let us make queue root, so it must be there",
+        "our role does not let us make queue default, so it must be there",
+    ]

@@ -1,0 +1,64 @@
+"""Webhooks under roles that do not let everything be read: they do without, quietly, and what can be followed is not read again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pumice.controllers import kinds
+from pumice.controllers.admission import Settings
+from pumice.kube.errors import ApiError
+from pumice.kube.resource import NAMESPACES
+from pumice.kube.transport import Page, Scope
+from pumice.live.syncing import synced
+from pumice.live.webhooks.answers import Admission
+from pumice.live.webhooks.hooks import HOOKS
+from pumice.web.messages import Request
+from tests.live.memory import MemoryServer
+from tests.live.virtual import run as virtual
+from tests.webhooks.calling import review
+
+HOOK = HOOKS["/queues/mutate"]
+QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}, "spec": {"weight": 1}}
+
+
+class NoNamespaces(MemoryServer):
+    """As a role without them shows it; `listed` counts lists by plural."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: dict[str, int] = {}
+
+    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+        self.listed[scope.resource.plural] = self.listed.get(scope.resource.plural, 0) + 1
+        if scope.resource == NAMESPACES:
+            raise ApiError(403, "Forbidden", "cannot list namespaces")
+        async for page in super().pages(scope, limit=limit):
+            yield page
+
+
+def test_queues_are_answered_from_the_cache_where_the_role_gives_no_namespaces(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = NoNamespaces()
+        api.queue("default")
+        answers = Admission(api, Settings())
+        following = [asyncio.create_task(reflector.run()) for reflector in answers.following.values()]
+        await synced((), answers.following.values(), 60.0)
+        handler = answers.routes([HOOK])[HOOK.path]
+        asked = Request("POST", HOOK.path, {}, json.dumps(review("CREATE", QUEUE)).encode())
+        await handler(asked)
+        caplog.clear()
+        lists = api.listed["queues"]
+        for _ in range(5):
+            assert (await handler(asked)).status == 200
+        assert api.listed["queues"] == lists and answers.cache.get(kinds.QUEUE, "", "default") is not None
+        assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+
+    virtual(story())
