@@ -9,7 +9,7 @@ def test_a_gang_waits_for_the_last_member() -> None:
     play("""
       nodes a b     cpu=2
       job train     tasks=3 cpu=2
-      cycle         train: Inqueue, 0 bound, "holds 4 of the 4 cpu it deserves, 2 more is asked for"
+      cycle         train: Inqueue, 0 bound, "holds 0 of the 4 cpu it deserves, 6 more is asked for"
       cycle         train: Inqueue, 0 bound
       nodes c       cpu=2
       cycle         train: Inqueue, 3 bound

@@ -119,10 +119,7 @@ class Capacity(Plugin):
         account = self._account(queue)
         if account is None or not queue.serving:
             return f"queue {queue.name} is {'not ready' if queue.serving else queue.state or 'not open'}"
-        texts = (
-            shortfall(self.session, level.queue.name, task.template.request, level.held, level.limit, "it may hold")
-            for level in account.upward
-        )
+        texts = (shortfall(self.session, level.queue.name, task, level.held, level.limit, "it may hold") for level in account.upward)
         devices = "" if self._devices.fit(account, task) else f"queue {queue.name} may claim no more devices"
         return next((text for text in texts if text), devices)
 

@@ -84,7 +84,7 @@ class Proportion(Plugin):
     def queue_shortfall(self, queue: Queue, task: Task) -> str:
         if not queue.serving:
             return f"queue {queue.name} is {queue.state or 'not open'}"
-        return shortfall(self.session, queue.name, task.template.request, queue.held, self._shares[queue.name].deserved, "it deserves")
+        return shortfall(self.session, queue.name, task, queue.held, self._shares[queue.name].deserved, "it deserves")
 
     def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
         request = np.sum([task.template.request for task in tasks], axis=0)

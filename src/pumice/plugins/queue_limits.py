@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
+from pumice.model import status
 from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import PODS, Mask, Vector
+from pumice.model.task import Task
 
 
 def asked_for(request: Vector) -> Mask:
@@ -27,15 +31,23 @@ def within(request: Vector, held: Vector, limit: Vector) -> bool:
     return bool((held[asked] + request[asked] <= limit[asked]).all())
 
 
-def shortfall(session: Session, name: str, request: Vector, held: Vector, limit: Vector, word: str) -> str:
-    """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none."""
-    asked = asked_for(request)
+def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
+    """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none. What the task's own gang
+    has taken in thought is asked for and not held: it is given back if the gang does not come together."""
+    asked, taken = asked_for(task.template.request), _taken_in_thought(task)
+    held, request = held - taken, task.template.request + taken
     dimensions = session.cluster.dimensions
     for column in (asked & (held + request > limit)).nonzero()[0].tolist():
         amounts = (dimensions.format(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
         has, may, more = amounts
         return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
     return ""
+
+
+def _taken_in_thought(task: Task) -> Vector:
+    tasks = task.job.tasks.values() if task.job is not None else ()
+    taken: Vector = sum((each.template.request for each in tasks if each.status == status.ALLOCATED), np.zeros_like(task.template.request))
+    return taken
 
 
 def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
