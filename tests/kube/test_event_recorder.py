@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -138,6 +139,22 @@ def test_what_the_server_refuses_is_dropped_at_once_and_the_rest_goes_on() -> No
         assert recorder.dropped == 1 and len(api.requests) == 2
 
     with_recorder(story)
+
+
+def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(api: FakeApi, recorder: Recorder) -> None:
+        ending = "unable to create new content in namespace team because it is being terminated"
+        api.faults.extend([Fault(403, ending), Fault(403, "Forbidden"), Fault(403, "Forbidden"), Fault(422, "Invalid")])
+        for number in range(4):
+            recorder.tell(happened(f"number {number}"))
+        await recorder.drain(5.0)
+        assert recorder.dropped == 4
+
+    with caplog.at_level(logging.INFO):
+        with_recorder(story)
+    told = [record.getMessage() for record in caplog.records if record.name == "pumice.kube.recorder"]
+    assert [text.split()[0] for text in told] == ["events", "event"]
+    assert told[0].startswith("events are dropped for want of a right: 403 Forbidden")
 
 
 def test_tries_and_queue_have_an_end() -> None:

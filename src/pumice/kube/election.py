@@ -46,6 +46,8 @@ class Election:
         self._clock = clock
         self._wall = wall
         self._jitter = jitter
+        self._told = ""  #: whose lead was last told of
+        self._trouble = ""  #: what is in the way, as told last
         self._fresh = False  #: the record is as our own last write left it
 
     def leading(self) -> bool:
@@ -60,14 +62,28 @@ class Election:
                     await self.step()
             except (KubeError, TimeoutError) as error:
                 self._fresh = False
-                log.warning("lease %s: %s", self.candidate.lock, error or "no answer in time")
+                self._tell_trouble(str(error) or "no answer in time")
+            else:
+                self._trouble = ""
             if self.leading() and not self.won.is_set():
                 log.info("%s became leader of %s", self.candidate.identity, self.candidate.lock)
                 self.won.set()
+            self._tell_who_leads()
             # Waiting candidates spread out; the leader keeps the period.
             await asyncio.sleep(term.retry_s * (1 if self.won.is_set() else 1 + 0.2 * self._jitter()))
             self.candidate.check(self._clock())
         log.error("%s lost %s to %s", self.candidate.identity, self.candidate.lock, self.candidate.leader or "nobody")
+
+    def _tell_trouble(self, trouble: str) -> None:
+        """The same again is no news."""
+        log.log(logging.DEBUG if trouble == self._trouble else logging.WARNING, "lease %s: %s", self.candidate.lock, trouble)
+        self._trouble = trouble
+
+    def _tell_who_leads(self) -> None:
+        leader = self.candidate.leader
+        if leader not in ("", self._told, self.candidate.identity):
+            log.info("%s leads %s; this replica waits", leader, self.candidate.lock)
+        self._told = leader
 
     async def step(self) -> None:
         """Read the Lease unless we wrote it last, then create or renew or take it if we may."""

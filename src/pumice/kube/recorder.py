@@ -55,6 +55,7 @@ class Recorder:
         clock: Clock = time.monotonic,
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._forbidden = False  #: the server has refused events for want of a right
         self.dropped = 0
         self._transport = transport
         self._book = EventBook(component)
@@ -107,10 +108,21 @@ class Recorder:
             except KubeError as error:
                 final = isinstance(error, Fenced) or (isinstance(error, ApiError) and error.code < 500 and error.code != 429)
                 if final or not left:
-                    self.dropped += 1
-                    log.warning("event %s/%s dropped: %s", write.namespace, write.name, error)
+                    self._drop(write, error)
                     return
             await asyncio.sleep(self._flow.pause_s)
+
+    def _drop(self, write: EventWrite, error: KubeError) -> None:
+        """A namespace that ends takes no events, which is as it should be. A right that is missing is missing for all events: told once."""
+        self.dropped += 1
+        code = error.code if isinstance(error, ApiError) else 0
+        if code in (403, 404) and ("is being terminated" in str(error) or 'namespaces "' in str(error)):
+            log.debug("event %s/%s dropped: %s", write.namespace, write.name, error)
+        elif code == 403:
+            log.log(logging.DEBUG if self._forbidden else logging.WARNING, "events are dropped for want of a right: %s", error)
+            self._forbidden = True
+        else:
+            log.warning("event %s/%s dropped: %s", write.namespace, write.name, error)
 
     async def _put(self, write: EventWrite) -> None:
         """Patch the event, or create it if it is new or the server has forgotten it. Both may reach the server twice."""

@@ -5,11 +5,13 @@ Replicas that do not lead wait without reading the cluster, as with the schedule
 
 from __future__ import annotations
 
+import logging
 import ssl
 from contextlib import AsyncExitStack
 
 import msgspec
 
+from pumice import __version__
 from pumice.controllers.controller import Controller
 from pumice.controllers.flow.progress import Reachable
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
@@ -29,6 +31,8 @@ from pumice.live.health import listeners, measures, probes
 from pumice.live.reach import Reach
 from pumice.live.running import first, told_to_end, while_leading
 from pumice.web.listener import Listener
+
+log = logging.getLogger(__name__)
 
 
 class Settings(msgspec.Struct):
@@ -67,6 +71,7 @@ class ControllerReplica:
         self._metrics = ControllerMetrics()
 
     async def serve(self) -> None:
+        log.info("pumice %s controls %s for the schedulers %s", __version__, self._access.server, ", ".join(self._settings.scheduler_names))
         async with AsyncExitStack() as stack:
             limits = Limits(self._settings.qps, self._settings.burst)
             client = await stack.enter_async_context(Client(self._access, limits=limits))

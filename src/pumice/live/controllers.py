@@ -58,6 +58,7 @@ class Controllers:
         self.synced = asyncio.Event()
         self.cache = ObjectCache()
         self.recorder = recorder or Recorder(transport, COMPONENT, wall=self.clock.now)
+        self._names = [each.name for each in controllers]
         self._transport = transport
         self._queue = Dispatch(controllers)
         self._failures = Failures(self._queue)
@@ -90,6 +91,7 @@ class Controllers:
                 self._sync_timeout_s,
             )
             self.synced.set()
+            log.info("the cluster was read; these controllers work: %s", ", ".join(self._names))
             while True:
                 self._turn()
                 await self._until_stirred()

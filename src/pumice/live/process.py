@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from pumice import memory
+from pumice import __version__, memory
 from pumice.api.errors import InputError
 from pumice.framework.policy import Policy
 from pumice.kube.access import Access
@@ -76,6 +76,13 @@ class Replica:
 
     async def serve(self) -> None:
         policy = self._settings.load()
+        log.info(
+            "pumice %s schedules the pods of %s at %s, by %s",
+            __version__,
+            ", ".join(self._settings.options.schedulers),
+            self._access.server,
+            self._settings.conf_path or "the built-in configuration",
+        )
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
             for server in self._servers():
@@ -108,7 +115,7 @@ class Replica:
             self._clock,
             world=world,
             metrics=self._metrics,
-            when_synced=memory.settle,
+            when_synced=self._read,
             where=on_a_thread,
         )
         self._metrics.leading.set(1)
@@ -122,6 +129,14 @@ class Replica:
             await first(*work)
         finally:
             self._metrics.leading.set(0)
+
+    def _read(self) -> None:
+        """Everything there was has been read."""
+        memory.settle()
+        assert self._scheduler is not None
+        cluster = self._scheduler.cluster
+        sizes = (len(cluster.nodes), len(cluster.tasks), len(cluster.jobs), len(cluster.queues))
+        log.info("the cluster was read: %d nodes, %d pods, %d jobs, %d queues; scheduling begins", *sizes)
 
     def _extender(self, name: str, why: str) -> None:
         """It does not answer, or does again."""
