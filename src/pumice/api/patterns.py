@@ -7,11 +7,13 @@ match may need at worst is bounded here, since a short pattern can mean a hundre
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 MOST_WORK = 2**26  #: characters times instructions
 _KEPT = 16  #: patterns, each with up to 8 MiB of states
+_EACH_MATCH = 10  #: what finding one more costs beside the text
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -37,14 +39,18 @@ class Pattern:
         found = self._compiled.search(self._checked(text))
         return None if found is None else str(found[0])
 
-    def each(self, text: str, limit: int) -> list[str]:
-        """The first `limit` matches, all if it is negative. An empty match right behind another does not count. Raises PatternError."""
+    def each(self, text: str, limit: int, pay: Callable[[int], None] = lambda cost: None) -> list[str]:
+        """The first `limit` matches, all if it is negative, each paid for. An empty match right behind another does not count.
+
+        Raises PatternError.
+        """
         matches: list[str] = []
         end = -1
         for found in self._compiled.finditer(self._checked(text)):
             if 0 <= limit <= len(matches):
                 break
             if found[0] or found.start() != end:
+                pay(_EACH_MATCH)
                 matches.append(found[0])
             end = found.end()
         return matches

@@ -8,43 +8,40 @@ share a budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pumice.api.cel.evaluate import holds, value_of
-from pumice.api.cel.syntax import CelError, Node, names_in, parse
-from pumice.api.cel.values import Budget, Instant, Optional, Span
-from pumice.api.times import duration, instant
+from pumice.api.cel.errors import CelError, CompileError, CostError, EvaluationError
+from pumice.api.cel.kinds import BOOL, DYN, STRING, Kind
+from pumice.api.cel.program import Program, compiled
+from pumice.api.cel.purse import EACH_EXPRESSION, Purse
+from pumice.api.cel.values import Optional
+from pumice.apiserver.rule_kinds import Seen, environment_of, seen_as
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.structural import go_type
 
 RULES = "x-kubernetes-validations"
-STEPS_EACH_OBJECT = 250_000
+LONGEST_MESSAGE = 5 * 1024  #: that an expression may give
+EACH_OBJECT = 2_000_000  #: what all rules of an object may cost
 _ABSENT: Any = object()
 _SENTENCES = {
     "FieldValueForbidden": "Forbidden: {message}",
     "FieldValueRequired": "Required value: {message}",
     "FieldValueDuplicate": 'Duplicate value: "{type}": {message}',
 }
-_TIMES: dict[str, Callable[[str], Any]] = {
-    "date-time": lambda text: Instant(instant(text)),
-    "date": lambda text: Instant(instant(f"{text}T00:00:00Z")),
-    "duration": lambda text: Span(duration(text)),
-}
 
 Causes = list[tuple[str, str]]
-Seen = Callable[[Any], Any]  #: a value as expressions see it
 
 
 class Rule(NamedTuple):
     """One rule, read."""
 
     text: str
-    tree: Node
+    program: Program
     is_transition: bool
     old_is_optional: bool
     message: str
-    message_tree: Node | None
+    message_program: Program | None
     sentence: str
     field_path: str
 
@@ -59,53 +56,69 @@ class RuleTree(NamedTuple):
     seen: Seen | None
 
 
-def rules_of(schema: Object) -> RuleTree | None:
-    """None if there are none. Raises CelError."""
-    fields = {name: tree for name, inner in (schema.get("properties") or {}).items() if (tree := rules_of(inner)) is not None}
+class _Spent(Exception):
+    """No further rules are asked; the cause why."""
+
+
+def rules_of(schema: Object, is_root: bool = True) -> RuleTree | None:
+    """None if there are none. Raises CompileError."""
+    fields = {name: tree for name, inner in (schema.get("properties") or {}).items() if (tree := rules_of(inner, False)) is not None}
     inner = schema.get("items") or schema.get("additionalProperties")
-    each = rules_of(inner) if isinstance(inner, dict) else None
-    rules = tuple(_rule(one) for one in schema.get(RULES) or ())
+    each = rules_of(inner, False) if isinstance(inner, dict) else None
+    rules = tuple(_rule(one, schema, is_root) for one in schema.get(RULES) or ())
     if not (rules or fields or each):
         return None
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if schema.get("x-kubernetes-list-type") == "map" else ()
-    return RuleTree(rules, fields, each, keys, _seen(schema) if rules else None)
+    return RuleTree(rules, fields, each, keys, seen_as(schema) if rules else None)
 
 
-def _rule(stated: Object) -> Rule:
-    tree, text = parse(str(stated.get("rule") or "")), stated.get("messageExpression")
+def _rule(stated: Object, schema: Object, is_root: bool) -> Rule:
+    """Raises CompileError."""
+    optional = bool(stated.get("optionalOldSelf"))
+    environment, text = environment_of(schema, optional, is_root), stated.get("messageExpression")
+    program = _of_kind(compiled(str(stated.get("rule") or ""), environment), BOOL)
     return Rule(
         text=str(stated["rule"]),
-        tree=tree,
-        is_transition="oldSelf" in names_in(tree),
-        old_is_optional=bool(stated.get("optionalOldSelf")),
+        program=program,
+        is_transition="oldSelf" in program.names,
+        old_is_optional=optional,
         message=str(stated.get("message") or f"failed rule: {stated['rule']}"),
-        message_tree=parse(str(text)) if text else None,
+        message_program=_of_kind(compiled(str(text), environment), STRING) if text else None,
         sentence=_SENTENCES.get(str(stated.get("reason")), 'Invalid value: "{type}": {message}'),
         field_path=str(stated.get("fieldPath") or ""),
     )
 
 
-def definition_rule_causes(schema: Object, path: str) -> Causes:
+def _of_kind(program: Program, wanted: Kind) -> Program:
+    """Raises CompileError."""
+    if program.kind not in (wanted, DYN):
+        raise CompileError(f"must evaluate to a {wanted}")
+    return program
+
+
+def definition_rule_causes(schema: Object, path: str, is_root: bool = True) -> Causes:
     """Rules that cannot be read."""
     causes: Causes = []
     for index, stated in enumerate(schema.get(RULES) or ()):
         try:
-            _rule(stated)
-        except CelError as error:
+            _rule(stated, schema, is_root)
+        except CompileError as error:
             causes.append((f"{path}.{RULES}[{index}].rule", f'Invalid value: "{stated.get("rule")}": compilation failed: {error}'))
     for name, inner in (schema.get("properties") or {}).items():
-        causes += definition_rule_causes(inner, f"{path}.properties[{name}]")
+        causes += definition_rule_causes(inner, f"{path}.properties[{name}]", False)
     for field in ("items", "additionalProperties"):
         if isinstance(schema.get(field), dict):
-            causes += definition_rule_causes(schema[field], f"{path}.{field}")
+            causes += definition_rule_causes(schema[field], f"{path}.{field}", False)
     return causes
 
 
 def rule_causes(tree: RuleTree, obj: Object, old: Object | None) -> Causes:
     """What the rules of a kind have against an object that is well-formed."""
     causes: Causes = []
-    budget = Budget(STEPS_EACH_OBJECT)
-    _walk(tree, _root(obj), _ABSENT if old is None else _root(old), "", budget, causes)
+    try:
+        _walk(tree, _root(obj), _ABSENT if old is None else _root(old), "", Purse(EACH_OBJECT), causes)
+    except _Spent as spent:
+        causes.append(spent.args[0])
     return causes
 
 
@@ -115,20 +128,20 @@ def _root(obj: Object) -> Object:
     return obj | {"metadata": metadata}
 
 
-def _walk(tree: RuleTree, value: Any, old: Any, path: str, budget: Budget, causes: Causes) -> None:
+def _walk(tree: RuleTree, value: Any, old: Any, path: str, purse: Purse, causes: Causes) -> None:
     if value is None or (value == old and not _has_transitions(tree)):
         return
     seen = tree.seen or (lambda same: same)
     for rule in tree.rules:
         if rule.is_transition or value != old:
-            cause = _judged(rule, seen, value, old, path, budget)
+            cause = _judged(rule, seen, value, old, path, purse)
             causes += [cause] if cause else []
     for name, inner in tree.fields.items():
         if isinstance(value, dict) and name in value:
-            _walk(inner, value[name], _field(old, name), f"{path}.{name}" if path else name, budget, causes)
+            _walk(inner, value[name], _field(old, name), f"{path}.{name}" if path else name, purse, causes)
     if tree.each is not None:
         for step, item, before in _items(tree, value, old):
-            _walk(tree.each, item, before, f"{path}{step}", budget, causes)
+            _walk(tree.each, item, before, f"{path}{step}", purse, causes)
 
 
 def _has_transitions(tree: RuleTree) -> bool:
@@ -155,58 +168,47 @@ def _identity(tree: RuleTree, item: Any) -> str:
     return repr([item.get(key) for key in tree.keys]) if isinstance(item, dict) else ""
 
 
-def _judged(rule: Rule, seen: Seen, value: Any, old: Any, path: str, budget: Budget) -> tuple[str, str] | None:
+def _judged(rule: Rule, seen: Seen, value: Any, old: Any, path: str, purse: Purse) -> tuple[str, str] | None:
     if rule.is_transition and old is _ABSENT and not rule.old_is_optional:
         return None
     names = {"self": seen(value)}
     if rule.is_transition:
         before = None if old is _ABSENT else seen(old)
         names["oldSelf"] = Optional(old is not _ABSENT, before) if rule.old_is_optional else before
-    try:
-        if holds(rule.tree, names, budget):
-            return None
-        message = _message(rule, names, budget)
-    except CelError as error:
-        message = f"{error} evaluating rule: {rule.text}"
     place = (path + rule.field_path).lstrip(".") or "<nil>"
+    try:
+        if _paid(rule.program, names, purse) is True:
+            return None
+        message = _message(rule, names, purse)
+    except CostError as error:
+        raise _Spent((place, rule.sentence.format(type=go_type(value), message=_stopped(error, rule, purse)))) from None
+    except EvaluationError as error:
+        message = f"{error} evaluating rule: {rule.text}"
     return place, rule.sentence.format(type=go_type(value), message=message)
 
 
-def _message(rule: Rule, names: Object, budget: Budget) -> str:
-    if rule.message_tree is not None:
+def _paid(program: Program, names: Object, purse: Purse) -> Any:
+    """The value; no expression spends more than is allowed for one. Raises EvaluationError."""
+    own = Purse(min(EACH_EXPRESSION, purse.left))
+    before = own.left
+    try:
+        return program.value(names, own)
+    finally:
+        purse.left -= before - max(own.left, 0)
+
+
+def _stopped(error: CostError, rule: Rule, purse: Purse) -> str:
+    if purse.left <= 0:
+        return "validation failed due to running out of cost budget, no further validation rules will be run"
+    return f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
+
+
+def _message(rule: Rule, names: Object, purse: Purse) -> str:
+    if rule.message_program is not None:
         try:
-            found = value_of(rule.message_tree, names, budget)
+            found = _paid(rule.message_program, names, purse)
         except CelError:
             return rule.message
-        if isinstance(found, str) and found.strip() and "\n" not in found:
+        if isinstance(found, str) and found.strip() and "\n" not in found and len(found) <= LONGEST_MESSAGE:
             return found
     return rule.message
-
-
-def _seen(schema: Object) -> Seen | None:
-    """How texts that are times become times; None where there are none."""
-    make = _TIMES.get(schema.get("format", "")) if schema.get("type") == "string" else None
-    if make is not None:
-        return lambda value: _made(make, value)
-    fields = {name: one for name, inner in (schema.get("properties") or {}).items() if (one := _seen(inner)) is not None}
-    inner = schema.get("items") or schema.get("additionalProperties")
-    each = _seen(inner) if isinstance(inner, dict) else None
-    if not fields and each is None:
-        return None
-    same: Seen = lambda value: value  # noqa: E731
-
-    def seen(value: Any) -> Any:
-        if isinstance(value, list):
-            return [(each or same)(item) for item in value]
-        if isinstance(value, dict):
-            return {key: fields.get(key, each or same)(item) for key, item in value.items()}
-        return value
-
-    return seen
-
-
-def _made(make: Callable[[str], Any], value: Any) -> Any:
-    try:
-        return make(value)
-    except (ValueError, TypeError):
-        return value

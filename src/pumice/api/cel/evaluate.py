@@ -1,140 +1,167 @@
-"""The value of an expression, under names that stand for JSON values and those of `values`.
+"""The value of an expression: each node of its tree is made a step, once, and the steps are walked for each set of names.
 
-Asking for a key that a map does not have is an error, which `&&`, `||` and the macros pass over if the rest decides. A map of a class with
-`__missing__` answers for keys it does not have. Every node visited costs a step of the budget, so no expression runs for long.
+Asking for a key that a map does not have is an error, which `&&`, `||`, `all` and `exists` pass over if the rest decides. A map of a class
+with `__missing__` answers for keys it does not have. What each step costs is what it costs upstream, so no expression runs for long.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
-from pumice.api.cel.calls import call
-from pumice.api.cel.syntax import Binary, Call, CelError, Choice, Each, Index, Items, Literal, Member, Name, Node, Record, Unary
-from pumice.api.cel.values import TYPES, Budget, Instant, Optional, Span, Version, comparable
-from pumice.api.quantity import Quantity
+from pumice.api.cel.check import type_named
+from pumice.api.cel.errors import CostError, EvaluationError
+from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
+from pumice.api.cel.library.lists import sort_by
+from pumice.api.cel.library.operators import is_key, truth
+from pumice.api.cel.purse import Purse
+from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.values import TYPES, Optional, kind_of
 
-ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+LIST, MAP = 10, 30  #: what making one costs
+PASSED_OVER = 3  #: what an error costs that does not count in the end; upstream it costs nothing, here more than a value
+_NONE = Optional(False)
+_FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 #: how names that are no identifiers are written
 _ESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 
 
-class Scope(NamedTuple):
-    """What names mean, and what is left of the budget."""
+class Run:
+    """One evaluation: what names stand for now, and what may still be spent."""
 
-    names: Mapping[str, Any]
-    budget: Budget
+    __slots__ = ("names", "purse")
 
-    def with_name(self, name: str, value: Any) -> Scope:
-        return Scope({**self.names, name: value}, self.budget)
-
-
-def holds(tree: Node, names: Mapping[str, Any], budget: Budget | None = None) -> bool:
-    """Raises CelError if the expression has no value, or none that is true or false."""
-    answer = value_of(tree, names, budget)
-    if not isinstance(answer, bool):
-        raise CelError("the expression is neither true nor false")
-    return answer
+    def __init__(self, names: Mapping[str, Any], purse: Purse) -> None:
+        self.names = dict(names)
+        self.purse = purse
 
 
-def value_of(tree: Node, names: Mapping[str, Any], budget: Budget | None = None) -> Any:
-    """Raises CelError."""
-    try:
-        return _value(tree, Scope(names, budget or Budget()))
-    except RecursionError:
-        raise CelError("the expression nests too deeply") from None
+Step = Callable[[Run], Any]
 
 
-def _value(node: Node, scope: Scope) -> Any:
-    scope.budget.spend()
+class _Later:
+    """A value that is made when it is first asked for."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    @cached_property
+    def value(self) -> Any:
+        return self.make()
+
+
+def steps(node: Node) -> Step:
     match node:
         case Literal(value):
-            return value
+            return lambda run: value
+        case Name() | Member() if (type_name := type_named(node, {})) is not None:
+            return _name(type_name, TYPES.get(type_name))
         case Name(name):
-            return _named(name, scope)
+            return _name(name, None)
         case Member(target, name, optional):
-            return _entry(_value(target, scope), name, optional, is_field=True)
+            return _member(target, name, optional)
+        case Has(target, name):
+            return _has(target, name)
         case Index(target, key, optional):
-            return _entry(_value(target, scope), _value(key, scope), optional)
-        case Items(items):
-            return [_value(item, scope) for item in items]
-        case Record(entries):
-            return {_value(key, scope): _value(value, scope) for key, value in entries}
+            return _index(target, key, optional)
+        case Items():
+            return _items(node)
+        case Record():
+            return _record(node)
+        case Logic(operator, sides):
+            return _logic(operator == "||", [steps(side) for side in sides])
         case Choice(condition, yes, no):
-            return _value(yes if _truth(_value(condition, scope)) else no, scope)
-        case Unary(sign, operand):
-            value = _value(operand, scope)
-            return not _truth(value) if sign == "!" else -_number(value)
-        case Binary("&&" | "||" as sign, left, right):
-            return _decided(sign == "||", (_thunk(side, scope) for side in (left, right)))
-        case Binary(sign, left, right):
-            return _binary(sign, _value(left, scope), _value(right, scope), scope.budget)
+            return _choice(steps(condition), steps(yes), steps(no))
+        case Bind():
+            return _bind(node)
         case Each():
-            return _each(node, scope)
-        case Call(None, "has", (argument,)):
-            return _has(argument, scope)
-    assert isinstance(node, Call)
-    own = () if node.target is None else (_value(node.target, scope),)
-    return call(node.name, [*own, *(_value(argument, scope) for argument in node.arguments)], scope.budget)
+            return _each(node)
+        case Call():
+            return _call(node)
 
 
-def _named(name: str, scope: Scope) -> Any:
-    if name in scope.names:
-        return scope.names[name]
-    if name in TYPES:
-        return TYPES[name]
-    raise CelError(f"{name} is not known")
+def _name(name: str, type: Any) -> Step:
+    first = name.partition(".")[0]
+
+    def step(run: Run) -> Any:
+        run.purse.pay(1)
+        if first in run.names and (type is None or first == name):
+            found = run.names[name]
+            return found.value if isinstance(found, _Later) else found
+        if type is None:
+            raise EvaluationError(f"no such attribute: {name}")
+        return type
+
+    return step
 
 
-def _thunk(node: Node, scope: Scope) -> Callable[[], Any]:
-    return lambda: _value(node, scope)
+def _target(node: Node) -> Step:
+    """What is looked into; that costs even if it is written out."""
+    inner = steps(node)
+    if not isinstance(node, Literal):
+        return inner
+
+    def step(run: Run) -> Any:
+        run.purse.pay(1)
+        return inner(run)
+
+    return step
 
 
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise CelError("a condition is neither true nor false")
-    return value
+def _member(target: Node, name: str, optional: bool) -> Step:
+    holder, plain = _target(target), _plain(name)
+
+    def step(run: Run) -> Any:
+        held = holder(run)
+        if optional or isinstance(held, Optional):
+            return _if_there(held, name, plain, run)
+        run.purse.pay(1)
+        return _entry(held, name, plain)
+
+    return step
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CelError("no such overload")
-    return value
+def _index(target: Node, key: Node, optional: bool) -> Step:
+    holder, chosen = _target(target), steps(key)
+
+    def step(run: Run) -> Any:
+        held, wanted = holder(run), chosen(run)
+        if optional or isinstance(held, Optional):
+            return _if_there(held, wanted, wanted, run)
+        run.purse.pay(1)
+        return _entry(held, wanted, wanted)
+
+    return step
 
 
-def _decided(decisive: bool, sides: Iterable[Callable[[], Any]]) -> bool:
-    """`&&`, `||`, `all` and `exists`: one side that decides is enough, though others have no value."""
-    error: CelError | None = None
-    for side in sides:
-        try:
-            if _truth(side()) is decisive:
-                return decisive
-        except CelError as met:
-            error = error or met
-    if error is not None:
-        raise error
-    return not decisive
-
-
-def _entry(target: Any, key: Any, optional: bool = False, is_field: bool = False) -> Any:
-    if isinstance(target, Optional):
-        if not target.present:
-            return target
-        return _entry(target.value, key, True, is_field)
-    if optional:
-        try:
-            return Optional(True, _entry(target, key, is_field=is_field))
-        except CelError:
-            return Optional(False)
-    if isinstance(target, list) and isinstance(key, int) and 0 <= key < len(target):
-        return target[key]
-    if not isinstance(target, Mapping):
-        raise CelError(f"there is no {key} here")
+def _if_there(held: Any, key: Any, plain: Any, run: Run) -> Optional:
+    if isinstance(held, Optional):
+        if not held.present:
+            return held
+        held = held.value
     try:
-        return target[_plain(key) if is_field else key]
-    except (KeyError, TypeError):
-        raise CelError(f"no such key: {key}") from None
+        found = _entry(held, key, plain)
+    except EvaluationError:
+        return _NONE
+    run.purse.pay(1)
+    return Optional(True, found)
+
+
+def _entry(held: Any, key: Any, plain: Any) -> Any:
+    """Raises EvaluationError."""
+    if isinstance(held, list):
+        if isinstance(key, bool) or not isinstance(key, int | float) or key != int(key):
+            raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+        if not 0 <= key < len(held):
+            raise EvaluationError(f"index out of bounds: {int(key)}")
+        return held[int(key)]
+    if isinstance(held, Mapping) and is_key(key):
+        try:
+            return held[key if key in held else plain]
+        except KeyError:
+            pass
+    raise EvaluationError(f"no such key: {key}")
 
 
 def _plain(name: str) -> str:
@@ -147,88 +174,278 @@ def _plain(name: str) -> str:
     return name
 
 
-def _has(argument: Node, scope: Scope) -> bool:
-    if not isinstance(argument, Member | Index):
-        raise CelError("has() asks for a member")
-    holder = _value(argument.target, scope)
-    key = _plain(argument.name) if isinstance(argument, Member) else _value(argument.key, scope)
-    if isinstance(holder, Optional):
-        holder = holder.value if holder.present else {}
-    if not isinstance(holder, Mapping):
-        raise CelError(f"there is no {key} here")
-    return key in holder
+def _has(target: Node, name: str) -> Step:
+    holder, plain = _target(target), _plain(name)
+
+    def step(run: Run) -> bool:
+        held = holder(run)
+        if isinstance(held, Optional):
+            held = held.value
+        return isinstance(held, Mapping) and (name in held or plain in held)
+
+    return step
 
 
-def _each(node: Each, scope: Scope) -> Any:
-    """The macros over the items of a list or the keys of a map."""
-    items = _value(node.target, scope)
-    if not isinstance(items, list | Mapping):
-        raise CelError(f"{node.macro}() is for lists and maps")
-    inner = [scope.with_name(node.variable, item) for item in items]
-    condition, last = node.parts[0], node.parts[-1]
-    match node.macro:
-        case "all" | "exists":
-            return _decided(node.macro == "exists", (_thunk(condition, each) for each in inner))
-        case "exists_one" | "existsOne":
-            return sum(_truth(_value(condition, each)) for each in inner) == 1
-        case "filter":
-            return [item for item, each in zip(items, inner, strict=True) if _truth(_value(condition, each))]
-    chosen = inner if len(node.parts) == 1 else [each for each in inner if _truth(_value(condition, each))]
-    return [_value(last, each) for each in chosen]
+def _items(node: Items) -> Step:
+    parts = [(steps(item), index in node.optional) for index, item in enumerate(node.items)]
+
+    def step(run: Run) -> list[Any]:
+        found = []
+        for part, optional in parts:
+            value = part(run)
+            if not optional:
+                found.append(value)
+            elif _optional(value).present:
+                found.append(value.value)
+        run.purse.pay(LIST)
+        return found
+
+    return step
 
 
-def _binary(sign: str, left: Any, right: Any, budget: Budget) -> Any:
-    budget.spend_on(left, right)
-    if sign == "in":
-        if not isinstance(right, list | Mapping):
-            raise CelError("in asks for a list or a map")
-        return left in right
-    if sign in ("==", "!="):
-        return (_alike(left, right) and comparable(left) == comparable(right)) is (sign == "==")
-    if sign == "+" and type(left) is type(right) and isinstance(left, str | list):
-        return left + right
-    if sign in ORDERS and type(left) is type(right) and isinstance(left, str | bool | Version | Quantity | Instant | Span):
-        return ORDERS[sign](comparable(left), comparable(right))
-    if sign in "+-" and (isinstance(left, Instant | Span) or isinstance(right, Instant | Span)):
-        return _shifted(sign, left, right)
-    return _arithmetic(sign, _number(left), _number(right))
+def _record(node: Record) -> Step:
+    parts = [(steps(key), steps(value), index in node.optional) for index, (key, value) in enumerate(node.entries)]
+
+    def step(run: Run) -> dict[Any, Any]:
+        found = {}
+        for key_step, value_step, optional in parts:
+            key, value = key_step(run), value_step(run)
+            if not is_key(key):
+                raise EvaluationError(f"unsupported key type: {kind_of(key)}")
+            if not optional:
+                found[key] = value
+            elif _optional(value).present:
+                found[key] = value.value
+        run.purse.pay(MAP)
+        return found
+
+    return step
 
 
-def _shifted(sign: str, left: Any, right: Any) -> Any:
-    """Instants and spans added and subtracted."""
-    way = 1 if sign == "+" else -1
-    match left, right:
-        case (Span(), Span()) | (Instant(), Span()):
-            return type(left)(left.seconds + way * right.seconds)
-        case (Span(), Instant()) if way == 1:
-            return Instant(left.seconds + right.seconds)
-        case (Instant(), Instant()) if way == -1:
-            return Span(left.seconds - right.seconds)
-    raise CelError("no such overload")
+def _optional(value: Any) -> Optional:
+    if not isinstance(value, Optional):
+        raise EvaluationError(f"cannot initialize optional entry from non-optional value {kind_of(value)}")
+    return value
 
 
-def _arithmetic(sign: str, left: Any, right: Any) -> Any:
-    if sign in ORDERS:
-        return ORDERS[sign](left, right)
-    if sign in "/%" and right == 0:
-        raise CelError("division by zero")
-    match sign:
-        case "+":
-            found = left + right
-        case "-":
-            found = left - right
-        case "*":
-            found = left * right
-        case "/" if isinstance(left, int) and isinstance(right, int):
-            found = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        case "/":
-            found = left / right
-        case _:
-            found = abs(left) % abs(right) * (-1 if left < 0 else 1)
-    if isinstance(found, int) and not -(2**63) <= found < 2**63:
-        raise CelError("integer overflow")
+def _logic(decisive: bool, sides: list[Step]) -> Step:
+    """One side that decides is enough, though others have no value."""
+
+    def step(run: Run) -> bool:
+        error: EvaluationError | None = None
+        for side in sides:
+            try:
+                if truth(side(run)) is decisive:
+                    return decisive
+            except CostError:
+                raise
+            except EvaluationError as met:
+                run.purse.pay(PASSED_OVER)
+                error = error or met
+        if error is not None:
+            raise error
+        return not decisive
+
+    return step
+
+
+def _choice(condition: Step, yes: Step, no: Step) -> Step:
+    return lambda run: (yes if truth(condition(run)) else no)(run)
+
+
+def _call(node: Call) -> Step:
+    function = (METHODS if node.is_method else FUNCTIONS)[node.name]
+    parts = [steps(argument) for argument in node.arguments]
+    if node.is_method and node.name in ("or", "orValue"):
+        return _otherwise(node.name, *parts)
+
+    def step(run: Run) -> Any:
+        values = [part(run) for part in parts]
+        overload = function.overload_for(values)
+        try:
+            run.purse.pay(1 if overload.price is None else overload.price(*values))
+            return overload.run(run.purse, *values) if overload.is_paid_by_itself else overload.run(*values)
+        except _FAULTS:
+            raise EvaluationError(NO_OVERLOAD) from None
+
+    return step
+
+
+def _otherwise(name: str, value: Step, other: Step) -> Step:
+    def step(run: Run) -> Any:
+        found = value(run)
+        if not isinstance(found, Optional):
+            raise EvaluationError(NO_OVERLOAD)
+        if found.present:
+            return found if name == "or" else found.value
+        return other(run) if name == "orValue" else _optional(other(run))
+
+    return step
+
+
+def _bind(node: Bind) -> Step:
+    value, body = steps(node.value), steps(node.body)
+    if node.macro == "cel.bind":
+        return _lazily_bound(node.variable, value, body)
+
+    def step(run: Run) -> Any:
+        found = value(run)
+        if not isinstance(found, Optional):
+            raise EvaluationError(NO_OVERLOAD)
+        run.purse.pay(1)
+        if not found.present:
+            return found
+        run.purse.pay(2)
+        before = run.names
+        run.names = dict(before)
+        run.names[node.variable] = found.value
+        try:
+            inner = body(run)
+        finally:
+            run.names = before
+        return Optional(True, inner) if node.macro == "optMap" else _optional(inner)
+
+    return step
+
+
+def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
+    """A name whose value is only asked for if it is used, and once."""
+
+    def step(run: Run) -> Any:
+        before = run.names
+        run.names = {**before, variable: _Later(lambda: value(Run(before, run.purse)))}
+        try:
+            return body(run)
+        finally:
+            run.names = before
+
+    return step
+
+
+def _each(node: Each) -> Step:
+    """The macros over lists and maps."""
+    target, parts, macro, names = steps(node.target), [steps(part) for part in node.parts], node.macro, node.variables
+    run_macro = _MACROS[macro]
+
+    def step(run: Run) -> Any:
+        held = target(run)
+        if not isinstance(held, list | Mapping):
+            raise EvaluationError(f"got '{kind_of(held)}', expected iterable type")
+        before = run.names
+        run.names = dict(before)
+        try:
+            return run_macro(run, _bound(run, held, names), parts, held)
+        finally:
+            run.names = before
+
+    return step
+
+
+def _bound(run: Run, held: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+    """Each item with what it is called by, while the variables stand for it."""
+    pairs = held.items() if isinstance(held, Mapping) else enumerate(held)
+    is_map, first, second, bound = isinstance(held, Mapping), names[0], names[-1], run.names
+    for key, value in pairs:
+        single = key if is_map else value
+        if first is second:
+            bound[first] = single
+        else:
+            bound[first], bound[second] = key, value
+        yield key, single
+
+
+Bound = Iterator[tuple[Any, Any]]
+
+
+def _decided(decisive: bool) -> Callable[[Run, Bound, list[Step], Any], bool]:
+    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+        error: EvaluationError | None = None
+        for _ in items:
+            run.purse.pay(4 if decisive else 3)
+            try:
+                if truth(parts[0](run)) is decisive:
+                    run.purse.pay(1)
+                    return decisive
+            except CostError:
+                raise
+            except EvaluationError as met:
+                run.purse.pay(PASSED_OVER)
+                error = error or met
+        run.purse.pay(1)
+        if error is not None:
+            raise error
+        return not decisive
+
+    return decide
+
+
+def _one(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+    count = sum(truth(parts[0](run)) for _ in items)
+    run.purse.pay(2 * count + 2)
+    return count == 1
+
+
+def _filtered(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    found = []
+    for _, item in items:
+        if truth(parts[0](run)):
+            run.purse.pay(LIST + 3)
+            found.append(item)
+    run.purse.pay(1)
     return found
 
 
-def _alike(left: Any, right: Any) -> bool:
-    return type(left) is type(right) or {type(left), type(right)} == {int, float} or (isinstance(left, dict) and isinstance(right, dict))
+def _mapped(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    found = []
+    for _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            found.append(parts[-1](run))
+            run.purse.pay(LIST + 2)
+    run.purse.pay(1)
+    return found
+
+
+def _mapped_values(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+    found = {}
+    for key, _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            found[key] = parts[-1](run)
+            run.purse.pay(3)
+    run.purse.pay(1)
+    return found
+
+
+def _mapped_entries(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            entries = parts[-1](run)
+            if not isinstance(entries, Mapping):
+                raise EvaluationError(NO_OVERLOAD)
+            run.purse.pay(2 + len(entries) // 16)
+            for key, value in entries.items():
+                if key in found:
+                    raise EvaluationError(f"insert failed: key {key} already exists")
+                found[key] = value
+    run.purse.pay(1)
+    return found
+
+
+def _sorted(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    keys = _mapped(run, items, parts, held)
+    run.purse.pay(2 * len(keys) ** 2 + 13)
+    return sort_by(list(held), keys)
+
+
+_MACROS: dict[str, Callable[[Run, Bound, list[Step], Any], Any]] = {
+    "all": _decided(False),
+    "exists": _decided(True),
+    "exists_one": _one,
+    "existsOne": _one,
+    "filter": _filtered,
+    "map": _mapped,
+    "transformList": _mapped,
+    "transformMap": _mapped_values,
+    "transformMapEntry": _mapped_entries,
+    "sortBy": _sorted,
+}

@@ -1,225 +1,168 @@
-"""From text to a tree. Precedence as in CEL: `?:`, `||`, `&&`, relations and `in`, `+ -`, `* / %`, `! -`, then members, indices, calls.
-
-Functions and methods that we do not know are refused here, so that an expression that cannot be judged is told before any value is
-looked at.
-"""
+"""From text to a tree. Precedence as in CEL: `?:`, `||`, `&&`, relations and `in`, `+ -`, `* / %`, `! -`, then members, indices, calls."""
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from pumice.api.cel.names import FUNCTIONS, LIBRARIES, MACROS, METHODS
+from pumice.api.cel.errors import CompileError
+from pumice.api.cel.literals import number, text_of
+from pumice.api.cel.macros import expanded
+from pumice.api.cel.tokens import RESERVED, WORDS, tokens_of
+from pumice.api.cel.tree import Call, Choice, Index, Items, Literal, Logic, Member, Name, Node, Record, depth
+from pumice.api.cel.values import Uint
 
-RELATIONS = ("==", "!=", "<=", ">=", "<", ">", "in")
-LEVELS: tuple[tuple[str, ...], ...] = (("||",), ("&&",), RELATIONS, ("+", "-"), ("*", "/", "%"))
-LONGEST = 16 * 1024  #: characters of an expression
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>0x[0-9a-fA-F]+|\d+\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+)u?(?![A-Za-z_])"
-    r"|(?P<text>[rR]?(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'))|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<mark>\|\||&&|[=!<>]=|\.\?|\[\?|[-+*/%!<>?:.,()\[\]{}]))"
-)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|(.))", re.DOTALL)
-_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-
-
-class CelError(Exception):
-    """What is wrong with an expression, or why it has no value here."""
-
-
-class Literal(NamedTuple):
-    value: Any
-
-
-class Name(NamedTuple):
-    name: str
-
-
-class Member(NamedTuple):
-    target: Node
-    name: str
-    optional: bool = False
-
-
-class Index(NamedTuple):
-    target: Node
-    key: Node
-    optional: bool = False
-
-
-class Each(NamedTuple):
-    """A macro: `target.all(variable, parts...)` and its like."""
-
-    target: Node
-    macro: str
-    variable: str
-    parts: tuple[Node, ...]
-
-
-class Record(NamedTuple):
-    entries: tuple[tuple[Node, Node], ...]
-
-
-class Call(NamedTuple):
-    target: Node | None
-    name: str
-    arguments: tuple[Node, ...]
-
-
-class Items(NamedTuple):
-    items: tuple[Node, ...]
-
-
-class Unary(NamedTuple):
-    operator: str
-    operand: Node
-
-
-class Binary(NamedTuple):
-    operator: str
-    left: Node
-    right: Node
-
-
-class Choice(NamedTuple):
-    condition: Node
-    yes: Node
-    no: Node
-
-
-Node = Literal | Name | Member | Index | Call | Each | Items | Record | Unary | Binary | Choice
+DEEPEST = 50  #: brackets within each other
 CONSTANTS = {"true": True, "false": False, "null": None}
+RELATIONS = ("==", "!=", "<=", ">=", "<", ">", "in")
+LEVELS = {"||": 1, "&&": 2, **dict.fromkeys(RELATIONS, 3), "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 
 
-@lru_cache(maxsize=1024)
 def parse(text: str) -> Node:
-    """Raises CelError."""
-    if len(text) > LONGEST:
-        raise CelError(f"the expression is longer than {LONGEST} characters")
+    """Raises CompileError."""
     parser = _Parser(text)
-    try:
-        tree = parser.expression()
-    except RecursionError:
-        raise CelError("the expression nests too deeply") from None
-    if parser.peek():
-        raise CelError(f'"{parser.peek()}" is not expected here')
+    tree = parser.expression()
+    if parser.peek().kind != "end":
+        raise CompileError(f"Syntax error: extraneous input '{parser.peek().text}' expecting <EOF>")
+    depth(tree)
     return tree
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.tokens: list[tuple[str, str]] = []  #: kind and text
-        position, end = 0, len(text.rstrip())
-        while position < end:
-            match = _TOKEN.match(text, position)
-            if match is None or match.lastgroup is None:
-                raise CelError(f'"{text[position:].strip()[:20]}" is not understood')
-            self.tokens.append((match.lastgroup, match[match.lastgroup]))
-            position = match.end()
-        self.tokens.reverse()
+        self.tokens = tokens_of(text)[::-1]
+        self.level = 0
 
-    def peek(self) -> str:
-        return self.tokens[-1][1] if self.tokens else ""
-
-    def take(self) -> tuple[str, str]:
-        if not self.tokens:
-            raise CelError("the expression ends too early")
-        return self.tokens.pop()
+    def peek(self) -> Any:
+        return self.tokens[-1]
 
     def accept(self, mark: str) -> bool:
-        if self.tokens and self.tokens[-1] in (("mark", mark), ("name", mark)):
+        if self.tokens[-1].text == mark and self.tokens[-1].kind in ("mark", "name"):
             self.tokens.pop()
             return True
         return False
 
     def expect(self, mark: str) -> None:
         if not self.accept(mark):
-            raise CelError(f'"{mark}" is missing' + (f' before "{self.peek()}"' if self.peek() else ""))
+            raise CompileError(f"Syntax error: missing '{mark}' at '{self.peek().text}'")
 
-    # -- from the loosest to the tightest
+    def name(self) -> str:
+        kind, text = self.tokens[-1]
+        if kind != "name" or text in WORDS:
+            raise CompileError(f"Syntax error: mismatched input '{text}' expecting a name")
+        return str(self.tokens.pop().text)
 
     def expression(self) -> Node:
-        condition = self.binary(0)
-        if not self.accept("?"):
-            return condition
-        yes = self.expression()
-        self.expect(":")
-        return Choice(condition, yes, self.expression())
+        self.level += 1
+        if self.level > DEEPEST:
+            raise CompileError("expression recursion limit exceeded")
+        found = self.binary(1)
+        if self.accept("?"):
+            yes = self.binary(1)
+            self.expect(":")
+            found = Choice(found, yes, self.expression())
+        self.level -= 1
+        return found
 
-    def binary(self, level: int) -> Node:
-        if level == len(LEVELS):
-            return self.unary()
-        left = self.binary(level + 1)
-        while self.peek() in LEVELS[level] and self.tokens[-1][0] != "text":
-            _, operator = self.take()
-            left = Binary(operator, left, self.binary(level + 1))
+    def binary(self, least: int) -> Node:
+        """Operators of at least this level."""
+        left = self.unary()
+        while self.peek().kind != "text" and (level := LEVELS.get(self.peek().text, 0)) >= least:
+            operator = self.tokens.pop().text
+            right = self.binary(level + 1)
+            if level <= 2:
+                sides = left.sides if isinstance(left, Logic) and left.operator == operator else (left,)
+                left = Logic(operator, (*sides, right))
+            else:
+                left = Call(operator, (left, right))
         return left
 
     def unary(self) -> Node:
-        for operator in ("!", "-"):
-            if self.accept(operator):
-                return Unary(operator, self.unary())
+        """An even number of equal signs means nothing."""
+        for sign in ("!", "-"):
+            count = 0
+            while self.accept(sign):
+                count += 1
+            if count:
+                negative = count % 2 == 1
+                if sign == "-" and negative and self.peek().kind == "number":
+                    return self.postfix(_negative(number(self.tokens.pop().text)))
+                operand = self.postfix(self.primary())
+                return Call(sign + "_", (operand,)) if negative else operand
         return self.postfix(self.primary())
 
     def postfix(self, node: Node) -> Node:
         while True:
             if self.accept(".?"):
-                node = Member(node, self.take()[1], optional=True)
+                node = Member(node, self.name(), optional=True)
             elif self.accept("."):
-                _, name = self.take()
-                node = self.call(node, name) if self.accept("(") else Member(node, name)
-            elif self.peek() in ("[", "[?") and self.tokens[-1][0] == "mark":
-                _, mark = self.take()
-                node = Index(node, self.expression(), optional=mark == "[?")
+                name = self.name()
+                node = expanded(node, name, self.arguments(")")) if self.accept("(") else Member(node, name)
+            elif self.accept("[?"):
+                node = Index(node, self.expression(), optional=True)
+                self.expect("]")
+            elif self.accept("["):
+                node = Index(node, self.expression())
                 self.expect("]")
             else:
                 return node
 
     def primary(self) -> Node:
-        kind, text = self.take()
+        kind, text = self.tokens.pop()
         if kind == "number":
-            return Literal(int(text, 16) if text[:2] == "0x" else int(text) if text.isdigit() else float(text))
+            value = number(text)
+            if value == 2**63 and type(value) is int:
+                raise CompileError("invalid int literal")
+            return Literal(value)
         if kind == "text":
-            return Literal(text[2:-1] if text[0] in "rR" else _unescaped(text[1:-1]))
-        if kind == "name":
-            if text in CONSTANTS:
-                return Literal(CONSTANTS[text])
-            return self.call(None, text) if self.accept("(") else Name(text)
+            return Literal(text_of(text))
+        if kind == "name" and text != "in":
+            return self.named(text)
+        if text == "." and self.peek().kind == "name":
+            return self.named(self.name())
         if text == "(":
             inner = self.expression()
             self.expect(")")
             return inner
-        if text == "[":
-            return Items(self.arguments("]"))
+        if text in ("[", "[?"):
+            return self.items(text == "[?")
         if text == "{":
             return self.record()
-        raise CelError(f'"{text}" is not expected here')
+        raise CompileError(f"Syntax error: mismatched input '{text}'")
+
+    def named(self, text: str) -> Node:
+        if text in CONSTANTS:
+            return Literal(CONSTANTS[text])
+        if text in RESERVED:
+            raise CompileError(f"reserved identifier: {text}")
+        return expanded(None, text, self.arguments(")")) if self.accept("(") else Name(text)
+
+    def items(self, first_is_optional: bool) -> Node:
+        found: list[Node] = []
+        optional: set[int] = set()
+        while not self.accept("]"):
+            if found:
+                self.expect(",")
+                if self.accept("]"):
+                    break
+            if self.accept("?") or (first_is_optional and not found):
+                optional.add(len(found))
+            found.append(self.expression())
+        return Items(tuple(found), frozenset(optional))
 
     def record(self) -> Node:
         entries: list[tuple[Node, Node]] = []
+        optional: set[int] = set()
         while not self.accept("}"):
             if entries:
                 self.expect(",")
+                if self.accept("}"):
+                    break
+            if self.accept("?"):
+                optional.add(len(entries))
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression()))
-        return Record(tuple(entries))
-
-    def call(self, target: Node | None, name: str) -> Node:
-        arguments = self.arguments(")")
-        if target is not None and name in MACROS and len(arguments) in MACROS[name] and isinstance(arguments[0], Name):
-            return Each(target, name, arguments[0].name, arguments[1:])
-        if isinstance(target, Name) and target.name in LIBRARIES:
-            name = f"{target.name}.{name}"
-            target = None
-        known = FUNCTIONS if target is None else METHODS
-        if name not in known:
-            raise CelError(f"{name}() is not supported")
-        if len(arguments) not in known[name]:
-            counts = " or ".join(map(str, known[name]))
-            raise CelError(f"{name}() takes {counts} argument{'' if known[name] == (1,) else 's'}, not {len(arguments)}")
-        return Call(target, name, arguments)
+        return Record(tuple(entries), frozenset(optional))
 
     def arguments(self, end: str) -> tuple[Node, ...]:
         found: list[Node] = []
@@ -230,20 +173,7 @@ class _Parser:
         return tuple(found)
 
 
-def _unescaped(text: str) -> str:
-    def letter(match: re.Match[str]) -> str:
-        short, long, byte, octal, other = match.groups()
-        if other is not None:
-            return _LETTERS.get(other, other)
-        return chr(min(int(octal, 8) if octal else int(short or long or byte, 16), 0x10FFFF))
-
-    return _ESCAPE.sub(letter, text) if "\\" in text else text
-
-
-def names_in(node: Any) -> set[str]:
-    """The free and bound names that a tree mentions."""
-    if isinstance(node, Name):
-        return {node.name}
-    if isinstance(node, tuple):
-        return {name for part in node for name in names_in(part)}
-    return set()
+def _negative(value: int | float) -> Literal:
+    if isinstance(value, Uint):
+        raise CompileError("found no matching overload for '-_' applied to '(uint)'")
+    return Literal(-value)

@@ -1,15 +1,18 @@
-"""Values that JSON does not have: versions, optional values, instants and spans, types; and the budget of an evaluation."""
+"""Values that JSON does not have, and what holds of all values: their kinds, when two are equal, how large they are."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from fractions import Fraction
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, NamedTuple
+from urllib.parse import SplitResult
 
-from pumice.api.cel.syntax import CelError
-from pumice.api.quantity import Quantity
+from pumice.api.cel.kinds import DYN, Kind, kind
 
-STEPS = 100_000  #: of one evaluation, at most
-_WIDE = 16  #: characters or items that are looked at in one step
+
+class Uint(int):
+    """An unsigned integer of 64 bits."""
 
 
 class Version(NamedTuple):
@@ -22,13 +25,11 @@ class Version(NamedTuple):
     before: tuple[tuple[bool, int, str], ...] = ()
 
 
-def version(text: str) -> Version:
-    match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", text)
-    if match is None:
-        raise CelError(f'"{text}" is no semantic version')
-    parts = match[4].split(".") if match[4] else []
-    before = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
-    return Version(int(match[1]), int(match[2]), int(match[3]), not parts, before)
+class Amount(NamedTuple):
+    """A quantity, exactly."""
+
+    value: Fraction
+    scale: int | None  #: the power of ten that it counts in; None if it is not counted in int64
 
 
 class Optional(NamedTuple):
@@ -39,15 +40,37 @@ class Optional(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """Seconds since 1970."""
+    """Nanoseconds since 1970, and minutes east of Greenwich, for printing only."""
 
-    seconds: float
+    ns: int
+    offset: int = 0
 
 
 class Span(NamedTuple):
-    """A duration in seconds."""
+    """A duration in nanoseconds."""
 
-    seconds: float
+    ns: int
+
+
+class Address(NamedTuple):
+    ip: IPv4Address | IPv6Address
+
+
+class Network(NamedTuple):
+    """An address and how many of its bits name the network."""
+
+    ip: IPv4Address | IPv6Address
+    bits: int
+
+
+class Url(NamedTuple):
+    parts: SplitResult
+
+
+class Format(NamedTuple):
+    """A named format of texts."""
+
+    name: str
 
 
 class Type(NamedTuple):
@@ -56,33 +79,68 @@ class Type(NamedTuple):
     name: str
 
 
-TYPES = {name: Type(name) for name in ("bool", "int", "double", "string", "list", "map", "null_type", "type")}
-_TYPE_NAMES = {bool: "bool", int: "int", float: "double", str: "string", list: "list", dict: "map", type(None): "null_type", Type: "type"}
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    dict: "map",
+    type(None): "null_type",
+    Type: "type",
+    Instant: "timestamp",
+    Span: "duration",
+    Optional: "optional_type",
+    Amount: "kubernetes.Quantity",
+    Version: "kubernetes.Semver",
+    Url: "kubernetes.URL",
+    Format: "kubernetes.NamedFormat",
+    Address: "net.IP",
+    Network: "net.CIDR",
+}
+_PLAIN = ("bool", "int", "uint", "double", "string", "bytes", "null_type", "type", "google.protobuf.Timestamp", "google.protobuf.Duration")
+_MADE = ("list", "map", "optional_type", "net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
+TYPES = {name: Type(name) for name in (*_PLAIN, *_MADE)}  #: names that stand for types
+_HOLDING = {"list": "list<dyn>", "map": "map<dyn, dyn>", "optional_type": "optional_type<dyn>"}
+_SPELLED = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
+TYPE_KINDS = {name: Kind("type", (kind(_HOLDING.get(name, _SPELLED.get(name, name))),)) for name in TYPES}
+NUMBERS = (int, float)
+
+
+def kind_of(value: Any) -> str:
+    """The outer kind of a value."""
+    return _KINDS.get(type(value)) or ("map" if isinstance(value, Mapping) else DYN.name)
 
 
 def type_of(value: Any) -> Type:
-    return Type(_TYPE_NAMES.get(type(value), type(value).__name__.lower()))
+    return Type(str(Kind(kind_of(value))) if value is not None else "null_type")
 
 
-class Budget:
-    """How much may still be done. Whoever looks at long texts or lists pays for their length."""
+def equal(left: Any, right: Any) -> bool:
+    """Numbers are equal across their kinds, nothing else is."""
+    if type(left) is type(right) and isinstance(left, str | int | float):
+        return bool(left == right)
+    if isinstance(left, NUMBERS) and isinstance(right, NUMBERS):
+        return left == right and isinstance(left, bool) == isinstance(right, bool)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return len(left) == len(right) and all(key in right and equal(value, right[key]) for key, value in left.items())
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, Optional):
+        return left.present == right.present and equal(left.value, right.value)
+    if isinstance(left, Instant | Amount):
+        return bool(left[0] == right[0])
+    return bool(left == right)
 
-    __slots__ = ("left",)
 
-    def __init__(self, steps: int = STEPS) -> None:
-        self.left = steps
-
-    def spend(self, steps: int = 1) -> None:
-        """Raises CelError."""
-        self.left -= steps
-        if self.left < 0:
-            raise CelError("the expression costs more than is allowed")
-
-    def spend_on(self, *values: Any) -> None:
-        for value in values:
-            if isinstance(value, str | list | dict):
-                self.spend(len(value) // _WIDE)
-
-
-def comparable(value: Any) -> Any:
-    return value.milli if isinstance(value, Quantity) else value
+def size_of(value: Any) -> int:
+    """What comparing it costs: characters, items, 1 for all else."""
+    if isinstance(value, Optional):
+        return size_of(value.value)
+    if isinstance(value, Address | Network):
+        return value.ip.max_prefixlen // 8
+    return len(value) if isinstance(value, str | bytes | list | Mapping) else 1

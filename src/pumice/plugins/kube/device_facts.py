@@ -10,12 +10,23 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pumice.api.cel.evaluate import holds
-from pumice.api.cel.syntax import CelError, Node, parse
-from pumice.api.cel.values import version
+from pumice.api.cel.check import Environment
+from pumice.api.cel.errors import CompileError, EvaluationError
+from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
+from pumice.api.cel.library.quantities import amount, version
+from pumice.api.cel.program import Program, condition
+from pumice.api.cel.purse import Purse
 from pumice.api.devices import Attribute, Device
 
 Facts = Mapping[str, Any]
+_DEVICE = kind("kubernetes.DRADevice")
+_FIELDS = {
+    "driver": STRING,
+    "attributes": kind("map<string, map<string, any>>"),
+    "capacity": kind("map<string, map<string, kubernetes.Quantity>>"),
+    "allowMultipleAllocations": BOOL,
+}
+SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
 
 
 class Failed(Exception):
@@ -29,22 +40,27 @@ class Selector(NamedTuple):
 
     def admits(self, facts: Facts) -> bool:
         """Raises Failed."""
-        tree = _compiled(self.expression)
-        if isinstance(tree, str):
-            raise Failed(f"{self.whose}: selector #{self.number}: CEL compile error: {tree}")
+        program = _compiled(self.expression)
+        if isinstance(program, str):
+            raise Failed(f"{self.whose}: selector #{self.number}: CEL compile error: {program}")
         try:
-            return satisfies(tree, facts)
-        except CelError as error:
+            return satisfies(program, facts)
+        except EvaluationError as error:
             raise Failed(f"{self.whose}: selector #{self.number}: CEL runtime error: {error}") from None
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> Node | str:
-    """The expression as a tree, or why it is none."""
+def _compiled(expression: str) -> Program | str:
+    """The expression as a program, or why it is none."""
     try:
-        return parse(expression)
-    except CelError as error:
+        return selector(expression)
+    except CompileError as error:
         return str(error)
+
+
+def selector(expression: str) -> Program:
+    """Raises CompileError."""
+    return condition(expression, SELECTORS, ANY)
 
 
 class Domains(dict[str, dict[str, Any]]):
@@ -57,31 +73,38 @@ class Domains(dict[str, dict[str, Any]]):
 class DeviceFields(dict[str, Any]):
     """`device` itself."""
 
-    def __missing__(self, name: str) -> Any:
-        raise CelError(f"device.{name} is not known")
+    problem: str = ""  #: why it has no facts
 
 
 def facts_of(device: Device, driver: str) -> Facts:
-    attributes = {name: _attribute(value) for name, value in (device.attributes or {}).items()}
-    capacity = {name: each.value for name, each in (device.capacity or {}).items()}
-    fields = {
-        "driver": driver,
-        "attributes": by_domain(attributes, driver),
-        "capacity": by_domain(capacity, driver),
-        "allowMultipleAllocations": bool(device.allow_multiple_allocations),
-    }
-    return {"device": DeviceFields(fields)}
+    fields = DeviceFields(driver=driver, attributes=Domains(), capacity=Domains())
+    try:
+        attributes = {name: _attribute(name, value) for name, value in (device.attributes or {}).items()}
+        capacity = {name: amount(each.value.text) for name, each in (device.capacity or {}).items()}
+        fields |= {"attributes": by_domain(attributes, driver), "capacity": by_domain(capacity, driver)}
+        fields["allowMultipleAllocations"] = bool(device.allow_multiple_allocations)
+    except EvaluationError as error:
+        fields.problem = str(error)
+    return {"device": fields}
 
 
-def satisfies(tree: Node, facts: Facts) -> bool:
-    """Raises CelError if the expression has no value, or none that is true or false."""
-    return holds(tree, facts)
+def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> bool:
+    """Raises EvaluationError if the expression has no value, or none that is true or false."""
+    if facts["device"].problem:
+        raise EvaluationError(facts["device"].problem)
+    return program.holds(facts, purse)
 
 
-def _attribute(value: Attribute) -> Any:
+def _attribute(name: str, value: Attribute) -> Any:
     if value.version is not None:
-        return version(value.version)
-    return next((part for part in (value.string, value.int_, value.bool_) if part is not None), None)
+        try:
+            return version(value.version)
+        except EvaluationError as error:
+            raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
+    found = next((part for part in (value.string, value.int_, value.bool_) if part is not None), None)
+    if found is None:
+        raise EvaluationError(f"attribute {name}: unsupported attribute value")
+    return found
 
 
 def by_domain(values: Mapping[str, Any], driver: str) -> Domains:

@@ -1,0 +1,285 @@
+"""Whether the kinds in an expression agree, before there are values, and what kind its value will be.
+
+As upstream's checker: overloads are tried in turn with fresh variables, those that fit leave behind what they found out. Lists and maps as
+written hold one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pumice.api.cel.errors import CompileError
+from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
+from pumice.api.cel.kinds import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    Kind,
+    Known,
+    fits,
+    kind,
+    list_of,
+    map_of,
+    more_general,
+    optional_of,
+    settled,
+    with_fresh,
+)
+from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.values import TYPE_KINDS, kind_of
+
+Scope = Mapping[str, Kind]
+Signature = tuple[tuple[Kind, ...], Kind]
+_SHOWN = {"in": "@in", "!_": "!_", "-_": "-_"}
+
+
+class Environment(NamedTuple):
+    """What expressions of one place may name, and what they may do that others may not."""
+
+    names: dict[str, Kind]
+    fields: dict[str, dict[str, Kind]]  #: of the kinds that have declared ones
+    extras: frozenset[str] = frozenset()  #: `cel.bind`, `includes`
+
+    def __hash__(self) -> int:
+        return id(self.names)
+
+
+def _signatures(*texts: str) -> list[Signature]:
+    return [(kind(f"list<{takes}>").of, kind(gives)) for takes, _, gives in (text.partition(" -> ") for text in texts)]
+
+
+_INDEX = _signatures(
+    "list<A>, int -> A",
+    "map<A, B>, A -> B",
+    "optional_type<list<A>>, int -> optional_type<A>",
+    "optional_type<map<A, B>>, A -> optional_type<B>",
+)
+_OPTIONAL_INDEX = [(takes, gives if gives.name == "optional_type" else optional_of(gives)) for takes, gives in _INDEX]
+_CHOICE = _signatures("bool, A, A -> A")
+
+
+def check(tree: Node, environment: Environment) -> Kind:
+    """The kind of the value. Raises CompileError."""
+    checker = _Checker(environment)
+    found = settled(checker.kind(tree, environment.names), checker.known, DYN)
+    for first, other in checker.equal_kinds:
+        left, right = settled(first, checker.known, DYN), settled(other, checker.known, DYN)
+        if left != right:
+            raise CompileError(f"expected type '{left}' but found '{right}'")
+    return found
+
+
+def type_named(node: Node, scope: Scope) -> str | None:
+    """The name of a type, dots and all, if the node is one and no variable."""
+    parts: list[str] = []
+    while isinstance(node, Member) and not node.optional:
+        parts.append(node.name)
+        node = node.target
+    if not isinstance(node, Name) or node.name in scope:
+        return None
+    name = ".".join([node.name, *reversed(parts)])
+    return name if name in TYPE_KINDS else None
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.known: Known = {}
+        self.uses = 0
+        self.equal_kinds: list[tuple[Kind, Kind]] = []
+        self.mixed = 0  #: within how many calls that take lists of all kinds
+
+    def fresh(self, *kinds: Kind) -> list[Kind]:
+        self.uses += 1
+        return [with_fresh(each, str(self.uses)) for each in kinds]
+
+    def settled(self, found: Kind) -> Kind:
+        return settled(found, self.known)
+
+    def fits(self, found: Kind, wanted: Kind) -> bool:
+        known = dict(self.known)
+        if not fits(found, wanted, known):
+            return False
+        self.known = known
+        return True
+
+    def want(self, found: Kind, wanted: Kind) -> None:
+        if not self.fits(found, wanted):
+            raise CompileError(f"expected type '{self.settled(wanted)}' but found '{self.settled(found)}'")
+
+    def kind(self, node: Node, scope: Scope) -> Kind:
+        match node:
+            case Literal(value):
+                return _kind_of(value)
+            case Name(name) if name in scope:
+                return scope[name]
+            case Name() | Member() if (type_name := type_named(node, scope)) is not None:
+                return TYPE_KINDS[type_name]
+            case Name(name):
+                raise _undeclared(name)
+            case Member(target, name, optional):
+                return self.member(self.kind(target, scope), name, optional)
+            case Has(target, name, optional):
+                self.member(self.kind(target, scope), name, optional)
+                return BOOL
+            case Index():
+                return self.index(node, scope)
+            case Call():
+                return self.call(node, scope)
+            case Items() | Record():
+                return self.written(node, scope)
+            case Logic(_, sides):
+                for side in sides:
+                    self.want(self.kind(side, scope), BOOL)
+                return BOOL
+            case Choice(condition, yes, no):
+                return self.chosen("_?_:_", _CHOICE, [self.kind(each, scope) for each in (condition, yes, no)])
+            case Bind():
+                return self.bind(node, scope)
+            case Each():
+                return self.each(node, scope)
+
+    def written(self, node: Items | Record, scope: Scope) -> Kind:
+        if isinstance(node, Items):
+            return list_of(self.joined(((item, index in node.optional) for index, item in enumerate(node.items)), scope))
+        keys = self.joined(((key, False) for key, _ in node.entries), scope)
+        values = ((value, index in node.optional) for index, (_, value) in enumerate(node.entries))
+        return map_of(keys, self.joined(values, scope))
+
+    def index(self, node: Index, scope: Scope) -> Kind:
+        found = [self.kind(node.target, scope), self.kind(node.key, scope)]
+        return self.chosen("_[?_]", _OPTIONAL_INDEX, found) if node.optional else self.chosen("_[_]", _INDEX, found)
+
+    def member(self, target: Kind, name: str, optional: bool) -> Kind:
+        held = self.settled(target)
+        is_optional = held.name == "optional_type"
+        held = self.settled(held.of[0]) if is_optional else held
+        if held.is_variable:
+            self.fits(DYN, held)
+            found = DYN
+        elif held.is_open:
+            found = DYN
+        elif held.name == "map":
+            found = held.of[1]
+        elif held.name in self.environment.fields:
+            fields = self.environment.fields[held.name]
+            if name not in fields:
+                raise CompileError(f"undefined field '{name}'")
+            found = fields[name]
+        else:
+            raise CompileError(f"type '{held}' does not support field selection")
+        return optional_of(found) if optional or is_optional else found
+
+    def call(self, node: Call, scope: Scope) -> Kind:
+        table = METHODS if node.is_method else FUNCTIONS
+        function = table.get(node.name)
+        known_at_all = function or (FUNCTIONS if node.is_method else METHODS).get(node.name)
+        if known_at_all is None or (node.name == "includes" and node.name not in self.environment.extras):
+            if node.is_method:
+                self.kind(node.arguments[0], scope)
+            raise _undeclared(node.name)
+        self.mixed += node.name == "format"
+        found = [self.kind(argument, scope) for argument in node.arguments]
+        self.mixed -= node.name == "format"
+        signatures = [(each.takes, each.gives) for each in (function or Function("", [], {})).overloads]
+        return self.chosen(
+            _SHOWN.get(node.name, node.name if node.name[0].isalpha() else f"_{node.name}_"), signatures, found, node.is_method
+        )
+
+    def chosen(self, name: str, signatures: Sequence[Signature], found: list[Kind], is_method: bool = False) -> Kind:
+        """What the overloads that fit give; if they differ, that is only known when there is a value."""
+        answer: Kind | None = None
+        for takes, gives in signatures:
+            if len(takes) != len(found):
+                continue
+            *wanted, result = self.fresh(*takes, gives)
+            known = dict(self.known)
+            if not all(fits(one, other, known) for one, other in zip(found, wanted, strict=True)):
+                continue
+            self.known = known
+            result = self.settled(result)
+            if answer is None:
+                answer = result
+            elif not answer.is_open and answer != result:
+                answer = DYN
+        if answer is None:
+            shown = [str(settled(each, self.known, DYN)) for each in found]
+            of = f"{shown[0]}.({', '.join(shown[1:])})" if is_method else f"({', '.join(shown)})"
+            raise CompileError(f"found no matching overload for '{name}' applied to '{of}'")
+        return answer
+
+    def joined(self, nodes: Iterable[tuple[Node, bool]], scope: Scope) -> Kind:
+        """The one kind of several; of none it may be any."""
+        before: Kind | None = None
+        for node, optional in nodes:
+            found = self.kind(node, scope)
+            if optional:
+                held = self.settled(found)
+                if held.name != "optional_type" and not held.is_open:
+                    raise CompileError(f"expected type '{optional_of(held)}' but found '{held}'")
+                found = held.of[0] if held.of else DYN
+            if before is not None:
+                if self.mixed:
+                    found = more_general(before, found) if self.fits(found, before) else DYN
+                else:
+                    self.want(found, before)
+                    self.equal_kinds.append((before, found))
+                    found = more_general(self.settled(before), self.settled(found))
+            before = found
+        return before or self.fresh(Kind("$"))[0]
+
+    def bind(self, node: Bind, scope: Scope) -> Kind:
+        if node.macro == "cel.bind":
+            if node.macro not in self.environment.extras:
+                raise _undeclared("cel")
+            return self.kind(node.body, {**scope, node.variable: self.kind(node.value, scope)})
+        held = self.fresh(Kind("$"))[0]
+        value = self.kind(node.value, scope)
+        if not self.fits(value, optional_of(held)):
+            raise CompileError(f"found no matching overload for 'hasValue' applied to '{self.settled(value)}.()'")
+        body = self.kind(node.body, {**scope, node.variable: self.settled(held)})
+        if node.macro == "optMap":
+            return optional_of(body)
+        return self.chosen("_?_:_", _CHOICE, [BOOL, body, optional_of(self.fresh(Kind("$"))[0])])
+
+    def each(self, node: Each, scope: Scope) -> Kind:
+        held = self.settled(self.kind(node.target, scope))
+        if held.is_variable:
+            self.fits(DYN, held)
+            held = DYN
+        if not held.is_open and held.name not in ("list", "map"):
+            raise CompileError(f"expression of type '{held}' cannot be range of a comprehension (must be list, map, or dynamic)")
+        key, value = (DYN, DYN) if held.is_open else (INT, held.of[0]) if held.name == "list" else held.of
+        single = value if held.name != "map" else key
+        inner = {**scope, **dict(zip(node.variables, (key, value) if len(node.variables) == 2 else (single,), strict=True))}
+        *conditions, last = [self.kind(part, inner) for part in node.parts]
+        if node.macro in ("all", "exists", "exists_one", "existsOne", "filter"):
+            conditions.append(last)
+        for condition in conditions:
+            self.want(condition, BOOL)
+        match node.macro:
+            case "map" | "transformList":
+                return list_of(last)
+            case "filter":
+                return list_of(single)
+            case "transformMap":
+                return map_of(key, last)
+            case "transformMapEntry":
+                return self.chosen("cel.@mapInsert", _signatures("map<A, B> -> map<A, B>"), [last])
+            case "sortBy":
+                keys = _signatures(*(f"{each} -> dyn" for each in ORDERED))
+                self.chosen("@sortByAssociatedKeys", keys, [last])
+                return list_of(single)
+        return BOOL
+
+
+def _undeclared(name: str) -> CompileError:
+    return CompileError(f"undeclared reference to '{name}' (in container '')")
+
+
+def _kind_of(value: Any) -> Kind:
+    if isinstance(value, list):
+        return list_of(_kind_of(value[0]) if value else DYN)
+    return STRING if isinstance(value, str) else Kind(kind_of(value))

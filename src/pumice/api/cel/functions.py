@@ -1,0 +1,100 @@
+"""The table of functions, methods and operators: what each takes and gives, how it is done and what it costs.
+
+A signature is written as `charAt(string, int) string`; of a method the first is its object. One that stands for several kinds is written
+once, with the kinds beside it. The checker goes by signatures, an evaluation by the kinds of the values that it meets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any, NamedTuple, TypeVar
+
+from pumice.api.cel.errors import EvaluationError
+from pumice.api.cel.kinds import Kind, kind
+from pumice.api.cel.values import kind_of, size_of
+
+Run = Callable[..., Any]
+Done = TypeVar("Done", bound=Run)
+Price = Callable[..., int]  #: of the values that a function is given
+ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+SUMMED = ("int", "uint", "double", "duration")
+_SIGNATURE = re.compile(r"(?P<name>[^\s(]+)\((?P<takes>.*)\) (?P<gives>.+)")
+NO_OVERLOAD = "no such overload"
+
+
+class Overload(NamedTuple):
+    takes: tuple[Kind, ...]
+    gives: Kind
+    run: Run
+    price: Price | None  #: None is 1
+    is_paid_by_itself: bool  #: its first argument is the purse, to be asked before something large is made
+
+
+class Function(NamedTuple):
+    name: str
+    overloads: list[Overload]
+    found: dict[tuple[type, ...], Overload]  #: by the types of values
+
+    def overload_for(self, values: Sequence[Any]) -> Overload:
+        """Raises EvaluationError."""
+        types = tuple(map(type, values))
+        overload = self.found.get(types)
+        if overload is None:
+            kinds = list(map(kind_of, values))
+            overload = next((each for each in self.overloads if _takes(each, kinds)), None)
+            if overload is None:
+                raise EvaluationError(NO_OVERLOAD)
+            self.found[types] = overload
+        return overload
+
+
+FUNCTIONS: dict[str, Function] = {}
+METHODS: dict[str, Function] = {}
+
+
+def function(*signatures: str, each: Sequence[str] = ("",), price: Price | None = None, pays: bool = False) -> Callable[[Done], Done]:
+    return _enter(FUNCTIONS, signatures, each, price, pays)
+
+
+def method(*signatures: str, each: Sequence[str] = ("",), price: Price | None = None, pays: bool = False) -> Callable[[Done], Done]:
+    return _enter(METHODS, signatures, each, price, pays)
+
+
+def _enter(
+    table: dict[str, Function], signatures: Sequence[str], each: Sequence[str], price: Price | None, pays: bool
+) -> Callable[[Done], Done]:
+    def enter(run: Done) -> Done:
+        for text in (signature.replace("EACH", one) for signature in signatures for one in each):
+            match = _SIGNATURE.fullmatch(text)
+            assert match is not None, text
+            takes = kind(f"list<{match['takes']}>").of if match["takes"] else ()
+            named = table.setdefault(match["name"], Function(match["name"], [], {}))
+            named.overloads.append(Overload(takes, kind(match["gives"]), run, price, pays))
+        return run
+
+    return enter
+
+
+def _takes(overload: Overload, kinds: Sequence[str]) -> bool:
+    if len(kinds) != len(overload.takes):
+        return False
+    return all(wanted.is_variable or wanted.is_open or wanted.name == found for found, wanted in zip(kinds, overload.takes, strict=True))
+
+
+def tenth(*sizes: int) -> int:
+    """What going over so many characters costs."""
+    return ceil(sum(sizes) / 10)
+
+
+def by_size(text: Any, *_: Any) -> int:
+    return tenth(size_of(text))
+
+
+def by_twice_its_size(text: Any, *_: Any) -> int:
+    return ceil(size_of(text) / 5)
+
+
+def free(*_: Any) -> int:
+    return 0

@@ -1,0 +1,5 @@
+"""The functions by area; each module enters its own into the table."""
+
+from pumice.api.cel.library import formats, formatting, lists, networks, numbers, operators, optionals, quantities, text, times
+
+__all__ = ["formats", "formatting", "lists", "networks", "numbers", "operators", "optionals", "quantities", "text", "times"]

@@ -1,0 +1,108 @@
+"""What an expression is read into."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pumice.api.cel.errors import CompileError
+
+DEEPEST = 200  #: levels of a tree
+
+
+class Literal(NamedTuple):
+    value: Any
+
+
+class Name(NamedTuple):
+    name: str
+
+
+class Member(NamedTuple):
+    target: Node
+    name: str
+    optional: bool = False
+
+
+class Index(NamedTuple):
+    target: Node
+    key: Node
+    optional: bool = False
+
+
+class Has(NamedTuple):
+    """Whether there is such a member."""
+
+    target: Node
+    name: str
+    optional: bool = False
+
+
+class Each(NamedTuple):
+    """A macro over lists and maps: `target.all(variable, parts...)` and its like; two variables are index or key, and value."""
+
+    target: Node
+    macro: str
+    variables: tuple[str, ...]
+    parts: tuple[Node, ...]
+
+
+class Bind(NamedTuple):
+    """`cel.bind`, and with an optional value `optMap` and `optFlatMap`."""
+
+    macro: str
+    variable: str
+    value: Node
+    body: Node
+
+
+class Call(NamedTuple):
+    """Of a function, operators included, or of a method, whose target is the first of the arguments."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    is_method: bool = False
+
+
+class Items(NamedTuple):
+    items: tuple[Node, ...]
+    optional: frozenset[int] = frozenset()  #: places whose value may not be there
+
+
+class Record(NamedTuple):
+    entries: tuple[tuple[Node, Node], ...]
+    optional: frozenset[int] = frozenset()
+
+
+class Logic(NamedTuple):
+    """`&&` or `||` of two and more."""
+
+    operator: str
+    sides: tuple[Node, ...]
+
+
+class Choice(NamedTuple):
+    condition: Node
+    yes: Node
+    no: Node
+
+
+Node = Literal | Name | Member | Index | Has | Each | Bind | Call | Items | Record | Logic | Choice
+
+
+def names_in(node: Any) -> set[str]:
+    """The free and bound names that a tree mentions."""
+    if isinstance(node, Name):
+        return {node.name}
+    if isinstance(node, Literal) or not isinstance(node, tuple):
+        return set()
+    return {name for part in node for name in names_in(part)}
+
+
+def depth(node: Any, limit: int = DEEPEST) -> None:
+    """Raises CompileError for a tree that is too deep to be walked."""
+    if limit < 0:
+        raise CompileError("expression recursion limit exceeded")
+    if isinstance(node, tuple) and not isinstance(node, Literal):
+        below = limit - 1 if hasattr(node, "_fields") else limit
+        for part in node:
+            depth(part, below)
