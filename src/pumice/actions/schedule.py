@@ -15,6 +15,7 @@ from pumice.actions.kube.promised import PromisedRoom
 from pumice.actions.kube.rotation import Rotation
 from pumice.actions.kube.search import Misfit, Search
 from pumice.engine.evaluation import Evaluation
+from pumice.engine.rules import Reason
 from pumice.engine.run import plan
 from pumice.framework.decisions import Bind, Waiting
 from pumice.framework.policy import Action
@@ -22,6 +23,8 @@ from pumice.framework.profile import SCHEDULE, Profiles
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model.task import Task
+from pumice.plugins.kube.device_claims import IN_USE, claims_of
+from pumice.plugins.kube.dynamic_resources import NAME as DEVICES
 from pumice.plugins.kube.dynamic_resources import wants_devices
 from pumice.plugins.kube.resources_fit import FitFilter
 
@@ -72,7 +75,7 @@ class Loop:
             if task.gated:
                 self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
                 continue
-            if row >= 0:
+            if row >= 0 and not self._lacks_claims(task):
                 self.nominations.add(task, row)
             ready.append(task)
         self._rest = self.waiting.due(ready, self.session.now)[::-1]
@@ -90,6 +93,10 @@ class Loop:
 
     def attempt(self, task: Task, *, planned: bool = True) -> None:
         """Bind it, make room for it, or tell why not. `planned`: equal pods that follow may be planned together."""
+        if lacking := self._lacks_claims(task):
+            self._tell(task, UNSCHEDULABLE, lacking)
+            self.waiting.refused(task, frozenset([DEVICES]), self.session.now)
+            return
         search = self.searches[task.template.scheduler_name]
         try:
             row = self._planned(search, task) if planned else None
@@ -102,6 +109,13 @@ class Loop:
             self.preemption.nominate(task, -1)
             self._tell(task, FAILED, str(error))
             self.waiting.failed(task, self.session.now)
+
+    def _lacks_claims(self, task: Task) -> str:
+        """PreEnqueue: a pod whose device claims are not there, or not its own, is not tried. Empty if they are."""
+        if not task.claims or not any(rule.name == DEVICES for rule in self.searches[task.template.scheduler_name].filters):
+            return ""
+        claims = claims_of(self.session.cluster, task)
+        return claims.text if isinstance(claims, Reason) and claims is not IN_USE else ""
 
     def _bind(self, task: Task, row: int) -> None:
         binder = next((e for e in self.extenders if e.spec.bind_verb and e.interested(task)), None)
@@ -166,8 +180,8 @@ class Loop:
         tail: list[str] = []
         keep = True
         for step in steps:
-            if step == "DynamicResources":
-                if misfit.rejected is not None and misfit.evaluation.rejected_by != step:
+            if step == DEVICES:
+                if misfit.rejected is not None and misfit.evaluation.rejected_by != DEVICES:
                     tail, keep = ["not found"], True
                     break
                 has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)

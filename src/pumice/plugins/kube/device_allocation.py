@@ -19,6 +19,7 @@ from pumice.plugins.kube.device_taints import prevented
 from pumice.plugins.kube.device_use import InUse, Use
 
 MOST_RESULTS = 32  #: devices that one claim may hold
+MOST_TOGETHER = 192  #: devices for one pod: the search nests as deep
 STEPS = 10_000
 
 
@@ -47,7 +48,7 @@ class Pick(NamedTuple):
 
 
 class GivenUp(Exception):
-    """The search took too long."""
+    """The search took, or would take, too long."""
 
 
 class Faulty(Exception):
@@ -58,11 +59,8 @@ def allocate(wanted: Wanted, row: int, in_use: InUse, pools: Pools) -> list[Pick
     """None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
     reached = pools.reached_from(row)
     search = _Search(wanted, row, in_use, pools, reached)
-    try:
-        if search.request(0):
-            return search.picks
-    except RecursionError:
-        raise GivenUp from None
+    if search.request(0):
+        return search.picks
     if any(pool.invalid for pool in reached):
         raise Faulty
     return None
@@ -93,7 +91,7 @@ class _Search:
     # -- before the search
 
     def _all_devices(self) -> dict[tuple[str, str], list[tuple[Pool, Offered]]]:
-        """What "all" means to the requests that want all. Raises Failed."""
+        """What "all" means to the requests that want all. Raises Failed, GivenUp."""
         found: dict[tuple[str, str], list[tuple[Pool, Offered]]] = {}
         least: dict[str, int] = {}
         for ways in self._requests:
@@ -105,6 +103,8 @@ class _Search:
         for claim, number in least.items():
             if number > MOST_RESULTS:
                 raise Failed(f"claim {claim}: number of requested devices {number} exceeds the claim limit of {MOST_RESULTS}")
+        if sum(least.values()) > MOST_TOGETHER:
+            raise GivenUp
         return found
 
     def _all_of(self, asked: Asked) -> list[tuple[Pool, Offered]]:

@@ -1,0 +1,398 @@
+"""Devices that are not simply had or not had: tainted, shared, cut out of others, for some nodes only, behind extended resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.plugins.kube import device_allocation
+from pumice.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
+from pumice.plugins.kube.resources_fit import FitFilter
+from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
+from pumice.testing import PodBuilder, node, pod
+from tests.nodes_for_pods.asking import HOST, admitted, made_of, put, refusals, scores
+from tests.nodes_for_pods.test_devices import FULL, NODES, asks, claim, device, device_class, held, place, pool, using, where
+
+Thing = dict[str, Any]
+BAD = {"key": "bad", "value": "1", "effect": "NoSchedule"}
+
+
+# -- taints
+
+
+@pytest.mark.parametrize(
+    ("taint", "toleration", "where_it_fits"),
+    [
+        ({}, None, ""),
+        ({"effect": "NoExecute"}, None, ""),
+        ({"effect": "None"}, None, "a"),
+        ({}, {"operator": "Exists"}, "a"),
+        ({}, {"key": "bad", "value": "1"}, "a"),
+        ({}, {"key": "bad", "operator": "Equal", "value": "2"}, ""),
+        ({}, {"key": "other", "operator": "Exists"}, ""),
+        ({}, {"key": "bad", "operator": "Exists", "effect": "NoExecute"}, ""),
+        ({}, {"key": "bad", "operator": "Nonsense"}, ""),
+    ],
+)
+def test_a_tainted_device_goes_to_those_who_tolerate_it(taint: Thing, toleration: Thing | None, where_it_fits: str) -> None:
+    tainted = device("a0") | {"taints": [BAD | taint]}
+    asking = asks(tolerations=[toleration] if toleration else [])
+    assert where(pool("a", tainted), claim("c", asking), using("p", "c")) == where_it_fits
+
+
+@pytest.mark.parametrize(
+    ("selector", "where_it_fits"),
+    [
+        (None, "a b"),
+        ({}, ""),
+        ({"driver": "drv", "pool": "a"}, "b"),
+        ({"device": "b0"}, "a"),
+        ({"driver": "another"}, "a b"),
+    ],
+)
+def test_rules_taint_devices_too(selector: Thing | None, where_it_fits: str) -> None:
+    spec = {"taint": BAD} | ({} if selector is None else {"deviceSelector": selector})
+    rule = {"kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": spec}
+    assert where(pool("a", "a0"), pool("b", "b0"), rule, claim("c"), using("p", "c")) == where_it_fits
+
+
+# -- counters
+
+
+def cut(name: str, amount: int, of: str = "cs") -> Thing:
+    return device(name) | {"consumesCounters": [{"counterSet": of, "counters": {"mem": {"value": amount}}}]}
+
+
+def counters(on: str, amount: int, *names: str, slices: int = 2) -> Thing:
+    sets = [{"name": name, "counters": {"mem": {"value": amount}}} for name in names or ("cs",)]
+    thing = pool(on, slices=slices, name=f"{on}-counters")
+    thing["spec"] = {key: value for key, value in thing["spec"].items() if key != "devices"} | {"sharedCounters": sets}
+    return thing
+
+
+def test_devices_that_are_cut_out_of_one_share_its_counters() -> None:
+    parts = (counters("a", 40), pool("a", cut("a0", 30), cut("a1", 10), cut("a2", 20), slices=2))
+    assert where(*parts, claim("c", asks(2)), using("p", "c")) == "a"
+    assert where(*parts, claim("c", asks(3)), using("p", "c")) == ""
+    assert where(*parts, claim("d", **held("a0")), claim("c", asks(1)), using("p", "c")) == "a"
+    assert where(*parts, claim("d", **held("a0")), claim("c", asks(2)), using("p", "c")) == ""
+    made = made_of(*NODES, device_class(), *parts, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    AssumedDevices.of(made)
+    assert place(made, "p", 0) == ["r:a0"] and place(made, "q", 0) == ["r:a1"]
+    assert where(*parts, claim("c", asks(1, "x", ('device.driver == "drv"',)), asks(1, "y")), using("p", "c")) == "a"
+
+
+def test_a_device_in_use_elsewhere_in_the_pool_counts() -> None:
+    everywhere = counters("a", 40, slices=3)
+    del everywhere["spec"]["nodeName"]
+    here, there = pool("a", cut("a0", 30), slices=3), pool("a", cut("a1", 30), slices=3, name="there", nodeName="b")
+    things = (everywhere, here, there, claim("c"), using("p", "c"))
+    assert where(*things) == "a b"
+    assert where(*things, claim("d", **held("a1"))) == ""
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (pool("a", "a0", "a0"),),
+        (counters("a", 40, "cs", "cs"), pool("a", "a0", slices=2)),
+        (counters("a", 40), pool("a", cut("a0", 1, "other"), slices=2)),
+    ],
+)
+def test_a_faulty_pool_gives_nothing_and_that_is_told(pieces: tuple[Thing, ...]) -> None:
+    made = made_of(
+        *NODES, device_class(), *pieces, claim("c"), claim("all", asks(allocationMode="All")), using("p", "c"), using("q", "all")
+    )
+    told = {"a": "invalid resource pools were encountered!", "b": FULL + "!", "c": FULL + "!"}
+    assert refusals(made, "default/p", *dynamic_resources(made)) == told
+    wants_all = "claim default/all, request r: asks for all devices, but resource pool drv/a is currently invalid!"
+    assert refusals(made, "default/q", *dynamic_resources(made))["a"] == wants_all
+    put(made, claim("c", {"name": "r", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}))
+    assert scores(made, "default/p", EarlierAlternatives(made)) == [0, 0, 0]
+
+
+# -- capacities
+
+
+def shared(name: str, **capacities: Thing) -> Thing:
+    return {"name": name, "allowMultipleAllocations": True, "capacity": capacities}
+
+
+def wanting(**amounts: str) -> Thing:
+    return asks(capacity={"requests": amounts})
+
+
+def shares(made: Cluster, name: str) -> list[dict[str, str]]:
+    made.move(made.tasks[f"default/{name}"], status.ALLOCATED, 0)
+    allotted = AssumedDevices.of(made).of_pod(made.tasks[f"default/{name}"])
+    return [{key: amount.text for key, amount in (pick.amounts or {}).items()} for each in allotted for pick in each.picks]
+
+
+def test_a_shared_device_serves_as_long_as_it_has_something_left() -> None:
+    offered = pool("a", shared("a0", memory={"value": "40Gi"}))
+    claims = [claim(f"c{n}", wanting(memory="15Gi")) for n in range(3)]
+    made = made_of(*NODES, device_class(), offered, *claims, *(using(f"p{n}", f"c{n}") for n in range(3)))
+    AssumedDevices.of(made)
+    assert shares(made, "p0") == shares(made, "p1") == [{"memory": "15Gi"}]
+    assert admitted(made, "default/p2", *dynamic_resources(made)) == ""
+    made.move(made.tasks["default/p0"], status.PENDING, -1)
+    assert admitted(made, "default/p2", *dynamic_resources(made)) == "a"
+    both = claim("c", wanting(memory="15Gi"), wanting(memory="30Gi") | {"name": "s"})
+    assert where(offered, both, using("p", "c")) == ""
+
+
+def test_what_objects_say_of_shares_counts() -> None:
+    offered = pool("a", shared("a0", memory={"value": "40Gi"}))
+    taken = claim("d", **held("a0"))
+    result = taken["status"]["allocation"]["devices"]["results"][0]
+    result |= {"shareID": "x", "consumedCapacity": {"memory": "30Gi"}}
+    assert where(offered, taken, claim("c", wanting(memory="10Gi")), using("p", "c")) == "a"
+    assert where(offered, taken, claim("c", wanting(memory="11Gi")), using("p", "c")) == ""
+    del result["shareID"]
+    assert where(offered, taken, claim("c", wanting(memory="10Gi")), using("p", "c")) == ""
+
+
+RANGE = {"validRange": {"min": "2", "max": "20", "step": "4"}, "default": "3"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "given"),
+    [
+        (None, None, "40"),
+        ({"default": "8"}, None, "8"),
+        (RANGE, "1", "2"),
+        (RANGE, "7", "10"),
+        (RANGE, "18", "18"),
+        (RANGE, "19", None),
+        (RANGE, None, "3"),
+        ({"validRange": {"min": "2"}}, "7", "7"),
+        ({"validRange": {"max": "6"}}, "7", None),
+        ({"validRange": {"max": "6"}}, "5", "5"),
+        ({"validValues": ["5", "10"]}, "6", "10"),
+        ({"validValues": ["5", "10"]}, "11", None),
+        ({"validValues": ["5", "10"], "default": "7"}, None, "7"),
+        (None, "41", None),
+    ],
+)
+def test_a_request_gets_as_much_as_the_policy_gives(policy: Thing | None, asked: str | None, given: str | None) -> None:
+    offered = pool("a", shared("a0", slots={"value": "40"} | ({"requestPolicy": policy} if policy else {})))
+    made = made_of(*NODES, device_class(), offered, claim("c", wanting(slots=asked) if asked else asks()), using("p", "c"))
+    AssumedDevices.of(made)
+    assert shares(made, "p") == ([{"slots": given}] if given else [])
+
+
+def test_of_a_device_with_counters_only_the_first_share_consumes() -> None:
+    part = shared("a0", memory={"value": "40"}) | {"consumesCounters": cut("x", 30)["consumesCounters"]}
+    twice = claim("c", wanting(memory="1"), wanting(memory="1") | {"name": "s"})
+    assert where(counters("a", 40), pool("a", part, slices=2), twice, using("p", "c")) == "a"
+    futile = asks(1, "t", ("false",))
+    none = claim("c", wanting(memory="1"), wanting(memory="1") | {"name": "s"}, futile)
+    assert where(counters("a", 40), pool("a", part, cut("a1", 1), slices=2), none, using("p", "c")) == ""
+
+
+# -- who may watch, who wants all
+
+
+def test_what_a_request_watches_no_other_of_the_claim_can_have() -> None:
+    watching = asks(1, "w", adminAccess=True)
+    assert where(pool("a", "a0"), claim("c", watching, asks()), using("p", "c")) == ""
+    assert where(pool("a", "a0", "a1"), claim("c", watching, asks()), using("p", "c")) == "a"
+    assert where(pool("a", "a0"), claim("c", watching, asks(1, "v", adminAccess=True)), using("p", "c")) == ""
+
+
+def test_all_devices_of_a_pool_that_changes_or_that_a_constraint_parts_end_the_attempt() -> None:
+    everything = asks(allocationMode="All")
+    parted = pool("b", device("b0", model="x"), device("b1", model="y"))
+    alike = claim("c", everything, constraints=[{"matchAttribute": "drv/model"}])
+    made = made_of(*NODES, device_class(), pool("a", "a0", slices=2), parted, alike, using("p", "c"))
+    refused = refusals(made, "default/p", *dynamic_resources(made))
+    assert refused["a"] == "claim default/c, request r: asks for all devices, but resource pool drv/a is currently being updated!"
+    assert refused["b"] == "claim default/c, request r: cannot add device drv/b/b1 because a claim constraint would not be satisfied!"
+    assert refused["c"] == FULL + "!"
+    kinds = ("drv/model", "drv/none")
+    both = claim("c", asks(2), constraints=[{"matchAttribute": kind} for kind in kinds])
+    assert where(parted, both, using("p", "c")) == ""
+    futile = asks(1, "s", ('device.attributes["drv"].model == "z"',))
+    of_one = claim("c", asks(1), futile, constraints=[{"matchAttribute": "drv/model", "requests": ["s"]}])
+    assert where(parted, of_one, using("p", "c")) == ""
+
+
+def test_a_claim_holds_so_many_devices_and_no_more() -> None:
+    many = pool("a", *(f"a{n}" for n in range(40)))
+    assert where(many, claim("c", asks(32)), using("p", "c")) == "a"
+    made = made_of(*NODES, device_class(), many, claim("c", asks(33)), using("p", "c"))
+    told = "claim default/c: number of requested devices 33 exceeds the claim limit of 32!"
+    assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
+    ways = [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (32, 2)]
+    either = claim("c", asks(4), {"name": "s", "firstAvailable": ways})
+    made = made_of(*NODES, device_class(), many, either, using("p", "c"))
+    AssumedDevices.of(made)
+    assert place(made, "p", 0)[-1].startswith("s/2:")
+
+
+# -- where devices are reached
+
+
+def test_each_device_may_say_which_nodes_reach_it() -> None:
+    only_c = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["c"]}]}]}
+    places: list[Thing] = [{"nodeName": "b"}, {"nodeSelector": only_c}, {"allNodes": True}, {}]
+    for told, reached in zip(places, ("b", "c", "a b c", ""), strict=True):
+        piece = pool("net", device("n0") | told, perDeviceNodeSelection=True)
+        assert where(piece, claim("c"), using("p", "c")) == reached
+
+
+def test_a_shared_claim_can_be_used_where_its_devices_are_reached() -> None:
+    terms = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["a"]}]}
+    labelled = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["b", "a"]}]}
+    places: list[tuple[Thing, str]] = [({"allNodes": True}, "a b c"), ({"nodeName": "b"}, "b")]
+    places += [({"nodeSelector": {"nodeSelectorTerms": [term]}}, reached) for term, reached in ((terms, "b c"), (labelled, "a b"))]
+    for told, reached in places:
+        made = made_of(*NODES, device_class(), pool("b", "n0", **told), claim("c"), using("p", "c"), using("q", "c"))
+        AssumedDevices.of(made)
+        assert place(made, "p", 1) == ["r:n0"]
+        assert admitted(made, "default/q", *dynamic_resources(made)) == reached
+
+
+def test_an_older_generation_goes_once_a_newer_one_is_there_for_others() -> None:
+    newer = pool("a", "a0", generation=2, nodeName="b")
+    assert where(pool("a", "a0", slices=2), newer, claim("c"), using("p", "c")) == "b"
+
+
+def test_devices_that_need_preparing_come_last() -> None:
+    slow = pool("a", device("a0") | {"bindingConditions": ["Ready"]})
+    other = pool("z", "z0", nodeName="a")
+    made = made_of(*NODES, device_class(), slow, other, claim("c"), using("p", "c"))
+    AssumedDevices.of(made)
+    assert place(made, "p", 0) == ["r:z0"]
+
+
+# -- alternatives
+
+
+def test_nodes_where_earlier_alternatives_can_be_had_score_higher() -> None:
+    big = {"name": "big", "deviceClassName": "gpu", "selectors": [{"cel": {"expression": 'device.attributes["drv"].big'}}]}
+    either = {"name": "r", "firstAvailable": [big, {"name": "any", "deviceClassName": "gpu"}]}
+    mixed = (pool("a", device("a0", big=False)), pool("b", device("b0", big=True)))
+    made = made_of(*NODES, device_class(), *mixed, claim("c", either), claim("d"), using("p", "c"), using("q", "d"), pod("r"))
+    assert scores(made, "default/p", EarlierAlternatives(made)) == [87, 100, 0]
+    assert scores(made, "default/q", EarlierAlternatives(made)) == scores(made, "default/r", EarlierAlternatives(made)) == []
+
+
+# -- searches that do not end
+
+
+def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_allocation, "STEPS", 50)
+    many = pool("a", *(device(f"a{n}", number=n) for n in range(12)))
+    hopeless = claim("c", asks(6), asks(1, "s", ("false",)))
+    made = made_of(*NODES, device_class(), many, hopeless, using("p", "c"))
+    refused = refusals(made, "default/p", *dynamic_resources(made))
+    assert refused["a"] == "timed out trying to allocate devices!" and refused["c"] == FULL + "!"
+    assert place(made, "p", 0) == []
+
+
+def test_a_pod_that_wants_hundreds_of_devices_is_not_tried() -> None:
+    many = [pool("a", *(f"a{n}" for n in range(300)))]
+    claims = [claim(f"c{n}", asks(32)) for n in range(7)]
+    made = made_of(*NODES, device_class(), *many, *claims, using("p", *(f"c{n}" for n in range(7))))
+    assert refusals(made, "default/p", *dynamic_resources(made))["a"] == "timed out trying to allocate devices!"
+
+
+def test_devices_that_differ_in_nothing_but_their_names_are_tried_once() -> None:
+    many = pool("a", *(f"a{n}" for n in range(30)))
+    hopeless = claim("c", asks(10), asks(1, "s", ("false",)))
+    made = made_of(*NODES, device_class(), many, hopeless, using("p", "c"))
+    assert refusals(made, "default/p", *dynamic_resources(made))["a"] == FULL + "!"
+
+
+# -- extended resources
+
+
+def serving(name: str = "gpu", resource: str = "example.com/gpu") -> Thing:
+    made = device_class(name)
+    made["spec"]["extendedResourceName"] = resource
+    return made
+
+
+def wants(name: str, *counts: int, resource: str = "example.com/gpu", init: tuple[int, ...] = (), sidecars: int = 0) -> PodBuilder:
+    def containers(amounts: tuple[int, ...], kind: str, **more: Any) -> list[Thing]:
+        return [{"name": f"{kind}{i}", "resources": {"requests": {resource: str(n)} if n else {}}} | more for i, n in enumerate(amounts)]
+
+    made = pod(name).having("spec", "containers", value=containers(counts, "c"))
+    lasting = containers((sidecars,), "s", restartPolicy="Always") if sidecars else []
+    return made.having("spec", "initContainers", value=[*containers(init, "i"), *lasting])
+
+
+def given(made: Cluster, name: str, row: int) -> list[str]:
+    AssumedDevices.of(made)
+    return place(made, name, row)
+
+
+@pytest.mark.parametrize("resource", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
+def test_a_class_serves_an_extended_resource_on_nodes_that_have_none(resource: str) -> None:
+    plugin = node("d").cpu(4).having("status", "allocatable", resource, value="1")
+    made = made_of(*NODES, plugin, serving(), pool("a", "a0", "a1"), wants("p", 2, resource=resource), wants("q", 1, resource=resource))
+    rules = [FitFilter(served=AssumedDevices.of(made).classes), *dynamic_resources(made)]
+    assert admitted(made, "default/q", *rules) == "a d"
+    assert admitted(made, "default/p", *rules) == "a"
+    assert given(made, "q", 3) == []
+    assert given(made, "q", 0) == ["container-0-request-0:a0"]
+    assert admitted(made, "default/p", *rules) == ""
+
+
+def test_containers_that_initialise_use_what_later_ones_have() -> None:
+    made = made_of(*NODES, serving(), pool("a", *(f"a{n}" for n in range(9))), wants("p", 1, 0, init=(2, 4, 1), sidecars=1))
+    assert [pick.partition(":")[0] for pick in given(made, "p", 0)] == [
+        "container-1-request-0",
+        "container-1-request-0",
+        "container-3-request-0",
+        "container-4-request-0",
+    ]
+    (allotted,) = AssumedDevices.of(made).of_pod(made.tasks["default/p"])
+    assert allotted.special is not None
+    assert {(m.container, m.request.split("-")[1]) for m in allotted.special.mappings} == {
+        *(("s0", "3"), ("c0", "4")),
+        *(("i0", "3"), ("i0", "4")),
+        *(("i1", "3"), ("i1", "4"), ("i1", "1")),
+        ("i2", "3"),
+    }
+
+
+def test_a_claim_that_was_written_for_the_pod_counts_instead_of_what_was_assumed() -> None:
+    made = made_of(*NODES, serving(), pool("a", "a0", "a1"), wants("p", 1), wants("q", 1))
+    assert given(made, "p", 0) == ["container-0-request-0:a0"]
+    owner = {"name": "p", "uid": "default-p", "controller": True}
+    notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    written = claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a1"))
+    put(made, written)
+    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert given(made, "q", 0) == ["container-0-request-0:a0"]
+    made.move(made.tasks["default/p"], status.RUNNING, 0)
+    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+
+
+def test_one_that_an_attempt_left_behind_holds_nothing() -> None:
+    made = made_of(*NODES, serving(), pool("a", "a0"), wants("p", 1))
+    owner = {"name": "p", "uid": "default-p", "controller": True}
+    notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    put(made, claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a0")))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
+
+
+def test_who_ran_before_without_a_claim_has_none() -> None:
+    made = made_of(*NODES, serving(), pool("a", "a0"), wants("p", 1).on("a"), wants("q", 1))
+    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert given(made, "q", 0) == ["container-0-request-0:a0"]
+    made.move(made.tasks["default/q"], status.RUNNING, 0)
+    assert [len(each.picks) for each in AssumedDevices.of(made).of_pod(made.tasks["default/q"])] == [1]
+
+
+def test_a_pod_may_have_claims_and_such_resources() -> None:
+    both = wants("p", 1).having("spec", "resourceClaims", value=[{"name": "c", "resourceClaimName": "c"}])
+    made = made_of(*NODES, serving(), pool("a", "a0", "a1"), pool("b", "b0"), claim("c"), both)
+    assert FreeDevices(made).prepare(made.tasks["default/p"]) is not None
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
+    assert given(made, "p", 0) == ["r:a0", "container-0-request-0:a1"]
