@@ -8,11 +8,12 @@ import pytest
 
 from pumice.api.codec import convert
 from pumice.api.pod import Pod
+from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, Queue
 from pumice.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
 from pumice.kube.resource import ObjectRef
 from pumice.live.effects import effects
-from pumice.live.group_status import same_status
+from pumice.live.group_status import is_news
 from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
 from pumice.live.said import Said
 from pumice.live.sender import apply_mark
@@ -173,7 +174,19 @@ def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_someth
     ],
 )
 def test_statuses_are_compared_by_what_they_say(left: dict[str, Any], right: dict[str, Any], same: bool) -> None:
-    assert same_status(left, right) is same
+    assert is_news(left, right, NOW) is not same
+
+
+@pytest.mark.parametrize(("text", "after_s", "news"), [("6 cpu short", 59, False), ("6 cpu short", 60, True), ("6 memory short", 0, True)])
+def test_a_condition_in_which_only_amounts_changed_is_written_again_after_a_minute(text: str, after_s: float, news: bool) -> None:
+    before, after = ({"conditions": [{"type": "A", "message": said, "lastTransitionTime": AT}]} for said in ("5 cpu short", text))
+    assert is_news(before, after, instant(AT) + after_s) is news
+
+
+def test_an_event_in_which_only_amounts_changed_is_no_news() -> None:
+    said = Said()
+    told = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
+    assert [said.is_news("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
 
 
 def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:

@@ -11,7 +11,7 @@ from pumice.api.times import rfc3339
 from pumice.framework.decisions import Condition, Decisions, Evict, GroupStatus
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.resource import POD_GROUPS, ObjectRef
-from pumice.live.group_status import HYPERNODE_KEY, known_status, next_status, same_status
+from pumice.live.group_status import HYPERNODE_KEY, is_news, known_status, next_status
 from pumice.live.options import UNSHARDED, Sharding
 from pumice.live.prerequisites import prerequisites
 from pumice.live.queue_status import queue_requests
@@ -124,7 +124,7 @@ def _group(group: GroupStatus, said: Said, now: float, transition: str) -> Write
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     annotations = _hypernode(group, note)
-    if (not annotations and same_status(before, after)) or said.pauses.holds("PodGroup", group.job.uid, now):
+    if (not annotations and not is_news(before, after, now)) or said.pauses.holds("PodGroup", group.job.uid, now):
         return None
     said.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)

@@ -1,16 +1,20 @@
-"""The status of a PodGroup as it is written, and when two of them say the same."""
+"""The status of a PodGroup as it is written, and when it is worth writing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from pumice.api.times import instant
 from pumice.api.volcano import PodGroup
 from pumice.framework.decisions import GroupStatus
+from pumice.live.said import without_amounts
 from pumice.model import status
 
 HYPERNODE_KEY = "volcano.sh/job-allocated-hypernode"
+AMOUNTS_S = 60.0  #: within it a condition is not written again for the amounts in its message
 Status = dict[str, Any]
 
 
@@ -51,13 +55,28 @@ def _lay(conditions: list[Status], condition: Status) -> None:
     conditions.append(condition)
 
 
-def same_status(left: Status, right: Status) -> bool:
-    """Equal but for the times and ids of transitions."""
-    return _meaning(left) == _meaning(right)
+def is_news(before: Status, after: Status, now: float) -> bool:
+    """Whether it is to be written: not for times and ids of transitions, and not soon again for the amounts in messages alone, which change
+    for everybody who waits whenever anybody is placed."""
+    if _meaning(before) == _meaning(after):
+        return False
+    changed = [old for old, new in zip(_conditions(before), _conditions(after), strict=False) if old != new]
+    return _meaning(before, without_amounts) != _meaning(after, without_amounts) or any(now - _since(old) >= AMOUNTS_S for old in changed)
 
 
-def _meaning(given: Status) -> tuple[Any, ...]:
+def _conditions(given: Status) -> list[Status]:
+    return given.get("conditions") or []
+
+
+def _since(condition: Status) -> float:
+    try:
+        return instant(condition.get("lastTransitionTime") or "")
+    except ValueError:
+        return 0.0
+
+
+def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, ...]:
     numbers = tuple(given.get(name) or 0 for name in ("running", "succeeded", "failed"))
     told = ("type", "status", "reason", "message")
-    conditions = tuple(tuple(condition.get(field) or "" for field in told) for condition in given.get("conditions") or ())
+    conditions = tuple(tuple(reading(condition.get(field) or "") for field in told) for condition in _conditions(given))
     return given.get("phase") or "", numbers, conditions

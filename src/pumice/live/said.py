@@ -4,12 +4,13 @@
   our write. Until then what the watch shows of that status is older than what we know.
 * Pods: the last condition written, for as long as the pod waits.
 * Writes that are refused: until when they are not asked for again.
-* Events: when a message was told last. One that does not change is told again after growing pauses: who begins to watch for it just after
-  it came still sees soon that it holds, and what waits for hours costs next to nothing.
+* Events: when a message was told last. One that does not change but in its amounts is told again after growing pauses: who begins to
+  watch for it just after it came still sees soon that it holds, and what waits for hours costs next to nothing.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -19,6 +20,14 @@ from pumice.model.resources import Vector
 
 FIRST_PAUSE_S = 2.0  #: an unchanged message is told again after so long, then after twice that, and so on
 LONGEST_PAUSE_S = 30.0
+
+
+_AMOUNT = re.compile(r"(?<![\w.-])\d[\w.]*(?![\w-])")
+
+
+def without_amounts(text: str) -> str:
+    """The text with all amounts alike: two that are equal then say the same of different numbers."""
+    return _AMOUNT.sub("0", text)
 
 
 class GroupNote(msgspec.Struct):
@@ -46,7 +55,7 @@ class Mark(msgspec.Struct, frozen=True):
 class Message(msgspec.Struct, frozen=True):
     """The last of a kind that was told."""
 
-    text: str
+    text: str  #: without amounts
     told_at: float
     pause_s: float
 
@@ -85,13 +94,13 @@ class Said:
     def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
         """Whether to tell it; notes that it was told."""
         told = self._told.setdefault(job_uid, {})
-        last = told.get(reason)
-        if last is None or last.text != message:
-            told[reason] = Message(message, now, FIRST_PAUSE_S)
+        last, text = told.get(reason), without_amounts(message)
+        if last is None or last.text != text:
+            told[reason] = Message(text, now, FIRST_PAUSE_S)
         elif now - last.told_at < last.pause_s:
             return False
         else:
-            told[reason] = Message(message, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
+            told[reason] = Message(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
     def forget_pod(self, uid: str) -> None:
