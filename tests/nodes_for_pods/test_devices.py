@@ -122,6 +122,14 @@ def test_a_selector_that_cannot_be_judged_is_told() -> None:
     assert place(made, "p", 0) == []
 
 
+def test_looking_at_all_devices_may_not_cost_much_more_than_looking_at_one() -> None:
+    devices = [device(f"a{number}", number=number) for number in range(8)]
+    slow = "lists.range(300000).size() == device.attributes['drv'].number"
+    made = made_of(*NODES, device_class(), pool("a", *devices), claim("c", asks(selectors=(slow,))), using("p", "c"))
+    told = "claim default/c: selector #0: CEL runtime error: operation cancelled: actual cost limit exceeded!"
+    assert refusals(made, "default/p", *dynamic_resources(made))["a"] == told
+
+
 def test_selectors_are_asked_of_devices_only_as_far_as_the_search_goes() -> None:
     mixed = pool("a", device("a0", model="x"), "a1")
     has_model = asks(selectors=('device.attributes["drv"].model == "x"',))

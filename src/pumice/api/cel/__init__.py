@@ -1,5 +1,6 @@
-"""CEL, the Common Expression Language, as Kubernetes has it in device selectors and in the rules of custom kinds.
+"""CEL, the Common Expression Language, as Kubernetes 1.36 has it in device selectors and in the rules of custom kinds.
 
-`syntax` reads an expression into a tree, `evaluate` gives its value, `calls` has the functions, `values` the kinds
-of values that JSON has not. What is beyond it is refused by name when the expression is read.
+`program` is what others use: it compiles an expression for an environment and evaluates it. Behind it `syntax` reads text into a `tree`,
+`check` says whether its kinds agree, `fold` works out what is constant, `evaluate` makes steps of the rest; `functions` is the table that
+the modules of `library` enter their functions into; `purse` bounds what an evaluation costs.
 """

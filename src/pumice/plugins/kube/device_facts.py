@@ -38,13 +38,13 @@ class Selector(NamedTuple):
     number: int
     expression: str
 
-    def admits(self, facts: Facts) -> bool:
+    def admits(self, facts: Facts, purse: Purse) -> bool:
         """Raises Failed."""
         program = _compiled(self.expression)
         if isinstance(program, str):
             raise Failed(f"{self.whose}: selector #{self.number}: CEL compile error: {program}")
         try:
-            return satisfies(program, facts)
+            return satisfies(program, facts, purse)
         except EvaluationError as error:
             raise Failed(f"{self.whose}: selector #{self.number}: CEL runtime error: {error}") from None
 

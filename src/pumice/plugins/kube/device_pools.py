@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from pumice.api.cel.purse import EACH_EXPRESSION, Purse
 from pumice.api.codec import encode
 from pumice.api.devices import Counter, Device, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
@@ -25,6 +26,8 @@ from pumice.plugins.kube.node_affinity import selector_matches
 
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
 Counters = Mapping[tuple[str, str], int]  #: by set and name, in milli-units
+
+EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
 
 
 class Offered(NamedTuple):
@@ -81,8 +84,11 @@ class Pools:
         self._all: dict[tuple[str, str], list[_Piece]] = {}
         self._reached: dict[int, list[Pool]] = {}  #: by row
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
+        self._purses: dict[tuple[str, ...], Purse] = {}  #: what looking at all devices may cost, so that no claim holds up the others
         rules = list(cluster.of("DeviceTaintRule").values())
+        self._device_count = 0
         for _, published in sorted(cluster.of("ResourceSlice").items()):
+            self._device_count += len(published.spec.devices or ())
             piece = _piece(published, self._table, rules)
             spec = published.spec
             self._all.setdefault((spec.driver, spec.pool.name), []).append(piece)
@@ -105,7 +111,8 @@ class Pools:
         """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:
-            verdict = all(selector.admits(offered.facts) for selector in asked.selectors)
+            purse = self._purses.setdefault(asked.kind, Purse(EACH_EXPRESSION + EACH_DEVICE * self._device_count))
+            verdict = all(selector.admits(offered.facts, purse) for selector in asked.selectors)
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
