@@ -99,13 +99,18 @@ class Server:
         self._door = Door(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
 
     @property
+    def certificate(self) -> str:
+        """Of the authority that clients must trust, in PEM; empty if it speaks plain HTTP."""
+        return "" if self._plain else self._own_authority().certificate.decode()
+
+    @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else "127.0.0.1" if self.host == "0.0.0.0" else self.host
-        return f"{'https' if self._authority else 'http'}://{host}:{self.port}"
+        return f"{'http' if self._plain else 'https'}://{host}:{self.port}"
 
     def kubeconfig(self, path: Path, name: str = "pumice") -> None:
         """Write what kubectl needs to reach this server as its administrator. Only once it was started."""
-        write_kubeconfig(path, self.url, self.token, self._authority.certificate if self._authority else None, name)
+        write_kubeconfig(path, self.url, self.token, self.certificate.encode() or None, name)
 
     async def start(self) -> None:
         """Raises OSError if the address is taken."""
@@ -171,12 +176,17 @@ class Server:
             tls.write_private(path, made)
         return made
 
+    def _own_authority(self) -> tls.Pair:
+        if self._authority is None:
+            now = datetime.datetime.now(datetime.UTC)
+            self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
+        return self._authority
+
     def _tls_context(self) -> ssl.SSLContext:
         now = datetime.datetime.now(datetime.UTC)
-        self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
         hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
         with tempfile.TemporaryDirectory() as directory:
-            return tls.context(tls.make_server_pair(self._authority, hosts, now), Path(directory))
+            return tls.context(tls.make_server_pair(self._own_authority(), hosts, now), Path(directory))
 
 
 def _refusal(error: Malformed) -> Response:

@@ -21,6 +21,7 @@ from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+from pumice.controllers.root_certificate import RootCertificates
 from pumice.controllers.volumes import DEFAULT_CLASS
 from pumice.sim.clock import Clock, RunningClock
 from pumice.sim.controller_loop import ControllerLoop
@@ -43,7 +44,7 @@ class ControlPlane:
         self.store = server.store
         world = StoreWorld(self.store)
         self.store.admission.add(volcano_rules(world, Settings(scheduler_names=tuple(schedulers))))
-        controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers()]
+        controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers(), RootCertificates(server.certificate)]
         self._workers: list[Worker] = [Kubelets(world, clock, stages), ControllerLoop(world, controllers, clock)]
         self._turns = Turns(self._workers)
         serve_kube_batch(self.store)

@@ -17,6 +17,7 @@ from pumice.apiserver import ApiError, Wish
 from pumice.apiserver.watching import Event
 from pumice.controllers import kinds
 from pumice.controllers.objects import Key, Object, key_of, name_of, spec_of, status_of, uid_of
+from pumice.sim.addresses import Addresses
 from pumice.sim.clock import Alarm, Clock
 from pumice.sim.metrics import Metrics
 from pumice.sim.node_agent import NodeAgents
@@ -27,19 +28,22 @@ from pumice.sim.stage import Stage, Stages
 from pumice.sim.store_world import StoreWorld
 from pumice.sim.store_writes import StoreWrites
 
+POD_NETWORK = "10.128.0.0/9"
 SLICE_S = 0.005  #: of the machine's time, that a step may take
 
 
 class _Held:
     """A pod that a kubelet has taken."""
 
-    __slots__ = ("alarm", "due", "needs", "node", "phase", "since", "uid")
+    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid")
 
     def __init__(self, uid: str, node: str, needs: Milli) -> None:
         self.uid = uid
         self.node = node
         self.needs = needs
         self.phase = ""
+        self.generation = 0  #: of the pod when it was last looked at
+        self.address = ""
         self.since = 0.0  #: in this phase
         self.alarm: Alarm | None = None
         self.due: Stage | None = None  #: the stage whose time has come
@@ -61,7 +65,7 @@ class Kubelets:
         self._on_node: dict[str, dict[Key, _Held]] = {}  #: those that take room
         self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of what is to be looked at
         self._queued: set[tuple[str, Key]] = set()
-        self._addresses = 0
+        self._addresses = Addresses(POD_NETWORK, (status_of(pod).get("podIP") or "" for pod in self._store.all("pods")))
         for storage in ("nodes", "pods"):
             for obj in self._store.all(storage):
                 self._look_soon(storage, key_of(obj))
@@ -114,8 +118,14 @@ class Kubelets:
         if held is None:
             return
         phase = phase_of(pod)
+        generation = pod["metadata"].get("generation", 1)
         if phase != held.phase:
             self._enter(key, pod, held, phase)
+        elif generation != held.generation and held.due is None:  # its deadline may be another
+            self._plan(key, pod, held, held.since)
+            if phase == RUNNING:
+                pod = self._write(key, pod, status_of(pod) | {"observedGeneration": generation})
+        held.generation = generation
         if held.due is not None:
             self._carry_out(key, pod, held, held.due)
 
@@ -124,6 +134,7 @@ class Kubelets:
         node = self._store.ledger.get("nodes", ("", spec_of(pod)["nodeName"]))
         assert node is not None
         held = _Held(uid_of(pod), name_of(node), requests_of(pod))
+        held.address = status_of(pod).get("podIP") or ""
         beside = self._on_node.setdefault(held.node, {})
         if phase_of(pod) == PENDING:
             refused = rejection(pod, held.needs, node, (each.needs for each in beside.values()))
@@ -170,7 +181,7 @@ class Kubelets:
 
     def _carry_out(self, key: Key, pod: Object, held: _Held, stage: Stage) -> None:
         held.due = None
-        status = status_after(pod, stage, self._clock.now(), self._place(pod, held.node))
+        status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":
             self._end(key, held)
             return
@@ -186,21 +197,20 @@ class Kubelets:
     def _forget(self, key: Key, held: _Held) -> None:
         del self._held[key]
         self._on_node.get(held.node, {}).pop(key, None)
+        self._addresses.give_back(held.address)
         if held.alarm is not None:
             held.alarm.cancel()
         self._metrics.ended(key, held.node)
 
-    def _place(self, pod: Object, node_name: str) -> Place:
+    def _place(self, pod: Object, held: _Held) -> Place:
         status = status_of(pod)
-        node = self._store.ledger.get("nodes", ("", node_name)) or {}
+        node = self._store.ledger.get("nodes", ("", held.node)) or {}
         addresses = status_of(node).get("addresses") or ()
         host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
         if spec_of(pod).get("hostNetwork"):
             return Place(host, host)
-        if not status.get("podIP"):
-            self._addresses += 1
-        number = self._addresses
-        return Place(status.get("podIP") or f"10.{128 + (number >> 16) % 128}.{number >> 8 & 255}.{number & 255}", host)
+        held.address = status.get("podIP") or held.address or self._addresses.take()
+        return Place(held.address, host)
 
     def _write(self, key: Key, pod: Object, status: Object) -> Object:
         return self._store.ledger.put("pods", key, pod | {"metadata": dict(pod["metadata"]), "status": status})

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pumice.api.times import rfc3339
 from pumice.apiserver import ApiError, Store
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
+from pumice.sim.addresses import Addresses
 from pumice.sim.clock import Alarm, Clock
 
 STOPPED = ("pumice.io/kubelet", "stopped")  #: annotation of a failed node
@@ -23,6 +24,7 @@ LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 LEASE_S, RENEW_S, LONGEST_RENEW_S = 40, 10.0, 3600.0
 RENEWALS_PER_S = 100.0  #: of the machine's time, of all nodes together
 STALL_S = 10.0  #: of the machine's time, for which the process may stand still without nodes being taken for dead
+NODE_NETWORK = "172.16.0.0/12"
 PARTS = 16  #: of the nodes, that renew their leases one after the other
 CONDITIONS = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -71,6 +73,8 @@ class NodeAgents:
         self._rounds: deque[str] = deque()  #: nodes up, or up a while ago, in the order of their next renewal
         self._in_rounds: set[str] = set()  #: what stands in `_rounds`
         self._alarm: Alarm | None = None
+        self._addresses = Addresses(NODE_NETWORK, filter(None, map(_own_address, store.all("nodes"))))
+        self._given: dict[str, str] = {}  #: addresses by the uids of nodes
 
     def is_up(self, name: str) -> bool:
         return name in self._up
@@ -79,8 +83,11 @@ class NodeAgents:
         """A node was written: it may be new, stopped, back, or gone."""
         node = self._store.ledger.get("nodes", ("", name))
         if node is None or is_stopped(node):
-            if self._up.pop(name, None) is not None and node is not None:
+            uid = self._up.pop(name, None)
+            if uid is not None and node is not None:
                 self._renew(name, LEASE_S)
+            elif uid is not None:
+                self._addresses.give_back(self._given.pop(uid, ""))
             return
         if self._up.get(name) == uid_of(node):
             if not _says_ready(node):  # somebody took it for dead
@@ -97,7 +104,9 @@ class NodeAgents:
 
     def _register(self, node: Object) -> None:
         if not _says_ready(node):
-            status = registered(node, self._clock.now(), _address(len(self._rounds)))
+            address = _own_address(node) or self._given.get(uid_of(node)) or self._addresses.take()
+            self._given[uid_of(node)] = address
+            status = registered(node, self._clock.now(), address)
             self._store.ledger.put("nodes", ("", name_of(node)), node | {"metadata": dict(node["metadata"]), "status": status})
         self._renew(name_of(node), self._lease_s())
 
@@ -146,5 +155,5 @@ def micro_time(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _address(number: int) -> str:
-    return f"172.{16 + (number >> 16) % 16}.{number >> 8 & 255}.{number & 255}"
+def _own_address(node: Object) -> str:
+    return next((each["address"] for each in status_of(node).get("addresses") or () if each.get("type") == "InternalIP"), "")

@@ -1,7 +1,8 @@
 """Clusters in shorthand: `100x8gpu`, `3x4cpu,2x8gpu:64cpu:512Gi`.
 
 Pools are parted by commas: a count, an x, and amounts parted by colons. An amount is a number with `cpu`, `gpu` or `pods`, or a memory size
-such as 512Gi; what is not said follows from what is: 12 CPU and 96 GiB for a GPU, 4 GiB for a CPU, 110 pods.
+such as 512Gi; what is not said follows from what is: 12 CPU and 96 GiB for a GPU, 4 GiB for a CPU, 110 pods;
+every node has 100 GiB of ephemeral storage.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pumice.controllers.objects import Object
 
 GPU = "nvidia.com/gpu"
 POOL_LABEL = "pumice.io/pool"
-CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS = 12, 96, 4, 110
+CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS, DISK = 12, 96, 4, 110, "100Gi"
 
 _POOL = re.compile(r"(\d+)x(\S+)\Z")
 _COUNT = re.compile(r"(\d+)(cpu|gpu|pods)\Z")
@@ -59,7 +60,8 @@ def _allocatable(text: str, part: str) -> dict[str, str]:
         raise _wrong(part)
     cpus = int(given.get("cpu", gpus * CPU_PER_GPU))
     memory = given.get("memory", f"{gpus * GIB_PER_GPU or cpus * GIB_PER_CPU}Gi")
-    return {"cpu": str(cpus), "memory": memory, "pods": given.get("pods", str(PODS))} | ({GPU: str(gpus)} if gpus else {})
+    amounts = {"cpu": str(cpus), "memory": memory, "ephemeral-storage": DISK, "pods": given.get("pods", str(PODS))}
+    return amounts | ({GPU: str(gpus)} if gpus else {})
 
 
 def _wrong(part: str) -> InputError:

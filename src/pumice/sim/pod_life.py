@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from pumice.api.times import instant
 from pumice.controllers.objects import Object, spec_of, status_of, terminating
 from pumice.sim import pod_status
 from pumice.sim.stage import Stage, Stages
@@ -11,7 +12,8 @@ from pumice.sim.stage import Stage, Stages
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: before containers start again
 
-_DEADLINE = Stage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", exit_code=137)
+_TOO_LONG = "Pod was active on the node longer than the specified deadline"
+_DEADLINE = Stage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=137)
 _KILL = Stage(name="kill", phase="Terminating", becomes="Gone")
 
 
@@ -52,9 +54,11 @@ def next_of(pod: Object, phase: str, since: float, stages: Stages) -> Next | Non
     if found is not None and pod_status.restarts(pod):
         pause_s = min(FIRST_PAUSE_S * 2 ** min(pod_status.restarts(pod) - 1, 10), LONGEST_PAUSE_S)
         found = Next(found.when + pause_s, found.stage)
-    if deadline_s is not None and (found is None or since + deadline_s < found.when):
-        return Next(since + deadline_s, _DEADLINE)
-    return found
+    if deadline_s is None:
+        return found
+    started = status_of(pod).get("startTime")
+    over = (instant(started) if started else since) + deadline_s
+    return found if found is not None and found.when <= over else Next(over, _DEADLINE)
 
 
 def _termination(pod: Object, since: float, found: Next | None) -> Next:

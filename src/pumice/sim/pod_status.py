@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pumice.api.times import rfc3339
 from pumice.controllers.objects import Object, annotations_of, field, spec_of, status_of, uid_of
 
-READY = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+READY = ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
 
 
 def running(pod: Object, now: float, pod_ip: str, host_ip: str) -> Object:
@@ -16,6 +16,7 @@ def running(pod: Object, now: float, pod_ip: str, host_ip: str) -> Object:
     status = {
         **_told(pod, dict.fromkeys(READY, ("True", "")), at),
         "phase": "Running",
+        "observedGeneration": _generation(pod),
         "startTime": status_of(pod).get("startTime") or at,
         "podIP": pod_ip,
         "podIPs": [{"ip": pod_ip}],
@@ -38,6 +39,7 @@ def ended(pod: Object, now: float, exit_code: int, reason: str, message: str) ->
     status = {
         **_told(pod, conditions, at),
         "phase": "Succeeded" if exit_code == 0 else "Failed",
+        "observedGeneration": _generation(pod),
         "containerStatuses": [_ended(pod, each, at, exit_code) for each in spec_of(pod).get("containers") or ()],
     }
     status.update({key: text for key, text in (("reason", reason), ("message", message)) if text})
@@ -56,7 +58,13 @@ def restarted(pod: Object, now: float, exit_code: int) -> Object:
 
 def rejected(pod: Object, now: float, reason: str, message: str) -> Object:
     """The node does not take the pod."""
-    return status_of(pod) | {"phase": "Failed", "reason": reason, "message": message, "startTime": rfc3339(now)}
+    scheduled = _told(pod, {"PodScheduled": ("True", "")}, rfc3339(now))
+    seen = {"startTime": rfc3339(now), "observedGeneration": _generation(pod)}
+    return scheduled | {"phase": "Failed", "reason": reason, "message": message, **seen}
+
+
+def _generation(pod: Object) -> int:
+    return int(pod["metadata"].get("generation", 1))
 
 
 def restarts(pod: Object) -> int:
