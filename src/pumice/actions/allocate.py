@@ -46,7 +46,7 @@ class Allocate(Action):
             if job is None:
                 continue
             sheet = sheets[job.uid]
-            if self._serve(session, placing, domains, queue, sheet) and sheet:
+            if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
@@ -59,7 +59,7 @@ class Allocate(Action):
                 if enqueues and cut_short_at(job) is None:
                     continue
                 session.set_phase(job, INQUEUE)
-            if session.job_valid(job) is not None:
+            if session.job_valid(job) is not None or session.holds_back(job):
                 continue
             if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
                 session.event(job, "Warning", "NetworkTopologyIgnored", why)

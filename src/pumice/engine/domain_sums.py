@@ -74,9 +74,10 @@ class DomainSums:
         return np.asarray(fits.all(axis=0))
 
     def fullness(self, request: Vector, weights: Vector) -> Scores:
-        """Per HyperNode the weighted mean of how full it would be in what is asked for; 0 where that overflows."""
-        columns = np.flatnonzero((request > 0) & (weights > 0))
-        if not len(columns):
+        """Per HyperNode the weighted mean of how full it would be in what is asked for; 0 where that overflows in anything that has a
+        weight, even one of 0. What has none weighs less than 0."""
+        columns = np.flatnonzero((request > 0) & (weights >= 0))
+        if not weights[columns].any():
             return np.zeros(len(self._tree.all))
         room = self.allocatable[columns]
         full = self.used[columns] + request[columns, None]

@@ -26,12 +26,16 @@ def conclude(session: Session) -> None:
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)
         session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
+        is_held_back = session.holds_back(job)
         for task in job.tasks.values():
+            if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
+                continue  # nothing is in its way
             if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
                 session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
             last = session.last_try.get(task.uid)
             if last is not None and last.evicted and task.status == status.PENDING:
                 session.decisions.nominations[task] = last.node
+    session.decisions.again_at = session.gathering.close()
     session.decisions.waiting += stranded(cluster, session.policy, session.now)
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     session.decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from pumice.framework.containment import Failure
@@ -80,3 +81,4 @@ class Decisions:
     waiting: list[Waiting] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met
+    again_at: float = inf  #: when pods that are held back now may go

@@ -19,6 +19,7 @@ from pumice.engine.rules import Filter, Rule, Scorer
 from pumice.framework import closing, folds
 from pumice.framework.containment import Broken, Failure, Guard, is_ours
 from pumice.framework.decisions import Condition, Decisions, Event
+from pumice.framework.gathering import Gathering
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.policy import Choice, Policy
 from pumice.framework.reasons import FitErrors
@@ -31,7 +32,7 @@ from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.hypernodes import HyperNode
-from pumice.model.job import Job
+from pumice.model.job import INQUEUE, Job
 from pumice.model.queue import Queue
 from pumice.model.resources import Mask, Vector
 from pumice.model.subjob import SubJob
@@ -72,6 +73,7 @@ class Session:
         self.last_try: dict[str, LastTry] = {}  #: by task uid
         self.conditions: dict[str, Condition] = {}  #: by job uid
         self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
+        self.gathering = Gathering(cluster, policy.gathering_s, now)
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
         self._guarded = guarded  #: Pumice's own plugins as well
@@ -282,7 +284,11 @@ class Session:
         return folds.vote_by_tier(self._methods["job_pipelined"], job)
 
     def job_starving(self, job: Job) -> bool:
-        return folds.agree_in_first_tier(self._methods["job_starving"], job)
+        return folds.agree_in_first_tier(self._methods["job_starving"], job) and not self.holds_back(job)
+
+    def holds_back(self, job: Job) -> bool:
+        """Whether what is left of the job waits, since it has its minimum and others are only just coming for theirs."""
+        return self.gathering.goes_on and job.is_ready and self.job_ready(job)
 
     def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
         if not job.subjobs.has_policies:
@@ -425,6 +431,8 @@ class Session:
 
     def set_phase(self, job: Job, phase: str) -> None:
         self.phases.setdefault(job, job.phase)
+        if job.is_pending and phase == INQUEUE:
+            self.gathering.let_in(job)
         self.cluster.set_phase(job, phase)
 
     def refuse_admission(self, job: Job, why: str) -> None:

@@ -12,6 +12,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -85,7 +86,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._broken = asyncio.Event()
         self._hints = Hints(self.cluster)
-        self._next_try = NEVER  #: when a pod that only hints wake is due
+        self._next_try = NEVER  #: when a pod that only hints wake is due, or pods that are held back may go
         self._ledger = Ledger(
             self.cluster,
             self._said,
@@ -112,7 +113,7 @@ class Scheduler:
 
     def _adopt(self, policy: Policy) -> None:
         self.policy = policy
-        self._acting = timed(sharded(policy, self.options.sharding), self.metrics)
+        self._acting = timed(sharded(replace(policy, gathering_s=self.options.period_s), self.options.sharding), self.metrics)
         self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
         self._hints.adopt(policy)
@@ -261,7 +262,7 @@ class Scheduler:
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
         self._pulse.cycled(now, took_s)
-        self._next_try = self._hints.next_due()
+        self._next_try = min(self._hints.next_due(), decisions.again_at)
         self.metrics.observe_cycle(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:

@@ -2,7 +2,7 @@
 
 A job's place is the lowest HyperNode of all its pods, those of the present dry run included unless it is a gang eviction's: a node scores
 the more, the lower the HyperNode is that holds both. Where many nodes share the best score, those win that stand with more pods of the
-same part.
+same part. A hard topology without a tier asks for nothing.
 """
 
 from __future__ import annotations
@@ -77,8 +77,10 @@ class Nearness(Scorer):
         self._by_place: dict[str, Scores] = {}
 
     def prepare(self, task: Task) -> Any:
-        part = _part_with_topology(task)
-        return None if part is None or task.job is None else Standing(task.job, part, self._cluster, self._topology.tree)
+        part, job = _part_with_topology(task), task.job
+        if part is None or job is None or self._topology.sub_limit(job, part) is None:
+            return None
+        return Standing(job, part, self._cluster, self._topology.tree)
 
     def key(self, task: Task) -> Hashable:
         part = _part_with_topology(task)

@@ -48,11 +48,11 @@ class NetworkTopologyAware(Plugin):
         self.scale = MAX_SCORE * (self.args.weight if self.args.weight >= 0 else 1)
 
     def weights(self) -> Vector:
-        """Per dimension."""
+        """Per dimension; -1 where none is configured."""
         args, dimensions = self.args, self.session.cluster.dimensions
         listed = [name.strip() for name in args.resources.split(",") if name.strip()]
         chosen = {name: args.named.get(name, 1) for name in listed} | {"cpu": args.cpu, "memory": args.memory}
-        vector = dimensions.zeros()
+        vector = dimensions.zeros() - 1
         for name, weight in chosen.items():
             if name in dimensions.columns:
                 vector[dimensions.columns[name]] = weight if weight >= 0 else 1
