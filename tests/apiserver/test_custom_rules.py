@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CelError
 from pumice.api.cel.kinds import DYN
-from pumice.api.cel.program import compiled
+from pumice.api.cel.program import Program
 from pumice.api.cel.values import Optional
 from pumice.apiserver import ApiError, Patch, Store
 from tests.apiserver.made import store
@@ -229,4 +229,4 @@ UNKNOWN = Environment({"self": DYN, "oldSelf": DYN}, {})
 def test_any_text_is_an_expression_or_refused(words: list[str], text: str) -> None:
     for expression in (" ".join(words), text, f"self.{text}"):
         with contextlib.suppress(CelError):
-            compiled(expression, UNKNOWN).value({"self": {"a": [1, {"b": "x"}], "b": None}, "oldSelf": Optional(False)})
+            Program(expression, UNKNOWN).value({"self": {"a": [1, {"b": "x"}], "b": None}, "oldSelf": Optional(False)})

@@ -13,7 +13,7 @@ import pytest
 from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CompileError, CostError, EvaluationError
 from pumice.api.cel.kinds import ANY, DYN
-from pumice.api.cel.program import Program, compiled, condition
+from pumice.api.cel.program import Program, condition
 from pumice.api.cel.purse import EACH_EXPRESSION, Purse
 from pumice.api.cel.values import equal
 from pumice.api.codec import convert
@@ -40,7 +40,7 @@ TABLE = [line for line in (Path(__file__).parent / "cel.txt").read_text().splitl
 
 def program(expression: str) -> Program:
     for_devices = re.search(r"\bdevice\b|\bcel\.", expression)
-    return condition(expression, SELECTORS, ANY) if for_devices else compiled(expression, ANYTHING)
+    return condition(expression, SELECTORS, ANY) if for_devices else Program(expression, ANYTHING)
 
 
 def value(expression: str, **names: Any) -> Any:
@@ -82,7 +82,7 @@ LOOP = "[1,2,3,4,5,6,7,8,9,10]"
     ],
 )
 def test_what_costs_too_much_is_given_up_before_it_is_made(expression: str, text: str) -> None:
-    read = compiled(expression, ANYTHING)
+    read = Program(expression, ANYTHING)
     tracemalloc.start()
     try:
         with pytest.raises(CostError, match="actual cost limit exceeded"):
@@ -107,7 +107,7 @@ def test_what_costs_too_much_is_given_up_before_it_is_made(expression: str, text
 )
 def test_what_takes_long_is_given_up(expression: str) -> None:
     with pytest.raises(CostError):
-        compiled(expression, ANYTHING).value({"self": "a" * 5000}, Purse(20_000))
+        Program(expression, ANYTHING).value({"self": "a" * 5000}, Purse(20_000))
 
 
 def test_doubling_lists_costs_more_each_time() -> None:
@@ -116,7 +116,7 @@ def test_doubling_lists_costs_more_each_time() -> None:
         doubled = f"cel.bind(v{level}, {doubled}, v{level} + v{level})" if level else "self + self"
     environment = Environment({"self": DYN}, {}, frozenset({"cel.bind"}))
     with pytest.raises(CostError):
-        compiled(doubled, environment).value({"self": list(range(100))})
+        Program(doubled, environment).value({"self": list(range(100))})
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_doubling_lists_costs_more_each_time() -> None:
 )
 def test_costs_are_those_of_the_api_server(expression: str, cost: int) -> None:
     purse = Purse()
-    compiled(expression, ANYTHING).value(SELF, purse)
+    Program(expression, ANYTHING).value(SELF, purse)
     assert EACH_EXPRESSION - purse.left == cost
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.cel.errors import CelError, CompileError, CostError, EvaluationError
 from pumice.api.cel.kinds import BOOL, DYN, STRING, Kind
-from pumice.api.cel.program import Program, compiled
+from pumice.api.cel.program import Program
 from pumice.api.cel.purse import EACH_EXPRESSION, Purse
 from pumice.api.cel.values import Optional
 from pumice.apiserver.rule_kinds import Seen, environment_of, seen_as
@@ -76,14 +76,14 @@ def _rule(stated: Object, schema: Object, is_root: bool) -> Rule:
     """Raises CompileError."""
     optional = bool(stated.get("optionalOldSelf"))
     environment, text = environment_of(schema, optional, is_root), stated.get("messageExpression")
-    program = _of_kind(compiled(str(stated.get("rule") or ""), environment), BOOL)
+    program = _of_kind(Program(str(stated.get("rule") or ""), environment), BOOL)
     return Rule(
         text=str(stated["rule"]),
         program=program,
         is_transition="oldSelf" in program.names,
         old_is_optional=optional,
         message=str(stated.get("message") or f"failed rule: {stated['rule']}"),
-        message_program=_of_kind(compiled(str(text), environment), STRING) if text else None,
+        message_program=_of_kind(Program(str(text), environment), STRING) if text else None,
         sentence=_SENTENCES.get(str(stated.get("reason")), 'Invalid value: "{type}": {message}'),
         field_path=str(stated.get("fieldPath") or ""),
     )

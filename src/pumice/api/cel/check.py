@@ -42,9 +42,6 @@ class Environment(NamedTuple):
     fields: dict[str, dict[str, Kind]]  #: of the kinds that have declared ones
     extras: frozenset[str] = frozenset()  #: `cel.bind`, `includes`
 
-    def __hash__(self) -> int:
-        return id(self.names)
-
 
 def _signatures(*texts: str) -> list[Signature]:
     return [(kind(f"list<{takes}>").of, kind(gives)) for takes, _, gives in (text.partition(" -> ") for text in texts)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
@@ -18,7 +17,7 @@ from pumice.api.cel.tree import names_in
 
 
 class Program:
-    """Get it from `compiled()`."""
+    """Making one raises CompileError."""
 
     def __init__(self, text: str, environment: Environment) -> None:
         tree = parse(text)
@@ -39,15 +38,9 @@ class Program:
         return found
 
 
-@lru_cache(maxsize=1024)
-def compiled(text: str, environment: Environment) -> Program:
-    """Raises CompileError."""
-    return Program(text, environment)
-
-
 def condition(text: str, environment: Environment, unknown: Kind) -> Program:
     """A program that is true or false, as far as that can be told before there is a value. Raises CompileError."""
-    program = compiled(text, environment)
+    program = Program(text, environment)
     if program.kind not in (BOOL, unknown):
         raise CompileError(f"must evaluate to {BOOL} or the unknown type, not {program.kind}")
     return program
