@@ -326,4 +326,4 @@ class First(Ordered):
     name = "first"
 """
     (tmp_path / "shared.py").write_text(text)
-    assert {name: plugin.hooks() for name, plugin in of_folder(str(tmp_path)).items()} == {"first": ["job_order"]}
+    assert {name: plugin.hooks() for name, plugin in of_folder(str(tmp_path), Plugin).items()} == {"first": ["job_order"]}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from pumice import memory
+from pumice.actions.registry import actions
 from pumice.api.errors import InputError
 from pumice.api.read import Objects, read_all
 from pumice.config.reading import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
@@ -118,7 +119,7 @@ def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, str
         if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
             texts.append(KUBE_DEFAULT)  # as pumice up places gangs and plain pods
         found = [config_text(text, "built-in configuration") for text in texts]
-    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict)
+    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir))
     for warning in warnings:
         click.echo(warning, err=True)
     return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)

@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec import structs
 
-from pumice.actions.registry import ACTIONS
+from pumice.actions.registry import actions
 from pumice.api.errors import InputError, did_you_mean
 from pumice.config.arguments import REST
 from pumice.framework.plugin import Plugin
@@ -28,13 +28,13 @@ def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
         raise InputError(f'there is no plugin "{name}"{did_you_mean(name or "", every)}', where="NAME")
     described = {key: describe(plugin) for key, plugin in found.items()}
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(ACTIONS)})))
+        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(actions(plugins_dir))})))
     elif name:
         _one(name, described[name])
     else:
         rows = [(key, about["summary"], ", ".join(about["hooks"])) for key, about in described.items()]
         click.echo(columns(("PLUGIN", "WHAT IT DOES", "HOOKS"), rows))
-        click.echo(f"\nActions: {', '.join(sorted(ACTIONS))}")
+        click.echo(f"\nActions: {', '.join(sorted(actions(plugins_dir)))}")
 
 
 def describe(plugin: type[Plugin]) -> dict[str, Any]:

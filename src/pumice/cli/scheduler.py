@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from pumice.actions.registry import actions
 from pumice.api.errors import InputError
 from pumice.cli.loading import read_file
 from pumice.cli.replica_flags import access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
@@ -53,7 +54,7 @@ class Configuration:
         """Read it. Raises InputError."""
         text = read_file(self._path) if self._path else DEFAULT
         found = [config_text(text, self._path or "built-in configuration")]
-        policy, warnings = read_configurations(found, plugins(self._plugins_dir), strict=self._strict)
+        policy, warnings = read_configurations(found, plugins(self._plugins_dir), strict=self._strict, actions=actions(self._plugins_dir))
         for warning in warnings:
             log.warning("%s", warning)
         self._text = text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pumice.actions.registry import actions
 from pumice.api.read import ConfigText
 from pumice.cli.cluster_file import read_cluster_file
 from pumice.cli.embedded import Wanted
@@ -66,7 +67,7 @@ def policy_of(conf: Sequence[str] = (), plugins_dir: str | None = None, found: S
     plain pods. Raises InputError."""
     given = [*found, *(config_text(read_file(path), path) for path in conf)]
     built_in = [config_text(text, "built-in configuration") for text in (DEFAULT, KUBE_DEFAULT)]
-    policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir))
+    policy, notes = read_configurations([*built_in, *given], plugins(plugins_dir), actions=actions(plugins_dir))
     for note in notes:
         click.echo(note, err=True)
     return policy

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pumice.actions.registry import ACTIONS
 from pumice.api import yaml
 from pumice.api.read import CONFIGURATION_KINDS, ConfigText
 from pumice.config.volcano import read_policy
 from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Policy
+from pumice.framework.policy import Action, Policy
 from pumice.framework.profile import SCHEDULE
 
 VOLCANO = "volcano"
@@ -31,7 +32,11 @@ def config_text(text: str, where: str) -> ConfigText:
 
 
 def read_configurations(
-    found: Sequence[ConfigText], known: Mapping[str, type[Plugin]], *, strict: bool = False
+    found: Sequence[ConfigText],
+    known: Mapping[str, type[Plugin]],
+    *,
+    strict: bool = False,
+    actions: Mapping[str, type[Action]] = ACTIONS,
 ) -> tuple[Policy, list[str]]:
     """The policy of the last of each kind, and what a person should know. Raises InputError."""
     kube = next((text for text in reversed(found) if text.source is not None), None)
@@ -39,12 +44,13 @@ def read_configurations(
     if volcano is None:
         assert kube is not None, "there is a configuration"
         return _kube(kube, known)
-    policy, notes = read_policy(volcano.text, known, where=volcano.where, first_line=volcano.first_line, strict=strict)
+    text, where, first_line = volcano.text, volcano.where, volcano.first_line
+    policy, notes = read_policy(text, known, where=where, first_line=first_line, strict=strict, actions=actions)
     if kube is None and not policy.has_action(SCHEDULE):
         return policy, notes
     profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
-    actions = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
-    return replace(policy, actions=actions, profiles=profiles.profiles), notes + more
+    order = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
+    return replace(policy, actions=order, profiles=profiles.profiles), notes + more
 
 
 def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:

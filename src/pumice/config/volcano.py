@@ -54,7 +54,13 @@ OTHER_PLACES = {"arguments", "name"}
 
 
 def read_policy(
-    text: str, known: Mapping[str, type[Plugin]], *, where: str = "built-in configuration", first_line: int = 1, strict: bool = False
+    text: str,
+    known: Mapping[str, type[Plugin]],
+    *,
+    where: str = "built-in configuration",
+    first_line: int = 1,
+    strict: bool = False,
+    actions: Mapping[str, type[Action]] = ACTIONS,
 ) -> tuple[Policy, list[str]]:
     """The policy, and warnings; with `strict` these are errors, too. Raises InputError."""
     warnings = Warnings(shift=first_line - 1, where=where)
@@ -62,7 +68,7 @@ def read_policy(
         documents = list(yaml.documents(text, where))
         if not documents:
             raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
-        policy = _policy(documents[0], known, warnings)
+        policy = _policy(documents[0], known, actions, warnings)
     except InputError as error:
         if error.line and error.where == where:
             error.line += first_line - 1
@@ -73,40 +79,40 @@ def read_policy(
     return policy, warnings.texts
 
 
-def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], warnings: Warnings) -> Policy:
+def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions: Mapping[str, type[Action]], warnings: Warnings) -> Policy:
     value = document.value
     if not isinstance(value, dict):
         raise document.error("is not a mapping; write `actions:` and `tiers:`")
     for key in value:
         if key not in TOP:
             warnings.add(document, (str(key),), f'there is no setting "{key}" (ignored, as Volcano does){did_you_mean(str(key), TOP)}')
-    return Policy(_actions(document, value, warnings), _tiers(document, value, known, warnings), _metrics(document, value))
+    return Policy(_actions(document, value, actions, warnings), _tiers(document, value, known, warnings), _metrics(document, value))
 
 
-def _actions(document: yaml.Document, value: dict[str, Any], warnings: Warnings) -> tuple[Action, ...]:
+def _actions(document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings) -> tuple[Action, ...]:
     listed = value.get("actions")
     if not isinstance(listed, str):
         raise document.error('"actions" must be one string, such as "enqueue, allocate, backfill"', ("actions",))
-    given = _action_arguments(document, value, warnings)
+    given = _action_arguments(document, value, known, warnings)
     actions = []
     for name in (part.strip() for part in listed.split(",")):
-        if name not in ACTIONS:
-            raise document.error(
-                f'there is no action "{name}"{did_you_mean(name, ACTIONS) or "; known: " + ", ".join(ACTIONS)}', ("actions",)
-            )
+        if name not in known:
+            raise document.error(f'there is no action "{name}"{did_you_mean(name, known) or "; known: " + ", ".join(known)}', ("actions",))
         arguments, path = given.get(name, (None, ()))
-        actions.append(ACTIONS[name](bind(ACTIONS[name].Args, arguments, f"action {name}", (), document, path, warnings)))
+        actions.append(known[name](bind(known[name].Args, arguments, f"action {name}", (), document, path, warnings)))
     return tuple(actions)
 
 
-def _action_arguments(document: yaml.Document, value: dict[str, Any], warnings: Warnings) -> dict[str, tuple[Any, Path]]:
+def _action_arguments(
+    document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings
+) -> dict[str, tuple[Any, Path]]:
     found: dict[str, tuple[Any, Path]] = {}
     for index, entry in enumerate(_list(document, value.get("configurations"), ("configurations",))):
         path: Path = ("configurations", index)
         name = entry.get("name") if isinstance(entry, dict) else None
-        if name not in ACTIONS:
+        if name not in known:
             warnings.add(
-                document, path, f'configurations name no action "{name}" (ignored, as Volcano does){did_you_mean(str(name), ACTIONS)}'
+                document, path, f'configurations name no action "{name}" (ignored, as Volcano does){did_you_mean(str(name), known)}'
             )
             continue
         found.setdefault(str(name), (entry.get("arguments"), (*path, "arguments")))
