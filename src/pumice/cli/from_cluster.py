@@ -8,9 +8,9 @@ from pumice.api.read import Objects, read_stream
 from pumice.cli.remote import Remote
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import CONFIG_MAPS, Resource
+from pumice.kube.resource import CONFIG_MAPS
 from pumice.kube.transport import Scope
-from pumice.live.sources import EVERY
+from pumice.live.sources import EVERY, SELDOM_SERVED
 
 CONFIGURATION = Scope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
@@ -40,6 +40,8 @@ async def _read(client: Client, scope: Scope, objects: Objects) -> None:
             raise
 
 
-def names(resources: tuple[Resource, ...] = EVERY) -> str:
-    """The kinds as kubectl is told them; those of custom definitions with their group, which others may have names for, too."""
-    return ",".join(f"{each.plural}.{each.group}" if each.group.endswith("volcano.sh") else each.plural for each in resources)
+def names() -> str:
+    """The kinds as kubectl is told them, but for what few servers have; those of custom definitions with their group, which
+    others may have names for, too."""
+    listed = (each for each in EVERY if each not in SELDOM_SERVED)
+    return ",".join(f"{each.plural}.{each.group}" if each.group.endswith("volcano.sh") else each.plural for each in listed)

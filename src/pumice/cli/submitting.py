@@ -18,7 +18,9 @@ from pumice.sim.control_plane import ControlPlane
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
 TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed
-SHOWN = (("queues.scheduling.volcano.sh", "queues"), ("podgroups.scheduling.volcano.sh", "podgroups"), ("pods", "pods"))
+LAG_S = 2.0
+GROUPS = "podgroups.scheduling.volcano.sh"
+SHOWN = (("queues.scheduling.volcano.sh", "queues"), (GROUPS, "podgroups"), ("pods", "pods"))
 WHY_NOT = ("events", "events")
 
 
@@ -61,6 +63,8 @@ async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str
     for obj in submitted.objects:
         say(f"{obj['kind'].lower()} {name_of(obj)} created")
     runs = await _until_they_run(submitted, ended)
+    if runs:
+        await _until_groups_say_so(plane.store, ended)
     for resource, title in SHOWN if runs else (*SHOWN, WHY_NOT):
         where = " -A" if submitted.everywhere and plane.store.kind(resource).namespaced else ""
         say(f"\n$ kubectl get {title}{where}\n{shown(plane.store, resource, everywhere=bool(where))}")
@@ -83,6 +87,14 @@ async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
             progress.show(f"{count - len(pending or ())} of {count} pods run, {clock() - began:.0f} s")
             await asyncio.sleep(PAUSE_S)
     return True
+
+
+async def _until_groups_say_so(store: Store, ended: asyncio.Event) -> None:
+    """The phases of PodGroups follow those of their pods within a moment."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + LAG_S
+    while any(status_of(group).get("phase") == "Inqueue" for group in store.all(GROUPS)) and clock() < until and not ended.is_set():
+        await asyncio.sleep(PAUSE_S)
 
 
 def _is_told(pod: Object) -> bool:

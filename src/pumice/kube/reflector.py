@@ -121,11 +121,12 @@ class Reflector(Generic[T]):
         self.trouble = error
         if isinstance(error, Disorder) or (isinstance(error, ApiError) and error.code == 410):
             self._view.must_list()
-        elif isinstance(error, ApiError) and error.code == 404 and self._optional:
+        absent = isinstance(error, ApiError) and error.code == 404 and self._optional
+        if absent:
             self.synced.set()
         known = str(error) == self._told or (isinstance(error, NoAnswer) and not self._failures)
         self._told = str(error)
-        level = logging.DEBUG if known else logging.WARNING
+        level = logging.DEBUG if known else logging.INFO if absent else logging.WARNING
         log.log(level, "%s: %s", self.scope.resource.plural, error)
 
     async def _list(self) -> None:
