@@ -30,5 +30,5 @@ def test_a_damaged_one_is_refused_with_what_to_do(name: str, damage: bytes, tmp_
 def test_a_key_of_another_authority_is_refused(tmp_path: Path) -> None:
     kept_authority(tmp_path, NOW)
     (tmp_path / "ca.key").write_bytes(make_authority(NOW).key)
-    with pytest.raises(InputError, match="not the key of ca.crt"):
+    with pytest.raises(InputError, match=r"not the key of ca\.crt"):
         kept_authority(tmp_path, NOW)
