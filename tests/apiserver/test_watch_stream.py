@@ -59,7 +59,7 @@ def test_from_nowhere_everything_there_is_comes_first(running: Running, wire: Wi
 def test_initial_events_end_with_a_marked_bookmark(running: Running, wire: Wire) -> None:
     version = create(running, "a")["metadata"]["resourceVersion"]
     wire.watch(f"{PODS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-    added, bookmark = wire.events(1) + wire.events(1)
+    added, bookmark = wire.events(2)
     assert summary([added]) == [("ADDED", "a")]
     assert bookmark["type"] == "BOOKMARK"
     assert bookmark["object"]["metadata"] == {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}

@@ -92,10 +92,14 @@ class Wire:
         assert len(found) == count, found
         return found
 
-    def chunk(self) -> list[dict[str, Any]]:
+    def piece(self) -> bytes:
+        """The next chunk, empty at the end."""
         size = int(self._until(b"\r\n"), 16)
-        lines = self._exactly(size + 2)[:-2].splitlines()
-        if size == 0:
+        return self._exactly(size + 2)[:-2]
+
+    def chunk(self) -> list[dict[str, Any]]:
+        lines = self.piece().splitlines()
+        if not lines:
             raise EOFError("the watch has ended")
         return [json.loads(line) for line in lines]
 

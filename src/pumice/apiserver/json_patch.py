@@ -1,11 +1,20 @@
-"""RFC 6902 (lists of operations) and RFC 7386 (merge patch). Both leave their input alone and give a new value."""
+"""RFC 6902 (lists of operations) and RFC 7386 (merge patch). Both leave their input alone and give a new value.
+
+What a list of operations may cost is bounded: their number, the bytes that are copied, as in the API server, and the items that make room
+for others in long lists.
+"""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+import msgspec
+
 MAX_OPERATIONS = 10_000
+COPIED_BYTES = 3 * 1024 * 1024
+MOVED_ITEMS = 100_000_000
+MAX_DEPTH = 100  #: of what comes out
+_encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
 class PatchError(ValueError):
@@ -31,30 +40,68 @@ def json_patch(value: Any, operations: Any) -> Any:
         raise PatchError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise PatchError(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
-    result = copy.deepcopy(value)
+    result = _clone(value)
+    work = _Work()
     for operation in operations:
-        result = _apply(result, operation)
+        result = _apply(result, operation, work)
+    if _depth(result) > MAX_DEPTH:
+        raise PatchError(f"the patch nests more than {MAX_DEPTH} levels deep")
     return result
 
 
-def _apply(document: Any, operation: dict[str, Any]) -> Any:
+class _Work:
+    """What the operations of one patch have cost so far."""
+
+    def __init__(self) -> None:
+        self._copied = 0
+        self._moved = 0
+
+    def copy(self, value: Any) -> Any:
+        """Raises PatchError if that is too much in all, or nests too deep."""
+        text = _encode(value)
+        self._copied += len(text)
+        if self._copied > COPIED_BYTES:
+            raise PatchError(f"the operations of a JSON patch may copy at most {COPIED_BYTES} bytes")
+        if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+            raise PatchError(f"a value nests more than {MAX_DEPTH} levels deep")
+        return _decode(text)
+
+    def make_room(self, items: list[Any]) -> None:
+        self._moved += len(items)
+        if self._moved > MOVED_ITEMS:
+            raise PatchError("the operations of a JSON patch change too long lists too often; replace a list as a whole")
+
+
+def _clone(value: Any) -> Any:
+    return _decode(_encode(value))
+
+
+def _depth(value: Any) -> int:
+    depth, layer = 0, [value]
+    while layer and depth <= MAX_DEPTH:
+        layer = [item for one in layer for item in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        depth += 1
+    return depth
+
+
+def _apply(document: Any, operation: dict[str, Any], work: _Work) -> Any:
     path = _pointer(operation, "path")
     match operation.get("op"):
         case "add":
-            return _add(document, path, copy.deepcopy(_value(operation)))
+            return _add(document, path, _clone(_value(operation)), work)
         case "remove":
-            return _remove(document, path)
+            return _remove(document, path, work)
         case "replace":
             _at(document, path)
-            return _put(document, path, copy.deepcopy(_value(operation)))
+            return _put(document, path, _clone(_value(operation)))
         case "move":
             source = _pointer(operation, "from")
             if path[: len(source)] == source and path != source:
                 raise PatchError("a value cannot be moved into itself")
             moved = _at(document, source)
-            return _add(_remove(document, source), path, moved)
+            return _add(_remove(document, source, work), path, moved, work)
         case "copy":
-            return _add(document, path, copy.deepcopy(_at(document, _pointer(operation, "from"))))
+            return _add(document, path, work.copy(_at(document, _pointer(operation, "from"))), work)
         case "test":
             if not _same(_at(document, path), _value(operation)):
                 raise PatchError(f"testing value {operation['path']} failed")
@@ -93,11 +140,13 @@ def _at(document: Any, path: list[str]) -> Any:
     return document
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
+def _add(document: Any, path: list[str], value: Any, work: _Work) -> Any:
     if not path:
         return value
     parent = _at(document, path[:-1])
     if isinstance(parent, list):
+        if path[-1] != "-":
+            work.make_room(parent)
         parent.insert(len(parent) if path[-1] == "-" else _index(parent, path[-1], len(parent) + 1), value)
     elif isinstance(parent, dict):
         parent[path[-1]] = value
@@ -114,11 +163,13 @@ def _put(document: Any, path: list[str], value: Any) -> Any:
     return document
 
 
-def _remove(document: Any, path: list[str]) -> Any:
+def _remove(document: Any, path: list[str], work: _Work) -> Any:
     if not path:
         raise PatchError("the whole document cannot be removed")
     _at(document, path)
     parent = _at(document, path[:-1])
+    if isinstance(parent, list):
+        work.make_room(parent)
     del parent[int(path[-1]) if isinstance(parent, list) else path[-1]]
     return document
 

@@ -1,8 +1,9 @@
 """What is stored: objects by kind and key, one resourceVersion for all, and the last events of each kind.
 
 The ledger knows nothing of the meaning of objects. Writes are numbered 1, 2, 3 ... across all kinds; each is kept as an event on its
-kind's shelf, so that a watch can start in the past and a paged list can be read as of its first page. With a journal an event is
-published (shown to watches) only after the journal has it; without one, at once.
+kind's shelf, so that a watch can start in the past and a paged list can be read as of its first page. What is kept so is bounded in number
+and, over all kinds, in bytes: the kind that has most of them forgets first. With a journal an event is published (shown to watches) only
+after the journal has it; without one, at once.
 
 Objects handed in and out are shared, never copied: who wants to change one makes a new one.
 """
@@ -20,7 +21,8 @@ from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError, expired, too_large
 from pumice.apiserver.watching import Event, Filter, Key, Watch
 
-RING = 16_384  #: events kept of each kind, at least
+RING = 16_384  #: events kept of each kind, at least, if they are small
+HISTORY_BYTES = 64 * 1024 * 1024  #: of the JSON of all events kept
 _encode = msgspec.json.encode
 
 
@@ -38,13 +40,21 @@ class Shelf:
         self.keys: list[Key] = []  #: the keys of `objects`, sorted
         self.events: list[Event] = []  #: ascending by version
         self.complete_since = start  #: every event after this version is in `events`
+        self.size = 0  #: bytes of the JSON of `events`
         self.watches: list[Watch] = []
 
     def keep(self, event: Event) -> None:
         self.events.append(event)
-        if len(self.events) > 2 * RING:
-            self.complete_since = self.events[RING - 1].resource_version
-            del self.events[:RING]
+        self.size += len(event.body)
+
+    def forget(self, count: int) -> None:
+        """The oldest events."""
+        gone = self.events[:count]
+        del self.events[:count]
+        self.size -= sum(len(event.body) for event in gone)
+        self.complete_since = gone[-1].resource_version
+        for watch in self.watches:
+            watch.forget(self.complete_since)
 
     def since(self, version: int) -> int:
         """The index of the first event after `version`. Raises ApiError 410 if some were forgotten."""
@@ -75,6 +85,7 @@ class Ledger:
         self.shelves: dict[str, Shelf] = {}
         self.journal = journal
         self._start = version
+        self._history = 0  #: bytes of all shelves
         self._unpublished: list[tuple[Shelf, Event]] = []
         self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once
 
@@ -115,6 +126,8 @@ class Ledger:
 
     def _write(self, storage: str, shelf: Shelf, event: Event) -> None:
         shelf.keep(event)
+        self._history += len(event.body)
+        self._bound(shelf)
         if self.journal is None:
             self.published = event.resource_version
             for watch in shelf.watches:
@@ -124,6 +137,18 @@ class Ledger:
             self.journal.record(storage, event)
         for listener in self.listeners:  # they may write themselves: after this event, everywhere
             listener(storage, event)
+
+    def _bound(self, shelf: Shelf) -> None:
+        if len(shelf.events) > 2 * RING:
+            self._forget(shelf, RING)
+        while self._history > HISTORY_BYTES:
+            largest = max(self.shelves.values(), key=lambda shelf: shelf.size)
+            self._forget(largest, 1 + len(largest.events) // 8)
+
+    def _forget(self, shelf: Shelf, count: int) -> None:
+        before = shelf.size
+        shelf.forget(count)
+        self._history -= before - shelf.size
 
     def publish(self, version: int) -> None:
         """The journal has everything up to `version`: show it."""

@@ -17,6 +17,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
 _PATH_SEGMENT_KINDS = frozenset({"rbac.authorization.k8s.io"})  #: groups whose names may hold any character of a path segment
+ANNOTATIONS_SIZE = 256 * 1024  #: of all keys and values
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
@@ -131,6 +132,9 @@ def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str
         for key in metadata.get("annotations") or {}
         if not _qualified(key)
     ]
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
+    if size > ANNOTATIONS_SIZE:
+        causes.append(("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes"))
     for index, owner in enumerate(metadata.get("ownerReferences") or []):
         causes += [
             (f"metadata.ownerReferences[{index}].{field}", f"Required value: {field} must not be empty")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import random
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,8 +24,13 @@ from pumice.apiserver.table import partial, table
 from pumice.apiserver.watch_stream import ErrorStream, Shown, WatchStream
 from pumice.apiserver.watching import Key
 from pumice.web.messages import JSON, Answer, Request, Response
+from pumice.web.pieces import Pieces
 
 WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all of an answer
+PIECE_BYTES = 256 * 1024  #: of a list; a longer one is made while it is sent
+ROWS = 100  #: of a table, at once
+MOST_CONDITIONS, MOST_VALUES = 100, 1000  #: of a selector, which is asked about every object
+MOST_WATCHES = 1000  #: of one user
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
@@ -38,6 +46,7 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._watches: Counter[str] = Counter()  #: by the user's name
 
     def read(self, request: Request, target: Target, verb: str) -> Answer:
         if verb == "watch":
@@ -67,7 +76,7 @@ class Reader:
         version, after = place if place else (None, None)
         return self._store.list(target.kind, target.namespace, labels, fields, _number(request, "limit"), version, after)
 
-    def page(self, request: Request, kind: Kind, items: list[Object], page: Page | None = None) -> Response:
+    def page(self, request: Request, kind: Kind, items: list[Object], page: Page | None = None) -> Response | Pieces:
         version = page.version if page else self._store.ledger.version
         metadata: Object = {"resourceVersion": str(version)}
         if page and page.rest:
@@ -76,12 +85,22 @@ class Reader:
                 metadata["remainingItemCount"] = page.remaining
         form, content_type = form_of(request)
         if form == "Table":
-            shown = table(kind, items, self._store.now(), metadata, request.query.get("includeObject", "Metadata"))
-            return Response.json(shown, content_type=content_type)
-        if form == "PartialObjectMetadata":
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-            return Response.json(head | {"items": [partial(obj) for obj in items]}, content_type=content_type)
-        return Response.json({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items})
+            now, include = self._store.now(), request.query.get("includeObject", "Metadata")
+            head, field = table(kind, [], now, metadata, include), "rows"
+            parts: Iterator[Any] = (row for some in _batched(items, ROWS) for row in table(kind, some, now, metadata, include)["rows"])
+        elif form == "PartialObjectMetadata":
+            head, field = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}, "items"
+            parts = (partial(obj) for obj in items)
+        else:
+            head, field = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}, "items"
+            parts = iter(items)
+        pieces = _pieces(head, field, parts)
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            return Response(first, content_type=content_type)
+        answer = Pieces(chain((first, second), pieces), self._store.ledger.version)
+        answer.content_type = content_type
+        return answer
 
     def _place(self, request: Request) -> _Place | None:
         """Which version to read, and from where. Raises ApiError."""
@@ -99,6 +118,9 @@ class Reader:
     # Watches
 
     def _watch(self, request: Request, target: Target) -> Answer:
+        user = request.user.name
+        if self._watches[user] >= MOST_WATCHES:
+            raise status.too_many_requests(f"{user} has {MOST_WATCHES} watches already; end some, or watch more in one", 1)
         labels, fields = _selectors(request, target)
         if target.name:
             fields = (*fields, *parse_field_selector(f"metadata.name={target.name}", ()))
@@ -118,6 +140,8 @@ class Reader:
         stream = WatchStream(
             self._store, target.kind, watch, page.items if page else [], self._shown(request, target.kind), _timeout_s(request)
         )
+        self._watches[user] += 1
+        stream.when_stopped = lambda: self._watches.subtract((user,))
         stream.bookmarks = request.flag("allowWatchBookmarks")
         stream.mark_initial_end = initial_events and stream.bookmarks
         return stream
@@ -132,6 +156,24 @@ class Reader:
         if form == "PartialObjectMetadata":
             return lambda obj, first: partial(obj)
         return None
+
+
+def _pieces(head: Object, field: str, parts: Iterator[Any]) -> Iterator[bytes]:
+    """A list in JSON, about so many bytes at a time."""
+    piece = [_encode({key: value for key, value in head.items() if key != field})[:-1], b',"%s":[' % field.encode()]
+    size, comma = 0, b""
+    for part in parts:
+        text = _encode(part)
+        piece += (comma, text)
+        size, comma = size + len(text), b","
+        if size >= PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    yield b"".join((*piece, b"]}"))
+
+
+def _batched(items: list[Object], count: int) -> Iterator[list[Object]]:
+    return (items[start : start + count] for start in range(0, len(items), count))
 
 
 def form_of(request: Request) -> tuple[str, str]:
@@ -161,6 +203,8 @@ def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelecto
         except ValueError as error:
             raise status.bad_request(f"unable to parse requirement: {error}") from None
     fields = parse_field_selector(query["fieldSelector"], target.kind.fields) if query.get("fieldSelector") else ()
+    if len(labels) + len(fields) > MOST_CONDITIONS or sum(len(each.values) for each in labels) > MOST_VALUES:
+        raise status.bad_request(f"a selector may have at most {MOST_CONDITIONS} conditions and {MOST_VALUES} values")
     return labels, fields
 
 

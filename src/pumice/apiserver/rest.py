@@ -5,8 +5,10 @@ Answers never leave before what they tell is durable: every response carries the
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from pumice.apiserver import bodies, deletion, reviews, status
 from pumice.apiserver.access import Access
@@ -23,11 +25,14 @@ from pumice.apiserver.shaping import tell
 from pumice.apiserver.status import ApiError
 from pumice.apiserver.store import Store
 from pumice.apiserver.subresources import Subresources
-from pumice.web.messages import Answer, Request, Response
+from pumice.web.messages import Answer, Request, Response, Stream
 
 _log = logging.getLogger(__name__)
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
+DELETED_AT_ONCE = 100
+
+Kept = TypeVar("Kept")
 LogSource = Callable[[Object, str, dict[str, str]], str]  #: pod, container, query: the text of its log
 
 
@@ -44,17 +49,25 @@ class Rest:
 
     def respond(self, request: Request) -> Answer:
         """Never raises."""
+        answer = self._attempted(request, lambda: self._respond(request))
+        return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
+
+    def _attempted(self, request: Request, work: Callable[[], Kept]) -> Kept | Response:
         try:
-            answer = self._respond(request)
+            return work()
         except ApiError as error:
-            answer = status.refusal(error)
+            return status.refusal(error)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
-            answer = status.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+            return status.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+
+    def _finished(self, request: Request, answer: Response | Stream) -> Response | Stream:
+        if request.method == "HEAD":
+            if not isinstance(answer, Response):
+                answer.stop()
+            answer = Response(b"", answer.status if isinstance(answer, Response) else 200, answer.content_type)
         if isinstance(answer, Response):
             answer.version = self.store.ledger.version
-            if request.method == "HEAD":
-                answer.body = b""
         return answer
 
     def _respond(self, request: Request) -> Answer:
@@ -146,12 +159,34 @@ class Rest:
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
         return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
 
-    def _delete_all(self, request: Request, target: Target) -> Response:
+    def _delete_all(self, request: Request, target: Target) -> Answer:
         wish, options = self._wish(request)
         objects = self._reader.selected(request, target).items
-        for obj in objects:
-            self.store.delete(target.kind, obj["metadata"]["name"], obj["metadata"].get("namespace", ""), wish, options)
-        return self._reader.page(request, target.kind, objects)
+        deleting = self._deleted(target.kind, objects, wish, options)
+        if next(deleting, None) is None:
+            return self._reader.page(request, target.kind, objects)
+        return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
+
+    def _deleted(self, kind: Kind, objects: list[Object], wish: deletion.Wish, options: Options) -> Iterator[int]:
+        """Delete them; now and then the number of those that are done is given."""
+        for done, obj in enumerate(objects):
+            if done and done % DELETED_AT_ONCE == 0:
+                yield done
+            metadata = obj["metadata"]
+            if self.store.find(kind.resource, metadata.get("namespace", ""), metadata["name"]) is not None:
+                self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), wish, options)
+
+    async def _go_on(self, request: Request, kind: Kind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
+        """Delete the rest, and let others have their turn in between."""
+
+        def some() -> Response | Stream | None:
+            return self._reader.page(request, kind, objects) if next(deleting, None) is None else None
+
+        answer: Response | Stream | None = None
+        while answer is None:
+            await asyncio.sleep(0)
+            answer = self._attempted(request, some)
+        return self._finished(request, answer)
 
     def _wish(self, request: Request) -> tuple[deletion.Wish, Options]:
         body = bodies.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}

@@ -115,9 +115,9 @@ class Server:
     async def start(self) -> None:
         """Raises OSError if the address is taken."""
         loop = asyncio.get_running_loop()
-        context = None if self._plain else self._tls_context()
+        self._door.tls = None if self._plain else self._tls_context()
         connection = partial(Connection, self._rest.respond, self._door)
-        self._server = await loop.create_server(connection, self.host, self.port, ssl=context, backlog=1024)
+        self._server = await loop.create_server(connection, self.host, self.port, backlog=1024)
         self.port = self._server.sockets[0].getsockname()[1]
         self.store.collector.wake = self._collect_soon
         self._collect_soon()

@@ -15,6 +15,8 @@ from pumice.apiserver.managed_fields import CLIENT_SIDE, UNMANAGED, Manager, Own
 from pumice.apiserver.shapes import Object, Shape
 from pumice.apiserver.status import ApiError
 
+Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
+
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
 
@@ -33,9 +35,8 @@ def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, f
         _refuse_conflicts(kind, live, merged, wanted, ownership, manager, force)
         gone = ownership.paths.get(manager, set()) - wanted.keys() - ownership.owned_by_others(manager)
         kept = wanted.keys() | ownership.owned_by_others(manager)
-        for path in sorted(gone):
-            if not any(other[: len(path)] == path for other in kept):
-                merged = _without(kind.shape, merged, path)
+        held = {path[:length] for path in kept for length in range(1, len(path) + 1)}
+        merged = _without(kind.shape, merged, _tree(gone - held))
     ownership.give(manager, set(wanted), kind.api_version, now)
     return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
 
@@ -108,18 +109,29 @@ def _merge_items(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]
     return result + list(stated.values())
 
 
-def _without(shape: Shape | None, value: Any, path: Path) -> Any:
-    """The value without what stands at a path."""
-    step, *rest = path
-    if step[:2] == "f:" and isinstance(value, dict):
-        key = step[2:]
-        if key not in value:
-            return value
-        if not rest:
-            return {name: inner for name, inner in value.items() if name != key}
-        return value | {key: _without(shape.child(key) if shape else None, value[key], tuple(rest))}
+def _tree(paths: set[Path]) -> Tree:
+    """Paths by their steps; below one that is named itself nothing is."""
+    tree: Tree = {}
+    for path in sorted(paths):
+        place: Tree | None = tree
+        for step in path[:-1]:
+            place = place.setdefault(step, {}) if place is not None else None
+        if place is not None:
+            place[path[-1]] = None
+    return tree
+
+
+def _without(shape: Shape | None, value: Any, gone: Tree) -> Any:
+    """The value without what stands at these paths."""
+    if not gone:
+        return value
+    if isinstance(value, dict):
+        return {
+            key: _without(shape.child(key) if shape else None, inner, gone.get(f"f:{key}") or {})
+            for key, inner in value.items()
+            if gone.get(f"f:{key}", gone) is not None
+        }
     if isinstance(value, list) and shape is not None:
-        if not rest:
-            return [item for item in value if item_step(shape, item) != step]
-        return [_without(shape.element, item, tuple(rest)) if item_step(shape, item) == step else item for item in value]
+        steps = ((item_step(shape, item), item) for item in value)
+        return [_without(shape.element, item, gone.get(step) or {}) for step, item in steps if gone.get(step, gone) is not None]
     return value

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.times import instant
 from pumice.apiserver.metadata import clone
@@ -28,6 +30,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
+MOST_CAUSES = 100  #: told of each sort
+MOST_PATH = 1000  #: characters of a path that are told
+
+
 class Findings:
     """What a walk found wrong: fields no schema knows, and pairs of path and sentence."""
 
@@ -37,17 +43,23 @@ class Findings:
         self.causes: list[tuple[str, str]] = []
 
     def refuse(self, path: str, message: str) -> None:
-        self.causes.append((path or "<nil>", message))
+        _note(self.causes, (path or "<nil>", message))
+
+
+def _note(found: list[Any], one: Any) -> None:
+    """The first ones are enough: a long list of wrong values is refused without a sentence for each."""
+    if len(found) < MOST_CAUSES:
+        found.append(one)
 
 
 def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
     """The value without unknown fields and with defaults."""
     if value is None and not schema.get("nullable"):
-        found.wrong_types.append((path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
+        _note(found.wrong_types, (path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
         return value
     if not _right_type(schema, value):
         text = f'Invalid value: "{go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{go_type(value)}"'
-        found.wrong_types.append((path, text))
+        _note(found.wrong_types, (path, text))
         return value
     if isinstance(value, dict):
         value = _settle_object(schema, value, path, found)
@@ -65,6 +77,7 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings) ->
     additional = schema.get("additionalProperties")
     result: Object = {}
     embedded = schema.get(EMBEDDED)
+    path = path[:MOST_PATH]
     for key, item in value.items():
         inner = f"{path}.{key}" if path else key
         known = properties.get(key)
@@ -77,7 +90,7 @@ def _settle_object(schema: Object, value: Object, path: str, found: Findings) ->
         elif additional is True or schema.get(PRESERVE) or (embedded and key in ("apiVersion", "kind", "metadata")):
             result[key] = item
         else:
-            found.unknown.append(inner)
+            _note(found.unknown, inner)
     for key, known in properties.items():
         if key not in result and "default" in known:
             result[key] = settle(known, clone(known["default"]), f"{path}.{key}" if path else key, found)
@@ -96,7 +109,8 @@ def check(schema: Object, value: Any, path: str, found: Findings) -> None:
     elif isinstance(value, dict):
         _check_count(schema, len(value), path, "Properties", found)
         missing = [key for key in schema.get("required") or () if key not in value]
-        found.causes += [(f"{path}.{key}" if path else key, "Required value") for key in missing]
+        for key in missing:
+            found.refuse(f"{path}.{key}" if path else key, "Required value")
     elif isinstance(value, list):
         _check_count(schema, len(value), path, "Items", found)
         _check_unique(schema, value, path, found)
@@ -184,12 +198,13 @@ def _check_unique(schema: Object, value: list[Any], path: str, found: Findings) 
     keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
     if not (keys or schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set"):
         return
-    seen = []
+    seen: set[bytes] = set()
     for index, item in enumerate(value):
         identity = [item.get(key) for key in keys] if keys and isinstance(item, dict) else item
-        if identity in seen:
+        text = msgspec.json.encode(identity, order="sorted")
+        if text in seen:
             found.refuse(f"{path}[{index}]", f"Duplicate value: {identity}")
-        seen.append(identity)
+        seen.add(text)
 
 
 def _right_type(schema: Object, value: Any) -> bool:

@@ -1,12 +1,14 @@
 """A watch on the wire: events as they come, bookmarks, an end after its time.
 
 The JSON of an event is made once for all plain watchers of a kind; only Tables, other versions and objects that left a selection are
-encoded anew. Events of one turn of the loop leave in one write.
+encoded anew. A stream hands out a piece at a time, and only to a reader that has taken the one before, so that neither a slow reader nor
+a long beginning holds memory or holds up the others.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -19,7 +21,8 @@ from pumice.apiserver.watching import Event, Watch, seen_object
 from pumice.web.messages import JSON, Pipe
 
 BOOKMARK_EVERY_S = 60.0
-BATCH = 500  #: events a write at most, so that a slow reader is noticed
+BATCH = 500  #: events in a piece at most
+BATCH_BYTES = 256 * 1024  #: and about so many bytes
 _encode = msgspec.json.encode
 
 Shown = Callable[[Object, bool], Object]  #: an object, and whether it is the first of its stream, as the reader wants it
@@ -34,29 +37,27 @@ class WatchStream:
         self._store = store
         self._kind = kind
         self._watch = watch
-        self._initial = initial
+        self._initial = deque(initial)
         self._shown = shown
         self._timeout_s = timeout_s
         self._first = True
         self._pipe: Pipe | None = None
         self._scheduled = False
         self._timers: list[asyncio.TimerHandle] = []
+        self.when_stopped: Callable[[], None] = lambda: None
         self.bookmarks = False
         self.mark_initial_end = False
+        self.version = store.ledger.version  #: what is told at the beginning is told once this is durable
         self._start_version = watch.resource_version
 
     def start(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        if self._initial:
-            pipe.send(b"".join(self._line("ADDED", obj) for obj in self._initial))
-            self._initial = []
-        if self.mark_initial_end:
-            pipe.send(self._bookmark(self._start_version, {"k8s.io/initial-events-end": "true"}))
         loop = asyncio.get_running_loop()
         self._timers = [loop.call_later(self._timeout_s, self._time_over)]
         if self.bookmarks:
             self._timers.append(loop.call_later(BOOKMARK_EVERY_S, self._send_bookmark))
         self._watch.rouse_with(self._wake)
+        self._wake()
 
     def resume(self) -> None:
         self._flush()
@@ -66,6 +67,7 @@ class WatchStream:
         for timer in self._timers:
             timer.cancel()
         self._store.ledger.unwatch(self._kind.storage, self._watch)
+        self.when_stopped()
 
     def _wake(self) -> None:
         if not self._scheduled:
@@ -74,19 +76,33 @@ class WatchStream:
 
     def _flush(self) -> None:
         self._scheduled = False
-        while self._pipe is not None and not self._pipe.is_full():
-            events = self._watch.take(BATCH)
-            if events:
-                self._pipe.send(b"".join([self._event(seen_as, event) for seen_as, event in events]))
-            if self._watch.cut_off and not events:
-                self._fail(expired("the watch was too slow"))
-            if len(events) < BATCH:
-                return
+        if self._pipe is None or self._pipe.is_full():
+            return
+        if piece := self._beginning() or self._news():
+            self._pipe.send(*piece)
+            self._wake()
+        elif self._watch.cut_off:
+            self._fail(expired("the watch was too slow"))
 
-    def _event(self, seen_as: str, event: Event) -> bytes:
+    def _beginning(self) -> list[bytes]:
+        """Of the objects that are sent before anything else."""
+        piece: list[bytes] = []
+        size = 0
+        while self._initial and size < BATCH_BYTES:
+            piece.append(self._line("ADDED", self._initial.popleft()))
+            size += len(piece[-1])
+        if not self._initial and self.mark_initial_end:
+            self.mark_initial_end = False
+            piece.append(self._bookmark(self._start_version, {"k8s.io/initial-events-end": "true"}))
+        return piece
+
+    def _news(self) -> list[bytes]:
+        return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
+
+    def _event(self, seen_as: str, event: Event) -> tuple[bytes, ...]:
         if self._shown is None and seen_as == event.type and event.object["apiVersion"] == self._kind.api_version:
-            return event.json()
-        return self._line(seen_as, seen(self._kind, seen_object(seen_as, event)))
+            return event.parts()
+        return (self._line(seen_as, seen(self._kind, seen_object(seen_as, event))),)
 
     def _line(self, type: str, obj: Object) -> bytes:
         if self._shown is not None:
@@ -103,14 +119,12 @@ class WatchStream:
 
     def _send_bookmark(self) -> None:
         if self._pipe is not None:
-            self._flush()
-            if not self._pipe.is_full():
+            if not (self._initial or self._watch.waits or self._pipe.is_full()):
                 self._pipe.send(self._bookmark(self._store.ledger.published))
             self._timers[1] = asyncio.get_running_loop().call_later(BOOKMARK_EVERY_S, self._send_bookmark)
 
     def _time_over(self) -> None:
         if self._pipe is not None:
-            self._flush()
             self._pipe.finish()
 
     def _fail(self, error: ApiError) -> None:
@@ -127,6 +141,7 @@ class ErrorStream:
     """A watch that ends before it begins: one ERROR event."""
 
     content_type = JSON
+    version = 0
 
     def __init__(self, error: ApiError) -> None:
         self._error = error

@@ -1,12 +1,14 @@
 """Events and those who wait for them.
 
-An `Event` is one write; its JSON is made once and shared by all watchers. A `Watch` keeps the events that its selectors let through,
-translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between
-`take` calls; a reader so slow that `MAX_WAITING` events wait for it is cut off, as the API does, and lists again.
+An `Event` is one write, with the JSON of its object, which all watchers share. A `Watch` keeps the events that its selectors let through,
+translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between `take`
+calls; a reader so slow that the ledger forgets what still waits for it is cut off, as the API does, and lists again. So what readers
+wait for takes no memory of its own.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 
@@ -16,13 +18,11 @@ from pumice.apiserver.shapes import Object
 
 Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 
-MAX_WAITING = 100_000
-
 
 class Event:
     """One write of one object: ADDED, MODIFIED or DELETED."""
 
-    __slots__ = ("_json", "body", "key", "object", "previous", "resource_version", "type")
+    __slots__ = ("body", "key", "object", "previous", "resource_version", "type")
 
     def __init__(self, type: str, key: Key, obj: Object, previous: Object | None, resource_version: int, body: bytes) -> None:
         self.type = type
@@ -31,13 +31,14 @@ class Event:
         self.previous = previous  #: as it was before; None when ADDED
         self.resource_version = resource_version
         self.body = body  #: the JSON of `object`
-        self._json: bytes | None = None
+
+    def parts(self) -> tuple[bytes, bytes, bytes]:
+        """The event as a line of a watch stream, in parts of which the large one is never copied."""
+        return b'{"type":"%s","object":' % self.type.encode(), self.body, b"}\n"
 
     def json(self) -> bytes:
-        """The event as a line of a watch stream."""
-        if self._json is None:
-            self._json = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.body)
-        return self._json
+        """The same in one piece."""
+        return b"".join(self.parts())
 
     def __repr__(self) -> str:
         return f"Event({self.type} {'/'.join(self.key)} {self.resource_version})"
@@ -88,12 +89,16 @@ class Watch:
         seen_as = event.type if self._everything else self._seen_as(event)
         if seen_as is None:
             return
-        if len(self._waiting) >= MAX_WAITING:
-            self.cut_off = True
-        else:
-            self._waiting.append((seen_as, event))
+        if self.cut_off:
+            return
+        self._waiting.append((seen_as, event))
         if self._wake is not None and len(self._waiting) == 1:
             self._wake()
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._waiting)
 
     def rouse_with(self, wake: Callable[[], None] | None) -> None:
         self._wake = wake
@@ -111,14 +116,26 @@ class Watch:
             return event.type if before else "ADDED"
         return "DELETED" if before else None
 
-    def take(self, limit: int = MAX_WAITING) -> list[tuple[str, Event]]:
-        """What waits, in order: how the reader sees the event, and the event."""
+    def forget(self, version: int) -> None:
+        """The ledger forgets everything up to a version: a reader for whom some of it waits is too slow."""
+        if self._waiting and self._waiting[0][1].resource_version <= version:
+            self._waiting.clear()
+            self.cut_off = True
+            if self._wake is not None:
+                self._wake()
+
+    def take(self, limit: int = sys.maxsize, size: int = sys.maxsize) -> list[tuple[str, Event]]:
+        """What waits, in order: how the reader sees the event, and the event. At most so many, and about so many bytes."""
         waiting = self._waiting
-        if len(waiting) <= limit:
+        if limit == size == sys.maxsize:
             taken = list(waiting)
             waiting.clear()
             return taken
-        return [waiting.popleft() for _ in range(limit)]
+        taken = []
+        while waiting and len(taken) < limit and size > 0:
+            size -= len(waiting[0][1].body)
+            taken.append(waiting.popleft())
+        return taken
 
     def objects(self) -> list[tuple[str, Object]]:
         """`take` for readers in process: the type and the object of each event."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Self
 
-from pumice.web.messages import Answer, Request, Response
+from pumice.web.messages import Answer, Request, Response, Stream
 from pumice.web.serving import LARGEST_BODY, Connection, Door
 
 Handler = Callable[[Request], Response | Awaitable[Response]]
@@ -28,9 +28,8 @@ class Listener:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]") or None, int(port)
         self._routes = routes
-        self._tls = tls
-        self._door = Door(time.monotonic, largest_body=largest_body)
-        self._answering: set[asyncio.Task[Response]] = set()
+        self._door = Door(time.monotonic, tls=tls, largest_body=largest_body)
+        self._answering: set[asyncio.Task[Response | Stream]] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -43,7 +42,7 @@ class Listener:
     async def __aenter__(self) -> Self:
         """Raises OSError if the address is taken."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._respond, self._door), self._host, self._port, ssl=self._tls)
+        self._server = await loop.create_server(lambda: Connection(self._respond, self._door), self._host, self._port)
         self._sweep()
         return self
 
@@ -68,7 +67,7 @@ class Listener:
             return _failed(request)
         return answer if isinstance(answer, Response) else self._later(request, answer)
 
-    def _later(self, request: Request, answer: Awaitable[Response]) -> asyncio.Future[Response]:
+    def _later(self, request: Request, answer: Awaitable[Response]) -> asyncio.Future[Response | Stream]:
         task = asyncio.get_running_loop().create_task(_awaited(request, answer))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
@@ -79,7 +78,7 @@ class Listener:
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY_S, self._sweep)
 
 
-async def _awaited(request: Request, answer: Awaitable[Response]) -> Response:
+async def _awaited(request: Request, answer: Awaitable[Response]) -> Response | Stream:
     try:
         return await answer
     except Exception:

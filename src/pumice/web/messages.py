@@ -59,7 +59,7 @@ class Response:
 class Pipe(Protocol):
     """Where a stream writes to."""
 
-    def send(self, chunk: bytes) -> None: ...
+    def send(self, *parts: bytes) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -67,9 +67,10 @@ class Pipe(Protocol):
 
 
 class Stream(Protocol):
-    """An answer without an end of its own: a watch."""
+    """An answer in pieces: a watch, a long list. It begins once everything up to `version` is durable."""
 
     content_type: str
+    version: int
 
     def start(self, pipe: Pipe) -> None: ...
 
@@ -78,5 +79,5 @@ class Stream(Protocol):
     def stop(self) -> None: ...
 
 
-Answer = Response | asyncio.Future[Response] | Stream
+Answer = Response | Stream | asyncio.Future[Response | Stream]
 Respond = Callable[[Request], Answer]

@@ -28,7 +28,7 @@ class Malformed(Exception):
 class Head:
     """A request's head, and how its body is sent."""
 
-    __slots__ = ("chunked", "headers", "keep_alive", "length", "method", "target")
+    __slots__ = ("chunked", "framed", "headers", "keep_alive", "length", "method", "target")
 
     def __init__(self, text: bytes) -> None:
         first, *lines = text.split(b"\r\n")
@@ -46,6 +46,7 @@ class Head:
         self._check_host(version)
         self.chunked = self._is_chunked(version)
         self.length = self._length()
+        self.framed = version != "HTTP/1.0"  #: the client knows chunks
         connection = self.headers.get("connection", "").lower()
         self.keep_alive = connection != "close" and (version != "HTTP/1.0" or connection == "keep-alive")
 
