@@ -79,7 +79,7 @@ class _Search:
         self._in_use = in_use
         self._pools = pools
         self._reached = reached
-        self._offered = [(pool, each) for pool in reached for each in pool.offered]
+        self._offered = pools.offered_to(row)
         self._constraints = [Constraint(claim, constraint) for claim, constraint in wanted.constraints]  #: of all claims
         self._held: dict[DeviceKey, list[str]] = {}  #: claims that are getting a device that nobody else may have now
         self._shared = InUse()  #: what is being taken of shared devices
@@ -145,7 +145,7 @@ class _Search:
         return self._some(number, asked, done, start)
 
     def _some(self, number: int, asked: Asked, done: int, start: int) -> bool:
-        if not self._are_left(asked, start, asked.number - done):
+        if asked.number - done > 1 and not self._are_left(asked, start, asked.number - done):
             return False
         futile: set[bytes] = set()
         for position in range(start, len(self._offered)):

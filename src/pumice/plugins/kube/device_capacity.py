@@ -16,6 +16,8 @@ Amounts = dict[str, Quantity]
 def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None:
     """What the request takes of each capacity of the device; None if it asks for what the device does not have, or may not give."""
     has = device.capacity or {}
+    if not has and not asked:
+        return {}
     if not asked.keys() <= has.keys():
         return None
     amounts = {name: _amount(asked.get(name), capacity) for name, capacity in has.items()}

@@ -83,6 +83,7 @@ class Pools:
         self._shared: list[_Piece] = []
         self._all: dict[tuple[str, str], list[_Piece]] = {}
         self._reached: dict[int, list[Pool]] = {}  #: by row
+        self._offered: dict[int, list[tuple[Pool, Offered]]] = {}  #: by row
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
         self._purses: dict[tuple[str, ...], Purse] = {}  #: what looking at all devices may cost, so that no claim holds up the others
         rules = list(cluster.of("DeviceTaintRule").values())
@@ -106,6 +107,12 @@ class Pools:
         if row not in self._reached:
             self._reached[row] = self._gathered(row)
         return self._reached[row]
+
+    def offered_to(self, row: int) -> list[tuple[Pool, Offered]]:
+        """All devices that the row can reach, in the order in which they are looked at."""
+        if row not in self._offered:
+            self._offered[row] = [(pool, each) for pool in self.reached_from(row) for each in pool.offered]
+        return self._offered[row]
 
     def suits(self, asked: Asked, offered: Offered, row: int) -> bool:
         """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""

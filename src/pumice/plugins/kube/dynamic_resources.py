@@ -23,7 +23,7 @@ from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick
 from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims, special_key
 from pumice.plugins.kube.device_facts import Failed
 from pumice.plugins.kube.device_reach import reach
-from pumice.plugins.kube.device_requests import Unclear, wanted_by
+from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
 from pumice.plugins.kube.node_affinity import selector_matches
 from pumice.plugins.kube.normalize import to_hundred
 from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
@@ -77,14 +77,20 @@ class _OfClaims(Rule):
             return None
         return claims if claims.waiting or wants_devices(self.cluster, task) else None
 
-    def on(self, row: int, task: Task, claims: ClaimsOfPod) -> list[Pick] | None:
+    def undecided(self, claims: ClaimsOfPod) -> Wanted:
+        """What of the claims no other pod's placing has decided."""
+        assumed = AssumedDevices.of(self.cluster)
+        rest = {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
+        return wanted_by(rest, self.cluster.of("DeviceClass"))
+
+    def on(self, row: int, task: Task, undecided: Wanted) -> list[Pick] | None:
         """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         assumed = AssumedDevices.of(self.cluster)
-        undecided = {key: c for key, c in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
         special = assumed.special_on(task, row)
         if special is not None:
-            undecided[special_key(task)] = special.claim
-        return assumed.try_on(row, wanted_by(undecided, self.cluster.of("DeviceClass")))
+            more = wanted_by({special_key(task): special.claim}, self.cluster.of("DeviceClass"))
+            undecided = Wanted(undecided.requests + more.requests, undecided.constraints)
+        return assumed.try_on(row, undecided)
 
     def reach_of_devices(self) -> Reach:
         return Reach.CLUSTER if self.cluster.of("ResourceSlice") and AssumedDevices.of(self.cluster).pools.are_shared else Reach.NODE
@@ -144,16 +150,17 @@ class FreeDevices(_OfClaims, Filter):
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         task, claims = state
+        undecided = self.undecided(claims)
         by_reason: dict[Reason, list[int]] = {}
         for position, row in enumerate(nodes.row_numbers.tolist()):
-            reason = self._refusal(row, task, claims)
+            reason = self._refusal(row, task, undecided)
             if reason is not None:
                 by_reason.setdefault(reason, []).append(position)
         return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
 
-    def _refusal(self, row: int, task: Task, claims: ClaimsOfPod) -> Reason | None:
+    def _refusal(self, row: int, task: Task, undecided: Wanted) -> Reason | None:
         try:
-            return NOT_ENOUGH if self.on(row, task, claims) is None else None
+            return NOT_ENOUGH if self.on(row, task, undecided) is None else None
         except Failed as error:
             return Reason(str(error), final=True, fails=True)
         except GivenUp:
@@ -179,12 +186,14 @@ class EarlierAlternatives(_OfClaims, Scorer):
         return task, claims
 
     def score(self, state: Any, nodes: View) -> Scores:
-        return np.array([self._score(row, *state) for row in nodes.row_numbers.tolist()], float)
+        task, claims = state
+        undecided = self.undecided(claims)
+        return np.array([self._score(row, task, undecided) for row in nodes.row_numbers.tolist()], float)
 
-    def _score(self, row: int, task: Task, claims: ClaimsOfPod) -> float:
+    def _score(self, row: int, task: Task, undecided: Wanted) -> float:
         """0 where the devices cannot be had at all."""
         try:
-            picks = self.on(row, task, claims) or ()
+            picks = self.on(row, task, undecided) or ()
         except (Failed, GivenUp, Faulty):
             return 0.0
         chosen = {pick.asked.key: pick.asked.alternative for pick in picks}

@@ -7,7 +7,7 @@ thought to be on a node has no devices there, and who is only thought away keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pumice.api.devices import ResourceClaim
@@ -23,7 +23,8 @@ from pumice.plugins.kube.device_use import InUse, uses_of
 from pumice.plugins.kube.extended_resources import Served, claim_for, classes_by_resource
 from pumice.plugins.kube.standing.groups import standing
 
-KINDS = ("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule")
+OFFERS = ("ResourceSlice", "DeviceTaintRule")
+KINDS = ("ResourceClaim", "DeviceClass", *OFFERS)
 NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: whose special claim nobody has written yet
 
 
@@ -45,6 +46,7 @@ class AssumedDevices:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._users: dict[str, set[str]] = {}  #: claim to uids of placed pods
+        self._offered: tuple[int, ...] = ()
         self.by_claim: dict[str, Allotted] = {}
         self._read()
         for task in standing(cluster):
@@ -63,8 +65,10 @@ class AssumedDevices:
     def _read(self) -> None:
         """Take in what objects say, and forget what they say by now."""
         self._versions = _versions(self._cluster)
+        if self._offered != _versions(self._cluster, OFFERS):
+            self._offered = _versions(self._cluster, OFFERS)
+            self.pools = Pools(self._cluster)
         self._left: tuple[str, int, list[Allotted]] = NOBODY  #: the pod that left just now, from where, and what it had
-        self.pools = Pools(self._cluster)
         self.classes: Mapping[str, str] = classes_by_resource(self._cluster)  #: by the extended resource that they serve
         claims = self._cluster.of("ResourceClaim")
         self.specials = written_specials(claims)
@@ -163,5 +167,5 @@ def _keys(task: Task) -> list[str]:
     return list(dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name))
 
 
-def _versions(cluster: Cluster) -> tuple[int, ...]:
-    return cluster.nodes.static_version, *(cluster.versions.get(kind, 0) for kind in KINDS)
+def _versions(cluster: Cluster, kinds: Sequence[str] = KINDS) -> tuple[int, ...]:
+    return cluster.nodes.static_version, *(cluster.versions.get(kind, 0) for kind in kinds)
