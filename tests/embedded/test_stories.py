@@ -61,6 +61,20 @@ def test_a_vcjob_goes_from_submission_to_completion(shared: Api) -> None:
     assert "started on" in shared.get(f"{PODS}/train-worker-0/log")
 
 
+def test_elastic_jobs_that_arrive_together_each_get_their_minimum() -> None:
+    """One after the other, within the scheduler's period, and their pods as the controllers get round to them."""
+    names = ["one", "two", "three"]
+
+    def placed(name: str) -> int:
+        return sum("nodeName" in pod["spec"] for pod in api.pods_of(name))
+
+    with cluster("2x8cpu", speed=1) as api:
+        for name in names:
+            api.create(JOBS, vcjob(name, 16, minAvailable=2))
+        until(lambda: sum(map(placed, names)) == 16)
+        assert min(map(placed, names)) >= 2
+
+
 def test_a_failing_task_ends_its_job_by_the_policy(shared: Api) -> None:
     policies = [{"event": "PodFailed", "action": "AbortJob"}]
     shared.create(JOBS, vcjob("breaks", 2, run_s=20, code=7, policies=policies))
