@@ -1,7 +1,7 @@
 """Placing the tasks of a job, or of a part of it, one after the other, until it is ready.
 
 Equal tasks in a row are planned together. With a domain only its nodes count. On nodes that an earlier action of the session clears, tasks
-wait until it is done.
+that need more than room wait until it is done.
 """
 
 from __future__ import annotations
