@@ -180,8 +180,8 @@ def group_name(pod: Object) -> str:
 
 
 def _min_member(inherited: dict[str, str]) -> int:
-    text = inherited.get(key.GROUP_MIN_MEMBER, "1")
-    return max(0, integer(text, 1))
+    stated = integer(inherited.get(key.GROUP_MIN_MEMBER, "1"), 1)
+    return stated if stated >= 0 else 1
 
 
 def _group_annotations(pod: Object, inherited: dict[str, str]) -> dict[str, str]:
