@@ -37,6 +37,7 @@ class Options:
     validation: str = "Warn"  #: of unknown fields: Strict, Warn or Ignore
     force: bool = False  #: of an apply: take over fields of other managers
     user: User = SYSTEM
+    tracked: bool = False  #: what is created has owners of its fields from the start
     owned: bool = False  #: the object handed in is nobody else's and may be kept as it is
     warnings: list[str] = field(default_factory=list)  #: filled by the store
 

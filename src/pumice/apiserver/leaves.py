@@ -7,6 +7,7 @@ A keyed item has a path of its own besides those of its fields: that it exists. 
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from typing import Any
 
 from pumice.apiserver.shapes import Object, Shape
@@ -67,7 +68,7 @@ def item_step(shape: Shape, item: Any) -> str:
     return f"k:{json.dumps(known, separators=(',', ':'))}"
 
 
-def to_fields(paths: set[Path]) -> Object:
+def to_fields(paths: Set[Path]) -> Object:
     """Paths as `fieldsV1`."""
     tree: Object = {}
     for path in sorted(paths):

@@ -1,11 +1,13 @@
 """Who owns which field: `metadata.managedFields`, read, kept up to date and written.
 
-Ownership is kept from an object's first server-side apply on. Until then nobody asks for it and no write pays for it; at the first
-apply all fields there are belong to one manager of the name `before-first-apply`, as the API has it for objects older than the feature.
+What clients create over HTTP has owners from its start. What components in this process make, which are many objects that nobody
+applies, has them from its first server-side apply on: then all fields there are belong to one manager of the name `before-first-apply`,
+as the API has it for objects older than the feature.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pumice.api.times import rfc3339
@@ -14,6 +16,8 @@ from pumice.apiserver.leaves import Path, from_fields, leaves, to_fields
 from pumice.apiserver.shapes import Object
 
 UNMANAGED = "before-first-apply"
+OLDEST = "ancient-changes"  #: the manager of what many others have changed long ago
+MOST_UPDATERS = 10
 CLIENT_SIDE = "kubectl-client-side-apply"
 
 
@@ -59,6 +63,18 @@ class Ownership:
     def owned_by_others(self, manager: Manager) -> set[Path]:
         return {path for other, paths in self.paths.items() if other != manager for path in paths}
 
+    def merge_oldest(self, api_version: str) -> None:
+        """Of managers that do not apply only the last few are told apart."""
+        updaters = [manager for manager in self.paths if manager.operation == "Update" and not manager.subresource and self.paths[manager]]
+        if len(updaters) <= MOST_UPDATERS:
+            return
+        updaters.sort(key=lambda manager: (manager.name != OLDEST, self._times[manager]))
+        merged = updaters[: len(updaters) - MOST_UPDATERS + 1]
+        time = max(self._times[manager] for manager in merged)
+        paths = {path for manager in merged for path in self.paths.pop(manager)}
+        oldest = Manager(OLDEST, "Update")
+        self.paths[oldest], self._times[oldest], self._versions[oldest] = paths, time, api_version
+
     def entries(self) -> list[Object]:
         return [self._entry(manager, paths) for manager, paths in self.paths.items() if paths]
 
@@ -69,9 +85,21 @@ class Ownership:
             "apiVersion": self._versions[manager],
             "time": self._times[manager],
             "fieldsType": "FieldsV1",
-            "fieldsV1": to_fields(paths),
+            "fieldsV1": _fields_of(frozenset(paths)),
         }
         return entry | ({"subresource": manager.subresource} if manager.subresource else {})
+
+
+#: objects of one form share it: what is stored is never changed
+_fields_of = lru_cache(maxsize=1024)(to_fields)
+
+
+def note_create(kind: Kind, obj: Object, manager_name: str, now: float) -> None:
+    """All that a new object says, but for its status, belongs to its maker. Changes `obj`."""
+    said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
+    ownership = Ownership([])
+    ownership.give(Manager(manager_name or "unknown", "Update"), set(leaves(kind.shape, said)), kind.api_version, now)
+    obj["metadata"]["managedFields"] = ownership.entries()
 
 
 def note_update(kind: Kind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
@@ -89,4 +117,5 @@ def note_update(kind: Kind, obj: Object, old: Object, manager_name: str, now: fl
     if changed:
         kept = {path for path in ownership.paths.get(manager, set()) if path in now_is}
         ownership.give(manager, kept | changed, kind.api_version, now)
+    ownership.merge_oldest(kind.api_version)
     metadata["managedFields"] = ownership.entries()

@@ -11,6 +11,8 @@ from pumice.apiserver.routes import Target
 from pumice.apiserver.shapes import Object
 from pumice.web.messages import Request
 
+_LONGEST_MANAGER = 128
+
 
 def options_of(request: Request) -> Options:
     """What the query says about a write. Raises ApiError 400, 422."""
@@ -22,12 +24,13 @@ def options_of(request: Request) -> Options:
     if validation not in ("Strict", "Warn", "Ignore"):
         text = f'Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
         raise status.invalid("CreateOptions", "meta.k8s.io", "", [("fieldValidation", text)])
-    manager = (
-        query.get("fieldManager") or request.headers.get("user-agent", "unknown").split("/")[0]
-        if request.method != "PATCH"
-        else query.get("fieldManager", "")
-    )
-    return Options(dry_run == "All", manager, validation, request.flag("force"), request.user, owned=True)
+    manager = query.get("fieldManager", "")
+    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+        rule = f"may have at most {_LONGEST_MANAGER} characters, all of them printable"
+        raise status.invalid("PatchOptions", "meta.k8s.io", "", [("fieldManager", f'Invalid value: "{manager[:20]}": {rule}')])
+    if not manager and "apply" not in request.headers.get("content-type", ""):
+        manager = request.headers.get("user-agent", "").split("/")[0][:_LONGEST_MANAGER]
+    return Options(dry_run == "All", manager, validation, request.flag("force"), request.user, tracked=True, owned=True)
 
 
 def patch_of(request: Request) -> Patch:

@@ -22,7 +22,7 @@ from pumice.apiserver.custom_kinds import CRDS, CustomKinds
 from pumice.apiserver.fields import FieldSelector
 from pumice.apiserver.kinds import Kind, KindTable
 from pumice.apiserver.ledger import Journal, Ledger
-from pumice.apiserver.managed_fields import note_update
+from pumice.apiserver.managed_fields import note_create, note_update
 from pumice.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
 from pumice.apiserver.own_rules import own_rules
 from pumice.apiserver.patching import Patch, patched
@@ -167,6 +167,8 @@ class Store:
         behaviour = behaviour_of(kind)
         behaviour.begin(obj)
         behaviour.default(obj)
+        if options.tracked and "managedFields" not in obj["metadata"]:
+            note_create(kind, obj, options.manager, now)
         review = Review("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run)
         if kind.namespaced and self.find("namespaces", "", namespace) is None:
             raise status.not_found("namespaces", "", namespace)
