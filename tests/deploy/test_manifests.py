@@ -27,6 +27,7 @@ from pumice.live.sources import sources
 from pumice.live.webhooks.hooks import HOOKS
 from pumice.model.cluster import Cluster
 from tests.deploy.roles import VOLCANOS_SCHEDULER, Right, rights
+from tests.live.stories import policy
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 TEMPLATES = sorted(path.name for path in (DEPLOY / "chart/templates").glob("*.yaml"))
@@ -159,7 +160,7 @@ def test_the_schedulers_role_is_a_part_of_volcanos() -> None:
 def test_the_scheduler_may_read_all_that_it_watches_and_write_what_it_decides() -> None:
     ours = rights(one("scheduler", "ClusterRole"))
     options = Options(sharding=Sharding("hard", "volcano"))
-    assert reading(source.resource for source in sources(options)) - ours == set()
+    assert reading(source.resource for source in sources(options, policy())) - ours == set()
     writes = {
         ("", "pods/binding", "create"),
         ("", "pods/status", "update"),
