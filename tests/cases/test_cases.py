@@ -29,6 +29,12 @@ def run(command: str, path: Path, expect: dict[str, Any], *more: str) -> Any:
     return json.loads(result.stdout)
 
 
+def told(ours: dict[str, Any]) -> dict[str, str]:
+    """What waiting pods are told, less the words of extenders, of which we name the speaker."""
+    messages = {pod: waiting["message"] for pod, waiting in ours["pending"].items()}
+    return {pod: text for pod, text in messages.items() if not text.startswith("extender/")}
+
+
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
 def test_case(case: Case, tmp_path: Path) -> None:
     with served(case.text) as text:
@@ -43,6 +49,9 @@ def test_case(case: Case, tmp_path: Path) -> None:
             right = [DEVIATIONS[case.name]] if case.name in DEVIATIONS else case.expect["outcomes"]
             owned = owners(case.text)
             assert any(agrees(ours, outcome, case.expect, owned) for outcome in right), ours
+            if str(case.expect.get("upstream")).startswith("kube-scheduler"):
+                theirs = case.expect.get("messages") or {}
+                assert [text for pod, text in told(ours).items() if text != theirs.get(pod, text)] == []
         if case.expect.get("scores"):
             table = run("score", path, case.expect, "--pod", case.expect.get("scoredPod", "default/p"))
             assert same_scores(table["scores"], case.expect["scores"]) == []
