@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pumice.apiserver import ApiError, Patch, Store, Wish
+from pumice.apiserver.deletion import read_wish
 from tests.apiserver.made import pod, store
 
 
@@ -103,6 +104,171 @@ def test_orphans_stay_and_forget_their_owner() -> None:
     config(made, "b", config(made, "a"))
     assert delete(made, "a", "Orphan") == ["b"]
     assert not made.get("configmaps", "b", "default")["metadata"]["ownerReferences"]
+
+
+def owner_names(made: Store, name: str) -> list[str]:
+    return [owner["name"] for owner in made.get("configmaps", name, "default")["metadata"].get("ownerReferences") or ()]
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_in_the_foreground_nobody_goes_who_has_another_owner(blocks: bool) -> None:
+    made = store()
+    a, b = config(made, "a"), config(made, "b")
+    config(made, "shared", a, b, blocks=blocks)
+    config(made, "under", config(made, "own", a, blocks=blocks), b, blocks=blocks)
+    assert delete(made, "a", "Foreground") == ["b", "shared", "under"]
+    assert owner_names(made, "shared") == owner_names(made, "under") == ["b"]
+
+
+def test_with_several_owners_the_last_to_be_deleted_takes_it_along() -> None:
+    made = store()
+    config(made, "shared", config(made, "a"), config(made, "b"), blocks=True)
+    for owner in "ab":
+        made.delete("configmaps", owner, "default", Wish(propagation="Foreground"))
+    made.collector.run()
+    assert left(made) == []
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Background"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_owners_in_a_circle_go_together(size: int, propagation: str) -> None:
+    made = store()
+    ring = [config(made, f"c{number}") for number in range(size)]
+    for number, metadata in enumerate(ring):
+        owner = ring[number - 1]
+        own(made, metadata["name"], owner)
+    config(made, "outside", ring[-1], blocks=True)
+    assert delete(made, "c0", propagation) == []
+
+
+def own(made: Store, name: str, *owners: Any) -> None:
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": each["name"], "uid": each["uid"], "blockOwnerDeletion": True} for each in owners
+    ]
+    made.patch("configmaps", name, Patch("merge", {"metadata": {"ownerReferences": references}}), "default")
+
+
+def test_two_that_own_each_other_may_be_deleted_at_the_same_time() -> None:
+    made = store()
+    ring = [config(made, name) for name in "ab"]
+    own(made, "a", ring[1])
+    own(made, "b", ring[0])
+    for name in "ab":
+        made.delete("configmaps", name, "default", Wish(propagation="Foreground"))
+    made.collector.run()
+    assert left(made) == []
+
+
+def test_a_circle_with_an_owner_outside_stays_without_whom_was_deleted() -> None:
+    made = store()
+    keeper = config(made, "keeper")
+    ring = [config(made, name) for name in "ab"]
+    own(made, "a", ring[1])
+    own(made, "b", ring[0], keeper)
+    assert delete(made, "a", "Foreground") == ["b", "keeper"]
+    assert owner_names(made, "b") == ["keeper"]
+
+
+def test_owners_given_up_or_taken_on_later_count_as_well() -> None:
+    made = store()
+    a = config(made, "a")
+    config(made, "b", a, blocks=True, finalizers=["x.io/hold"])
+    assert delete(made, "a", "Foreground") == ["a", "b"]
+    own(made, "b")
+    made.collector.run()
+    assert left(made) == ["b"], "who is owned no more holds nobody up"
+    config(made, "c")
+    own(made, "c", a)
+    made.collector.run()
+    assert left(made) == ["b"], "whom the dead own goes"
+
+
+def test_what_comes_under_an_owner_that_waits_goes_too() -> None:
+    made = store()
+    a = config(made, "a")
+    config(made, "b", a, blocks=True, finalizers=["x.io/hold"])
+    assert delete(made, "a", "Foreground") == ["a", "b"]
+    config(made, "late", a)
+    made.collector.run()
+    assert left(made) == ["a", "b"]
+
+
+def test_an_object_of_the_whole_cluster_cannot_lose_an_owner_in_some_namespace() -> None:
+    made = store()
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": config(made, "a")["uid"]}
+    made.create("namespaces", {"metadata": {"name": "n", "ownerReferences": [reference]}})
+    assert delete(made, "a") == []
+    assert not made.get("namespaces", "n")["metadata"].get("deletionTimestamp")
+
+
+@pytest.mark.parametrize(
+    ("resource", "wish", "stays"),
+    [
+        ("replicationcontrollers", Wish(), True),
+        ("replicationcontrollers", Wish(propagation="Background"), False),
+        ("jobs.batch", Wish(), True),
+        ("jobs.batch", Wish(propagation="Foreground"), False),
+        ("replicasets.apps", Wish(), False),
+        ("replicasets.apps", Wish(propagation="Orphan"), True),
+    ],
+)
+def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_owner(resource: str, wish: Wish, stays: bool) -> None:
+    made = store()
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("p")["spec"]}}
+    if resource == "replicationcontrollers":
+        spec["selector"] = {"a": "b"}
+    if resource == "jobs.batch":
+        spec = {"template": {"spec": {**pod("p")["spec"], "restartPolicy": "Never"}}}
+    owner = made.create(resource, {"metadata": {"name": "o"}, "spec": spec}, "default")
+    owned = pod("p")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": "o", "uid": owner["metadata"]["uid"], "controller": True}
+    ]
+    made.create("pods", owned, "default")
+    made.delete(resource, "o", "default", wish)
+    made.collector.run()
+    assert made.find(resource, "default", "o") is None
+    found = made.find("pods", "default", "p")
+    assert (found is not None and not found["metadata"]["ownerReferences"]) if stays else found is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "finalizer"),
+    [("Foreground", "Orphan", "orphan"), ("Orphan", "Foreground", "foregroundDeletion"), ("Foreground", "", "foregroundDeletion")],
+)
+def test_a_later_wish_takes_the_place_of_an_earlier_one(first: str, second: str, finalizer: str) -> None:
+    made = store()
+    config(made, "a", finalizers=["x.io/hold"])
+    for propagation in (first, second):
+        made.delete("configmaps", "a", "default", Wish(propagation=propagation))
+    assert finalizers(made, "a") == ["x.io/hold", finalizer]
+    made.delete("configmaps", "a", "default", Wish(propagation="Background"))
+    assert finalizers(made, "a") == ["x.io/hold"]
+
+
+def test_an_object_says_by_a_finalizer_what_becomes_of_its_dependents() -> None:
+    made = store()
+    config(made, "c", config(made, "b", config(made, "a"), finalizers=["orphan"]))
+    assert delete(made, "a") == ["c"]
+    assert owner_names(made, "c") == []
+
+
+def test_who_lost_an_owner_just_before_the_end_goes_after_the_restart() -> None:
+    made, again = store(), store()
+    config(made, "b", config(made, "a"), blocks=True)
+    config(made, "d", config(made, "c"))
+    made.delete("configmaps", "a", "default")
+    for name in ("b", "c", "d"):
+        again.restore("configmaps", ("default", name), made.get("configmaps", name, "default"))
+    again.collector.run()
+    assert left(again) == ["c", "d"]
+
+
+def test_old_and_new_ways_to_say_what_becomes_of_dependents() -> None:
+    assert read_wish({"orphanDependents": True}, {}).propagation == "Orphan"
+    assert read_wish({"orphanDependents": False}, {}).propagation == "Background"
+    with pytest.raises(ApiError, match="cannot be both set"):
+        read_wish({"orphanDependents": False, "propagationPolicy": "Orphan"}, {})
 
 
 def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:

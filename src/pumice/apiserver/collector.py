@@ -6,44 +6,49 @@ requests; whoever uses the store without a server calls `run` when it suits.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pumice.apiserver.deletion import FOREGROUND, ORPHAN, Wish, is_finished
 from pumice.apiserver.kinds import Kind
+from pumice.apiserver.ownership import Ownership, Place, waits
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError
-from pumice.apiserver.watching import Event, Key
+from pumice.apiserver.watching import Event
 
 if TYPE_CHECKING:
     from pumice.apiserver.store import Store
 
-Place = tuple[str, Key]  #: storage and key of an object
-
 
 class Collector:
-    """Keeps who owns whom, and a list of things to do."""
+    """Keeps a list of things to do."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._dependents: dict[str, set[Place]] = {}  #: by the uid of the owner
-        self._todo: deque[tuple[Callable[..., None], Any]] = deque()
+        self._ownership = Ownership(store.kinds, self._find)
+        self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
         self.wake: Callable[[], None] | None = None  #: called when there is something to do after there was nothing
 
     def heard(self, storage: str, event: Event) -> None:
-        metadata = event.object["metadata"]
-        before = event.previous["metadata"].get("ownerReferences") if event.previous else None
+        place, metadata = (storage, event.key), event.object["metadata"]
+        old = event.previous["metadata"] if event.previous else {}
+        before = old.get("ownerReferences")
         after = metadata.get("ownerReferences") if event.type != "DELETED" else None
         if before is not after:
-            self.index((storage, event.key), before, after)
+            self._ownership.change(place, before, after)
+            self._heard_of_owners(place, before or [], after or [])
         if event.type == "DELETED":
             self._heard_removal(event, metadata)
-        elif event.previous is None:
-            if after and not any(self._lives(reference, event.key[0]) for reference in after):
-                self.note(self._release, ((storage, event.key), ""))
-        else:
-            self.follow((storage, event.key), metadata)
+        elif event.previous is not None and (storage == "namespaces" or _plan(old) != _plan(metadata)):
+            self.follow(place, metadata)
+
+    def restored(self, place: Place, metadata: dict[str, Any]) -> None:
+        """What was to be done when the store ended is to be done still."""
+        if references := metadata.get("ownerReferences"):
+            self._ownership.change(place, None, references)
+            self.note(self._sweep, None)
+        self.follow(place, metadata)
 
     def follow(self, place: Place, metadata: dict[str, Any]) -> None:
         """See to what an object that is to go waits for."""
@@ -53,23 +58,18 @@ class Collector:
             elif {FOREGROUND, ORPHAN} & set(metadata.get("finalizers") or ()):
                 self.note(self._prepare, place)
 
-    def index(self, place: Place, before: list[Object] | None, after: list[Object] | None) -> None:
-        for reference in before or ():
-            places = self._dependents.get(reference["uid"])
-            if places is not None:
-                places.discard(place)
-                if not places:
-                    del self._dependents[reference["uid"]]
-        for reference in after or ():
-            self._dependents.setdefault(reference["uid"], set()).add(place)
+    def _heard_of_owners(self, place: Place, before: list[Object], after: list[Object]) -> None:
+        namespace = place[1][0]
+        for reference in before:
+            owner = self._ownership.owner(reference, namespace)
+            if owner is not None and waits(self._object(owner)):
+                self.note(self._let_go, owner)
+        if after and len(self._ownership.owners(after, namespace).living) < len(after):
+            self.note(self._collect, place)
 
     def _heard_removal(self, event: Event, metadata: dict[str, Any]) -> None:
-        for place in sorted(self._dependents.get(metadata["uid"], ())):
-            self.note(self._release, (place, metadata["uid"]))
-        for reference in metadata.get("ownerReferences") or ():
-            owner = self._owner(reference, event.key[0])
-            if owner is not None and self._object(owner)["metadata"].get("deletionTimestamp"):
-                self.note(self._prepare, owner)
+        for place in sorted(self._ownership.of(metadata["uid"])):
+            self.note(self._collect, place)
         if event.key[0] and self._terminating(event.key[0]):
             self.note(self._empty, event.key[0])
 
@@ -80,8 +80,8 @@ class Collector:
     # Doing
 
     def note(self, work: Callable[..., None], subject: Any) -> None:
-        """Something to be done later."""
-        self._todo.append((work, subject))
+        """Something to be done later, once."""
+        self._todo[(work, subject)] = None
         if len(self._todo) == 1 and self.wake is not None:
             self.wake()
 
@@ -90,7 +90,7 @@ class Collector:
         for _ in range(limit):
             if not self._todo:
                 return False
-            work, subject = self._todo.popleft()
+            (work, subject), _ = self._todo.popitem(last=False)
             try:
                 work(subject)
             except ApiError:
@@ -101,44 +101,48 @@ class Collector:
         while self.step():
             pass
 
-    def _release(self, work: tuple[Place, str]) -> None:
-        """An owner is gone: its dependent goes too, unless somebody else owns it."""
-        place, uid = work
+    def _sweep(self, subject: None) -> None:
+        """Find those whose owners went just before the store ended."""
+        alive = {obj["metadata"]["uid"] for shelf in self._store.ledger.shelves.values() for obj in shelf.objects.values()}
+        for place in self._ownership.lost(alive):
+            self.note(self._collect, place)
+
+    def _collect(self, place: Place) -> None:
+        """An owner is gone or going: its dependent goes too, unless somebody else owns it."""
         obj = self._find(place)
-        if obj is None:
+        references = obj["metadata"].get("ownerReferences") if obj else None
+        if obj is None or not references or obj["metadata"].get("deletionTimestamp"):
             return
-        references = obj["metadata"].get("ownerReferences") or []
-        living = [reference for reference in references if reference["uid"] != uid and self._lives(reference, place[1][0])]
-        if living and living == references:
+        owners = self._ownership.owners(references, place[1][0])
+        if not owners.certain or len(owners.living) == len(references):
             return
-        if living:
-            self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": living}})
-        elif references:
-            self._delete(place)
+        if owners.living:
+            self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": owners.living}})
+        elif ORPHAN in (obj["metadata"].get("finalizers") or ()):
+            self._delete(place, "Orphan")
+        else:
+            self._delete(place, "Foreground" if owners.waiting and self._ownership.of(obj["metadata"]["uid"]) else "Background")
 
     def _prepare(self, place: Place) -> None:
         """An owner is to go after its dependents, or to leave them behind."""
         obj = self._find(place)
         if obj is None:
             return
-        finalizers = obj["metadata"].get("finalizers") or []
-        dependents = sorted(self._dependents.get(obj["metadata"]["uid"], ()))
-        if ORPHAN in finalizers:
+        dependents = sorted(self._ownership.of(obj["metadata"]["uid"]))
+        if ORPHAN in (obj["metadata"].get("finalizers") or ()):
             for dependent in dependents:
                 self._orphan(dependent, obj["metadata"]["uid"])
             self.unfinalize(place, obj, ORPHAN)
-        elif FOREGROUND in finalizers:
+        else:
             for dependent in dependents:
-                if not self._object(dependent)["metadata"].get("deletionTimestamp"):
-                    self._delete(dependent, "Foreground")
-            uid = obj["metadata"]["uid"]
-            if not any(self._blocks(dependent, uid) for dependent in self._dependents.get(uid, ())):
-                self.unfinalize(place, obj, FOREGROUND)
+                self.note(self._collect, dependent)
+            self.note(self._let_go, place)
 
-    def _blocks(self, place: Place, uid: str) -> bool:
-        """Whether the dependent holds up its owner's end."""
-        references = self._object(place)["metadata"].get("ownerReferences") or ()
-        return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
+    def _let_go(self, place: Place) -> None:
+        """An owner may go as soon as none of its dependents holds it up."""
+        obj = self._find(place)
+        if obj is not None and waits(obj) and not self._ownership.is_held(place):
+            self.unfinalize(place, obj, FOREGROUND)
 
     def _orphan(self, place: Place, uid: str) -> None:
         obj = self._object(place)
@@ -183,15 +187,7 @@ class Collector:
     def _delete(self, place: Place, propagation: str = "Background") -> None:
         self._store.delete(self._kind(place), place[1][1], place[1][0], Wish(propagation=propagation))
 
-    def _owner(self, reference: Object, namespace: str) -> Place | None:
-        kind = self._store.kinds.of_object(reference["apiVersion"], reference["kind"])
-        if kind is None:
-            return None
-        place = (kind.storage, (namespace if kind.namespaced else "", reference["name"]))
-        found = self._find(place)
-        return place if found is not None and found["metadata"]["uid"] == reference["uid"] else None
 
-    def _lives(self, reference: Object, namespace: str) -> bool:
-        """An owner of a kind nobody knows is taken to live, as nobody can tell."""
-        known = self._store.kinds.of_object(reference["apiVersion"], reference["kind"]) is not None
-        return not known or self._owner(reference, namespace) is not None
+def _plan(metadata: dict[str, Any]) -> tuple[Any, Any]:
+    """What says whether and how an object is to go."""
+    return metadata.get("deletionTimestamp"), metadata.get("finalizers")

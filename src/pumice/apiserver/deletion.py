@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from pumice.apiserver.store import Store
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"  #: finalizers that the collector takes off
+_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}  #: by propagation
+_ORPHANING = ("replicationcontrollers", "jobs.batch")  #: whose dependents stay unless it is said otherwise, for they are as old as v1
 
 
 class Wish(NamedTuple):
     """The body of a DELETE."""
 
     grace_s: int | None = None
-    propagation: str = ""  #: Background, Foreground, Orphan; empty is Background
+    propagation: str = ""  #: Background, Foreground, Orphan; empty: what the object's finalizers say, else as usual for its kind
     uid: str = ""
     version: str = ""
 
@@ -39,8 +41,12 @@ def read_wish(body: Object, query: dict[str, str]) -> Wish:
     preconditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    if body.get("orphanDependents"):
-        propagation = "Orphan"
+    orphans = body.get("orphanDependents")
+    if orphans is not None and propagation:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", f'Invalid value: "{propagation}": {text}')])
+    if orphans is not None:
+        propagation = "Orphan" if orphans else "Background"
     if propagation not in ("", "Background", "Foreground", "Orphan"):
         text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan"'
         raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", text)])
@@ -72,8 +78,7 @@ def delete(store: Store, kind: Kind, name: str, namespace: str, wish: Wish, opti
     store.admission.check(Review("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
     metadata = dict(old["metadata"])
     grace_s = _grace_s(kind, old, wish)
-    _add_finalizer(metadata, {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(wish.propagation))
-    _add_finalizer(metadata, CLEANUP if kind.storage == CRDS and not metadata.get("deletionTimestamp") else None)
+    _set_finalizers(kind, metadata, wish)
     obj = old | {"metadata": metadata}
     held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
     if not held and not grace_s:
@@ -108,9 +113,19 @@ def _is_held_by_spec(kind: Kind, obj: Object) -> bool:
     return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _add_finalizer(metadata: dict[str, Any], finalizer: str | None) -> None:
-    if finalizer and finalizer not in metadata.get("finalizers", []):
-        metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
+def _set_finalizers(kind: Kind, metadata: dict[str, Any], wish: Wish) -> None:
+    """What is wished takes the place of what was wished before."""
+    before = metadata.get("finalizers") or []
+    said = wish.propagation
+    if not said and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
+        said = "Orphan"
+    after = [each for each in before if not said or each not in _FINALIZERS.values()]
+    if said in _FINALIZERS:
+        after.append(_FINALIZERS[said])
+    if kind.storage == CRDS and not metadata.get("deletionTimestamp") and CLEANUP not in after:
+        after.append(CLEANUP)
+    if after != before:
+        metadata["finalizers"] = after
 
 
 def _mark(kind: Kind, obj: Object, grace_s: int, now: float) -> None:

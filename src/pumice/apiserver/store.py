@@ -68,8 +68,7 @@ class Store:
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back what a journal holds. Only before the first write and watch."""
         self.ledger.restore(storage, key, obj)
-        self.collector.index((storage, key), None, obj["metadata"].get("ownerReferences"))
-        self.collector.follow((storage, key), obj["metadata"])
+        self.collector.restored((storage, key), obj["metadata"])
         if storage == CRDS:
             self.custom_kinds.install(obj)
 
