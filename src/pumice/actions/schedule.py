@@ -18,6 +18,7 @@ from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Reason
 from pumice.engine.run import plan
 from pumice.framework.decisions import Bind, Waiting
+from pumice.framework.observer import Stage
 from pumice.framework.policy import Action
 from pumice.framework.profile import SCHEDULE, Profiles
 from pumice.framework.session import Session
@@ -41,8 +42,11 @@ class Schedule(Action):
         profiles = session.policy.profiles
         assert profiles is not None, "a policy with the action schedule has profiles"
         loop = Loop(session, profiles)
+        session.observer.begins(Stage.ATTEMPTS, loop)
         for task in loop.queue():
+            session.observer.attempt(task)
             loop.attempt(task)
+        session.observer.ends(Stage.ATTEMPTS, loop)
 
 
 def queue_key(task: Task) -> tuple[int, float, int]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored
+from pumice.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Scorer, Unscored
 from pumice.engine.view import Scores, View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import EPSILON, Mask, Rows
@@ -26,7 +26,10 @@ T = TypeVar("T")
 class Evaluation:
     """See the module. `rejected` tells that no node will do, whatever its row says."""
 
-    def __init__(self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer]) -> None:
+    def __init__(
+        self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY
+    ) -> None:
+        self._asking = asking
         self.template = task.template
         self.cluster = cluster
         self.table = cluster.nodes
@@ -102,12 +105,11 @@ class Evaluation:
             self.failing |= failing
         self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
 
-    @staticmethod
-    def _verdict(filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask, Mask]:
+    def _verdict(self, filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask, Mask]:
         """Rows refused by any, rows refused for good, and rows of which nothing could be said."""
         bad, final, failing = view.nothing(), view.nothing(), view.nothing()
         for rule, state in filters:
-            for refused in rule.refuse(state, view):
+            for refused in self._asking.refuse(rule, state, view):
                 bad |= refused.where
                 if refused.reason.final:
                     final |= refused.where
@@ -157,7 +159,7 @@ class Evaluation:
     def _node_score(self, view: View) -> Scores:
         total = np.zeros(len(view))
         for rule, state in self._node_scorers:
-            total += rule.score(state, view) * rule.weight
+            total += self._asking.score(rule, state, view) * rule.weight
         return total
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
@@ -197,14 +199,14 @@ class Evaluation:
     def _raw_among(self, candidates: Mask, number: int, rule: Scorer, state: Any) -> Scores:
         """A scorer's word on the candidates alone."""
         if rule.relative:
-            return rule.score(state, View(self.table, np.flatnonzero(candidates)))
+            return self._asking.score(rule, state, View(self.table, np.flatnonzero(candidates)))
         return self._raw(number, rule, state)[candidates]
 
     def _raw(self, number: int, rule: Scorer, state: Any) -> Scores:
         if rule.reach is not Reach.STATIC:
-            return rule.score(state, View(self.table))
+            return self._asking.score(rule, state, View(self.table))
         if number not in self._static_scores:
-            self._static_scores[number] = rule.score(state, View(self.table))
+            self._static_scores[number] = self._asking.score(rule, state, View(self.table))
         return self._static_scores[number]
 
     def best(self, candidates: Mask) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from pumice.engine.evaluation import Evaluation
-from pumice.engine.rules import Filter, Rule, Scorer
+from pumice.engine.rules import PLAINLY, Asking, Filter, Rule, Scorer
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 
@@ -18,10 +18,11 @@ KEPT_AT_LEAST = 64
 class Evaluations:
     """See the module. For as long as its rules live."""
 
-    def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer]) -> None:
+    def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY) -> None:
         self._cluster = cluster
         self._filters = filters
         self._scorers = scorers
+        self._asking = asking
         self._tellers = [rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key]
         self._kept: dict[Hashable, Evaluation] = {}  #: in the order of their last use
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
@@ -29,7 +30,7 @@ class Evaluations:
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
         key = (task.template, *[tell(task) for tell in self._tellers])
-        found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers)
+        found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers, self._asking)
         self._kept[key] = found
         if len(self._kept) > self._room:
             del self._kept[next(iter(self._kept))]

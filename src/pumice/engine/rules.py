@@ -73,6 +73,19 @@ class Rule:
         return None
 
 
+class Asking:
+    """How rules are asked; who measures them asks in his own way."""
+
+    def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
+        return rule.refuse(state, nodes)
+
+    def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
+        return rule.score(state, nodes)
+
+
+PLAINLY = Asking()
+
+
 class Filter(Rule):
     tells_all = False  #: all its reasons count for a node, not only the first
 

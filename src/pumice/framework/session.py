@@ -20,6 +20,7 @@ from pumice.framework import closing, folds
 from pumice.framework.containment import Broken, Failure, Guard, is_ours
 from pumice.framework.decisions import Condition, Decisions, Event
 from pumice.framework.gathering import Gathering
+from pumice.framework.observer import SILENT, Observer, Stage
 from pumice.framework.plugin import HOOKS, Plugin
 from pumice.framework.policy import Choice, Policy
 from pumice.framework.reasons import FitErrors
@@ -52,6 +53,7 @@ class Session:
         now: float,
         world: World = NOWHERE,
         scheduling_queue: SchedulingQueue = EVERYBODY,
+        observer: Observer = SILENT,
         *,
         guarded: bool = False,
     ) -> None:
@@ -61,6 +63,8 @@ class Session:
         self.now = now
         self.world = world
         self.scheduling_queue = scheduling_queue
+        self.observer = observer
+        observer.begins(Stage.SESSION, self)
         self.decisions = Decisions()
         self.undecided: list[Operation] = []
         self.origins: dict[Task, tuple[int, int]] = {}  #: status and row before the session, of the tasks that were moved
@@ -106,8 +110,12 @@ class Session:
 
     def close(self) -> Decisions:
         """Let the plugins have their last word, and say how every job stands."""
+        self.observer.ends(Stage.SESSION, self)
         for method in self._flat("close"):
+            plugin = method.__self__  # type: ignore[attr-defined]
+            self.observer.begins(Stage.CLOSE, plugin)
             method(self)
+            self.observer.ends(Stage.CLOSE, plugin)
         closing.conclude(self)
         return self.decisions
 
@@ -136,13 +144,15 @@ class Session:
         self.scorers: list[Scorer] = []
         for choice, plugin in (pair for tier in self._plugins for pair in tier):
             self._add_rules(choice, plugin)
-        self._evaluations = Evaluations(self.cluster, self.filters, self.scorers)
+        self._evaluations = Evaluations(self.cluster, self.filters, self.scorers, self.observer.asking)
 
     def _open_plugin(self, plugin: Plugin) -> Failure | None:
         """Open it; one that fails has no part in the session."""
         guard = self._guards.get(id(plugin))
+        self.observer.begins(Stage.OPEN, plugin)
         try:
             plugin.open(self)
+            self.observer.ends(Stage.OPEN, plugin)
         except Exception as error:
             if guard is None:
                 raise
@@ -359,6 +369,7 @@ class Session:
 
     def evaluation_of(self, task: Task) -> Evaluation:
         """The same, as it was when last refreshed."""
+        self.observer.turn(self, task)
         return self._evaluations.of(task)
 
     @property

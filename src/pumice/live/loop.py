@@ -40,7 +40,7 @@ from pumice.live.sender import Sender
 from pumice.live.shard import sharded
 from pumice.live.single_writer import SingleWriter, Where, inline
 from pumice.live.sources import all_synced, reflectors, sources
-from pumice.live.timing import timed
+from pumice.live.timing import CycleTiming
 from pumice.live.urgency import Pulse, Urgency
 from pumice.model.cluster import Cluster
 
@@ -80,6 +80,7 @@ class Scheduler:
         self._world = world
         self._when_synced = when_synced
         self._state = SingleWriter(where)
+        self._timing = CycleTiming(self.metrics)
         self._said = Said()
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
@@ -113,7 +114,7 @@ class Scheduler:
 
     def _adopt(self, policy: Policy) -> None:
         self.policy = policy
-        self._acting = timed(sharded(replace(policy, gathering_s=self.options.period_s), self.options.sharding), self.metrics)
+        self._acting = sharded(replace(policy, gathering_s=self.options.period_s), self.options.sharding)
         self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
         self._hints.adopt(policy)
@@ -227,7 +228,7 @@ class Scheduler:
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
             try:
-                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue))
+                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._timing))
                 self._faults = 0
             except Exception:
                 decisions = self._came_to_nothing()

@@ -1,110 +1,59 @@
-"""Measures actions and plugins from outside: the cycle stays free of clocks, and of metrics."""
+"""Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from pumice.engine.rules import Filter, Rule, Scorer
-from pumice.engine.view import View
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Action, Choice, Policy
-from pumice.framework.profile import FilterMaker, Profile, ScorerMaker
-from pumice.framework.session import Session
+from pumice.engine.rules import Asking, Filter, Refused, Scorer
+from pumice.engine.view import Scores, View
+from pumice.framework.observer import Observer, Stage
 from pumice.live.metrics import LiveMetrics
 
-R = TypeVar("R", bound=Rule)
+PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
 
 
-class Timed(Action):
-    """An action that is timed. The first of a cycle ends the opening of its session."""
+class CycleTiming(Observer):
+    """Tells the metrics. A plugin that shares out the cluster tells at its opening what queues deserve."""
 
-    def __init__(self, action: Action, metrics: LiveMetrics) -> None:
-        super().__init__(action.args)
-        self._action = action
+    def __init__(self, metrics: LiveMetrics) -> None:
         self._metrics = metrics
+        self._began = 0.0  #: the stage under way
+        self.asking = TimedAsking(metrics.spent)
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self._action.name
+    def begins(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.ACTION:
+            self._metrics.session_is_open()
+        if stage in PLUGIN_STAGES or stage is Stage.ACTION:
+            self._began = time.perf_counter()
 
-    def run(self, session: Session) -> None:
-        self._metrics.session_is_open()
-        started = time.perf_counter()
-        self._action.run(session)
-        self._metrics.actions.observe(_millis_since(started), self.name)
-
-
-def timed_plugin(kind: type[Plugin], metrics: LiveMetrics) -> type[Plugin]:
-    """The same plugin, but timed, and so are its rules; one that shares out the cluster tells what queues deserve."""
-
-    class Measured(kind):  # type: ignore[valid-type, misc]
-        def open(self, session: Session) -> None:
-            started = time.perf_counter()
-            super().open(session)
-            metrics.plugins.observe(_millis_since(started), self.name, "OnSessionOpen")
-            if hasattr(self, "entitlements"):
-                metrics.queues.entitlements = self.entitlements()
-
-        if "close" in kind.hooks():
-
-            def close(self, session: Session) -> None:
-                started = time.perf_counter()
-                super().close(session)
-                metrics.plugins.observe(_millis_since(started), self.name, "OnSessionClose")
-
-        if "filters" in kind.hooks():
-
-            def filters(self) -> list[Filter]:
-                rules: list[Filter] = super().filters()
-                return [timed_rule(rule, "refuse", metrics, "Predicate") for rule in rules]
-
-        if "scorers" in kind.hooks():
-
-            def scorers(self) -> list[Scorer]:
-                rules: list[Scorer] = super().scorers()
-                return [timed_rule(rule, "score", metrics, "Scoring") for rule in rules]
-
-    return Measured
+    def ends(self, stage: Stage, subject: Any) -> None:
+        took_ms = (time.perf_counter() - self._began) * 1000
+        if stage is Stage.ACTION:
+            self._metrics.actions.observe(took_ms, subject.name)
+        elif stage in PLUGIN_STAGES:
+            self._metrics.plugins.observe(took_ms, subject.name, PLUGIN_STAGES[stage])
+        if stage is Stage.OPEN and hasattr(subject, "entitlements"):
+            self._metrics.queues.entitlements = subject.entitlements()
 
 
-def timed_rule(rule: R, method: str, metrics: LiveMetrics, stage: str) -> R:
-    """The same rule; the time that its answers take counts for a stage of the cycle."""
-    answer = getattr(type(rule), method)
+class TimedAsking(Asking):
+    """Adds up the seconds that the answers of filters and scorers take."""
 
-    def measured(state: Any, nodes: View) -> Any:
+    def __init__(self, spent: dict[str, float]) -> None:
+        self._spent = spent
+
+    def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
         started = time.perf_counter()
         try:
-            return answer(rule, state, nodes)
+            return rule.refuse(state, nodes)
         finally:
-            metrics.spent[stage] += time.perf_counter() - started
+            self._spent["Predicate"] += time.perf_counter() - started
 
-    setattr(rule, method, measured)
-    return rule
-
-
-def timed_profile(profile: Profile, metrics: LiveMetrics) -> Profile:
-    def filters(make: FilterMaker) -> FilterMaker:
-        return lambda session: [timed_rule(rule, "refuse", metrics, "Predicate") for rule in make(session)]
-
-    def scorers(make: ScorerMaker) -> ScorerMaker:
-        return lambda session: [timed_rule(rule, "score", metrics, "Scoring") for rule in make(session)]
-
-    return replace(profile, filters=tuple(map(filters, profile.filters)), scorers=tuple(map(scorers, profile.scorers)))
-
-
-def _millis_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
-def timed(policy: Policy, metrics: LiveMetrics) -> Policy:
-    def measured(choice: Choice) -> Choice:
-        return replace(choice, plugin=timed_plugin(choice.plugin, metrics))
-
-    tiers = tuple(tuple(measured(choice) for choice in tier) for tier in policy.tiers)
-    policy = replace(policy, actions=tuple(Timed(action, metrics) for action in policy.actions), tiers=tiers)
-    if policy.profiles is None:
-        return policy
-    by_name = {name: timed_profile(profile, metrics) for name, profile in policy.profiles.by_name.items()}
-    return replace(policy, profiles=replace(policy.profiles, by_name=by_name))
+    def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
+        started = time.perf_counter()
+        try:
+            return rule.score(state, nodes)
+        finally:
+            self._spent["Scoring"] += time.perf_counter() - started

@@ -12,11 +12,13 @@ import numpy as np
 
 from pumice.actions.kube.extenders import AttemptFailed
 from pumice.actions.kube.words import Words, ask
-from pumice.actions.schedule import Loop, Schedule
+from pumice.actions.schedule import Loop
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.containment import Failure
+from pumice.framework.cycle import cycle
+from pumice.framework.observer import Observer, Stage
 from pumice.framework.policy import Policy
 from pumice.framework.session import Session
 from pumice.framework.world import NOWHERE, World
@@ -48,56 +50,43 @@ class ScoreTable:
         }
 
 
-class _Turn(Exception):
-    """The pod's turn has come, and this is how things look."""
+class _Watcher(Observer):
+    """Makes the table when the task's turn has come, or at the end of the cycle."""
 
-    def __init__(self, table: ScoreTable) -> None:
-        super().__init__(table.pod)
-        self.table = table
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.table = ScoreTable(task.key)
 
+    def begins(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.SESSION:
+            self._loop: Loop | None = None
+            self._has_looked = False
+        elif stage is Stage.ATTEMPTS:
+            self._loop = subject
 
-class _WatchfulSession(Session):
-    """Stops when a task is about to be placed."""
+    def turn(self, session: Session, task: Task) -> None:
+        if task is self._task and not self._has_looked:
+            self._has_looked = True
+            self.table = _by_plugins(session, task)
 
-    def __init__(self, task: Task, cluster: Cluster, policy: Policy, now: float, world: World) -> None:
-        self._awaited: Task | None = task
-        super().__init__(cluster, policy, now, world)
+    def attempt(self, task: Task) -> None:
+        if task is self._task and not self._has_looked:
+            self._has_looked = True
+            assert self._loop is not None
+            self.table = _by_profile(self._loop, task)
 
-    def evaluation_of(self, task: Task) -> Evaluation:
-        if task is self._awaited:
-            self._awaited = None
-            raise _Turn(_by_plugins(self, task))
-        return super().evaluation_of(task)
-
-    def stop_waiting(self) -> None:
-        self._awaited = None
+    def ends(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.SESSION and not self._has_looked:
+            self._has_looked = True
+            self.table = _without_turn(subject, self._loop, self._task)
 
 
 def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
-    """The table at the task's turn; if it has none, at the end of the cycle. The cluster is as it was plus what was decided before."""
-    watchful = _WatchfulSession(task, cluster, policy, now, world)
-    with watchful as session:
-        table = _at_its_turn(watchful, policy, task)
-        table.failures = list(session.decisions.failures)
-        return table
-
-
-def _at_its_turn(session: _WatchfulSession, policy: Policy, task: Task) -> ScoreTable:
-    loop = None
-    for action in policy.actions:
-        try:
-            if isinstance(action, Schedule) and policy.profiles is not None:
-                loop = Loop(session, policy.profiles)
-                for pod in loop.queue():
-                    if pod is task:
-                        return _by_profile(loop, task)
-                    loop.attempt(pod)
-            else:
-                action.run(session)
-        except _Turn as turn:
-            return turn.table
-    session.stop_waiting()
-    return _without_turn(session, loop, task)
+    """The table at the task's turn; if it has none, at the end of the cycle, which is carried out in the cluster."""
+    watcher = _Watcher(task)
+    decisions = cycle(cluster, policy, now, world, observer=watcher)
+    watcher.table.failures = list(decisions.failures)
+    return watcher.table
 
 
 def _without_turn(session: Session, loop: Loop | None, task: Task) -> ScoreTable:

@@ -65,7 +65,7 @@ class Search:
         prioritized = any(extender.spec.prioritize_verb for extender in extenders)
         self._chooses = bool(self.scorers) or prioritized
         self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
-        self._evaluations = Evaluations(session.cluster, self.filters, self.scorers)
+        self._evaluations = Evaluations(session.cluster, self.filters, self.scorers, session.observer.asking)
         self._told: tuple[Hashable, Misfit] | None = None
 
     def evaluation(self, task: Task) -> Evaluation:

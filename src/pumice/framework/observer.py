@@ -1,0 +1,44 @@
+"""Who watches a cycle, without a part in it: metrics, score tables, records. The cycle itself has no clock.
+
+An observer sees what begins and what ends, and each pod when its turn has come; it may ask rules in its own way. It changes nothing.
+This one, the base of all others, looks away.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from pumice.engine.rules import PLAINLY, Asking
+from pumice.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.framework.session import Session
+
+
+class Stage(Enum):
+    """What begins and ends, and what is told with it."""
+
+    SESSION = "session"  #: the session. A cycle that is decided again begins a second one
+    OPEN = "open"  #: a plugin
+    ACTION = "action"  #: an action
+    ATTEMPTS = "attempts"  #: kube-scheduler's loop, within its action
+    CLOSE = "close"  #: a plugin
+
+
+class Observer:
+    """See the module."""
+
+    asking: Asking = PLAINLY
+
+    def begins(self, stage: Stage, subject: Any) -> None: ...
+    def ends(self, stage: Stage, subject: Any) -> None: ...
+
+    def turn(self, session: Session, task: Task) -> None:
+        """An action looks for a node for the task."""
+
+    def attempt(self, task: Task) -> None:
+        """kube-scheduler's loop is about to try the pod."""
+
+
+SILENT = Observer()
