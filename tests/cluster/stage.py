@@ -218,6 +218,14 @@ class Stage:
 
         await until_true(there)
 
+    async def until_told_of(self, name: str, running: int) -> None:
+        """Until the PodGroup's status counts so many running pods."""
+
+        async def there() -> bool:
+            return (await self.group(name)).get("running") == running
+
+        await until_true(there)
+
     # ---- kubelets
 
     async def run_bound(self) -> None:

@@ -61,8 +61,9 @@ def test_victims_end_in_peace_and_no_more_go_than_must(play: Play, conf: str) ->
             victims = await until_leaving(stage, 2)
             for pod in victims.values():
                 told = conditions(pod)
-                action = told["Ready"][2].rpartition(" ")[2]
-                assert told["Ready"] == ("False", "Evict", f"Pod is evicted, because of {action}") and action.endswith("preempt")
+                action, _, beneficiary = told["Ready"][2].removeprefix("Pod is evicted, because of ").partition(" for ")
+                assert told["Ready"][:2] == ("False", "Evict") and action.endswith("preempt")
+                assert beneficiary.startswith(f"{stage.namespace}/high")
                 text = "volcano: preempting to accommodate a higher priority pod"
                 assert told["DisruptionTarget"] == ("True", "PreemptionByScheduler", text)
 

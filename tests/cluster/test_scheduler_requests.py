@@ -33,7 +33,7 @@ WRITES = {
 }
 
 #: kinds that this server may not know yet
-ASKED_FOR = {f"{verb} {kind}" for verb in ("list", "watch") for kind in ("numatopologies", "hypernodes")}
+ASKED_FOR = {f"{verb} {kind}" for verb in ("list", "watch") for kind in ("numatopologies", "hypernodes", "devicetaintrules")}
 
 
 class Audit:

@@ -95,7 +95,7 @@ def test_a_scheduler_that_comes_into_a_running_cluster_leaves_what_runs_alone(cl
                     await stage.gang(f"old{number}", pods=4, cpu=1, minimum=1)
                 await stage.until_placed("old", 12)
                 for number in range(3):
-                    await stage.until_phase(f"old{number}", "Running")
+                    await stage.until_told_of(f"old{number}", running=4)
             pods = {name: pod["metadata"]["uid"] for name, pod in (await stage.pods()).items()}
             groups = {name: await stage.group(name) for name in ("old0", "old1", "old2")}
             since = cluster.audit_log.stat().st_size

@@ -41,7 +41,7 @@ RARE: dict[str, list[Right]] = {
 }  #: rights that no story here needs
 
 STORIES: tuple[Story, ...] = (*user_jobs.STORIES, *user_rest.STORIES)
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 
 
 @asynccontextmanager

@@ -9,7 +9,8 @@ import pytest
 from pumice.actions.registry import ACTIONS
 from pumice.api.errors import InputError
 from pumice.config.volcano import DEFAULT, read_policy
-from pumice.plugins.registry import installed, plugins
+from pumice.framework.plugin import Plugin
+from pumice.plugins.registry import GROUP, installed, plugins
 
 
 def test_each_is_found_by_its_name_and_all_are_listed() -> None:
@@ -41,7 +42,7 @@ def test_a_folder_of_plugins_that_cannot_be_read_is_explained(tmp_path: Path) ->
     (tmp_path / "broken.py").write_text("import absent_module_of_nobody\n")
     with pytest.raises(InputError, match=r"broken\.py: cannot be loaded: ModuleNotFoundError"):
         plugins(str(tmp_path))
-    assert installed() == {}
+    assert installed(Plugin, GROUP) == {}
 
 
 ENTRY = """
@@ -66,7 +67,7 @@ def test_an_installed_package_brings_plugins_by_its_entry_points(tmp_path: Path,
     points = described / "entry_points.txt"
     points.write_text("[pumice.plugins]\na = their_plugins:Theirs\nb = their_plugins:Unnamed\nc = their_plugins:helper\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert sorted(installed()) == ["b", "theirs"]
+    assert sorted(installed(Plugin, GROUP)) == ["b", "theirs"]
     points.write_text("[pumice.plugins]\na = their_plugins:Absent\n")
     with pytest.raises(InputError, match=r"theirs: .*entry point 'a' cannot be loaded"):
-        installed()
+        installed(Plugin, GROUP)
