@@ -279,7 +279,7 @@ class Session:
 
     def job_enqueueable(self, job: Job) -> bool:
         if job.beyond:
-            self.event(job, "Warning", "Unschedulable", _too_much(job))
+            self.refuse_admission(job, _too_much(job))
             return False
         return folds.vote_by_tier(self._methods["job_enqueueable"], job)
 
