@@ -108,3 +108,8 @@ def test_plugins_are_listed_from_the_code() -> None:
     assert {"gang", "proportion", "capacity", "predicates"} <= set(listed["plugins"])
     assert {"enqueue", "allocate", "gangreclaim", "schedule"} <= set(listed["actions"])
     assert "binpack.resources.<name>" in run("plugins", "binpack")
+
+
+def test_pods_of_a_gang_that_would_find_room_are_one_line() -> None:
+    printed = run("cycle", "-f", str(CASES / "allocate-gang-min.yaml"))
+    assert " and 1 more   a node has room for it, once minAvailable is satisfied" in printed

@@ -34,6 +34,7 @@ RUN = {
 }
 #: how many are told why they do not
 TOLD = {"elastic": 2, "first": 2, "gang": 4, "queues": 4, "why-pending": 1}
+QUEUES = "queues.scheduling.volcano.sh"
 
 
 def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (), data: Path | None = None) -> Wanted:
@@ -105,6 +106,17 @@ def test_the_order_of_a_file_does_not_matter_and_its_namespaces_are_made(tmp_pat
     path = cluster_file(tmp_path, POD, CHILD, NODE, PARENT, HIGH)
     said = run(asked(submitted=path), lambda cluster: running_pods(cluster) == {"p"})
     assert any("new         p" in line for line in said), "what is outside the default namespace is shown too"
+
+
+def test_what_exists_is_said_to_and_queues_become_as_the_file_says(tmp_path: Path) -> None:
+    queue = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: default}, spec: {weight: 7}}"
+    root = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: root}, spec: {weight: 1}}"
+    space = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {schedulerName: mine, containers: [{name: c, image: i}]}}"
+    path = cluster_file(tmp_path, NODE, queue, root, space, pod)
+    said = run(asked(submitted=path), lambda cluster: cluster.plane.store.get(QUEUES, "default")["spec"]["weight"] == 7)
+    assert {"queue default configured", "queue root exists", "namespace default exists, and stays as it is", "pod p created"} <= set(said)
+    assert any('no scheduler "mine" runs here unless you start one; volcano, ' in line for line in said)
 
 
 def test_parts_of_a_queue_come_after_it_and_what_is_its_own_parent_does_no_harm() -> None:

@@ -73,7 +73,7 @@ def test_the_refusal_names_what_is_short() -> None:
         assert not session.job_enqueueable(made.jobs["default/a"])
         assert session.not_admitted["default/a"] == (
             "resource in cluster is overused: overused cpu, overused memory. 1.2 times the cluster: 9 cpu asked for, 0 held or promised, "
-            "1200m allowed; 9Gi memory asked for, 0 held or promised, 1288490189 allowed; it can never run within this limit"
+            "1.2 allowed; 9Gi memory asked for, 0 held or promised, 1.2Gi allowed; it can never run within this limit"
         )
 
 

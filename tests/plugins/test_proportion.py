@@ -127,7 +127,7 @@ def test_a_pod_that_its_queue_may_not_take_is_told_why() -> None:
     closed = outcome(full(*inside, state="Closed"), *TIERS)["pending"]["default/b"]["message"]
     assert closed.endswith("queue q1 is Closed")
     too_much = outcome(full(*inside), *TIERS)["pending"]["default/b"]["message"]
-    assert too_much.endswith("queue q1 holds 1953125Ki of the 1953125Ki memory it deserves, 1953125Ki more is asked for")
+    assert too_much.endswith("queue q1 holds 1.863Gi of the 1.863Gi memory it deserves, 1.863Gi more is asked for")
 
 
 @pytest.mark.parametrize(("state", "cpu", "takes"), [("Open", 1, True), ("Open", 2, False), ("Closing", 1, False), ("Closed", 1, False)])

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 
 MOST = 2**63 - 1  #: the greatest amount, in whole units
+SHORT = 4  #: characters of an amount that need not be rounded for people
 LONGEST_KEPT = 64  #: characters of a text that is kept as written
 
 _FORM = re.compile(r"([+-]?)(?:(\d++)(?:\.(\d*+))?|\.(\d++))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d++))?\Z", re.ASCII)
@@ -160,3 +161,13 @@ def format_bytes(value: float) -> str:
         if amount % 1024**power == 0:
             return f"{amount // 1024**power}{'KMGTPE'[power - 1]}i"
     return str(amount)
+
+
+def in_words(value: float, *, binary: bool) -> str:
+    """Thousandths, or bytes, as people say them: 38400 -> "38.4", 1288490189 bytes -> "1.2Gi"; what is short already stays exact."""
+    exact = format_bytes(value) if binary else format_milli(value)
+    if value < 1000 or len(exact) <= SHORT:
+        return exact
+    power = min((round(value).bit_length() - 1) // 10, 6) if binary else 0
+    size, suffix = (1024**power, f"{'KMGTPE'[power - 1]}i") if binary else (1000, "")
+    return f"{value / size:.3f}".rstrip("0").rstrip(".") + suffix

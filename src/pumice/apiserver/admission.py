@@ -63,6 +63,7 @@ class Review:
     old: Object | None  #: as it is stored; None when CREATE
     user: User
     dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)  #: what the rules have to say to the user beside yes and no
 
 
 class Refusal(NamedTuple):
@@ -130,5 +131,14 @@ class Admission:
 
 def _with(review: Review, obj: Object) -> Review:
     return Review(
-        review.operation, review.kind, review.namespace, review.name, review.subresource, obj, review.old, review.user, review.dry_run
+        review.operation,
+        review.kind,
+        review.namespace,
+        review.name,
+        review.subresource,
+        obj,
+        review.old,
+        review.user,
+        review.dry_run,
+        review.warnings,
     )

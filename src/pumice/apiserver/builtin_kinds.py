@@ -74,6 +74,7 @@ _ROWS: list[tuple[str, str, str, bool, str, dict[str, str]]] = [
     ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", True, "", {"status": "no"}),
     ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", False, "", {"status": "no", "fields": "spec.nodeName spec.driver"}),
     ("resource.k8s.io/v1", "DeviceClass", "deviceclasses", False, "", {"status": "no"}),
+    ("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", False, "", {}),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False, "crd crds", {"in": "api-extensions"}),
     ("metrics.k8s.io/v1beta1", "NodeMetrics", "nodes", False, "", {"status": "no"}),
     ("metrics.k8s.io/v1beta1", "PodMetrics", "pods", True, "", {"status": "no"}),

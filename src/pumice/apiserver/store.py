@@ -168,7 +168,8 @@ class Store:
         behaviour.default(obj)
         if options.tracked and "managedFields" not in obj["metadata"]:
             note_create(kind, obj, options.manager, now)
-        review = Review("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run)
+        heard = [] if options is _DEFAULT else options.warnings
+        review = Review("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, heard)
         if kind.namespaced and self.find("namespaces", "", namespace) is None:
             raise status.not_found("namespaces", "", namespace)
         obj = self._admitted(review, options)

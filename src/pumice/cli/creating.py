@@ -5,18 +5,22 @@ Fields that are not known are named and left out, as a file may come from a clus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from pumice.api.errors import did_you_mean
-from pumice.apiserver import ApiError, Options
+from pumice.apiserver import ApiError, Options, Patch
 from pumice.cli.cluster_file import Given
-from pumice.cli.creation_order import NAMESPACE, REST, in_order, rank
-from pumice.controllers.objects import Object
+from pumice.cli.creation_order import NAMESPACE, QUEUE, REST, in_order, rank
+from pumice.controllers.objects import Object, name_of
 from pumice.sim.control_plane import ControlPlane
 
 
-def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> None:
-    """Raises InputError."""
+def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
+    """The objects, and what became of each, in a word or two. Raises InputError."""
+    return list(_each(plane, objects, tell))
+
+
+def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> Iterator[tuple[Object, str]]:
     settled = False
     for one in in_order(objects, lambda one: one.obj):
         if not settled and rank(one.obj["kind"]) == REST:
@@ -26,11 +30,24 @@ def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], 
         _make_namespace(plane, one.obj)
         options = Options(validation="Warn")
         try:
-            plane.add([one.obj], options)
+            yield one.obj, _written(plane, one.obj, options)
         except ApiError as error:
             raise one.refused(error) from None
         for warning in options.warnings:
-            tell(f"{one.wrong(warning)} is not taken")
+            tell(f"{one.wrong(warning)}{' is not taken' if warning.startswith('unknown field') else ''}")
+
+
+def _written(plane: ControlPlane, obj: Object, options: Options) -> str:
+    """What is there stays as it is, but for queues: every cluster begins with some, and a file may want them otherwise. Raises ApiError."""
+    if plane.add([obj], options):
+        return "created"
+    if obj["kind"] != QUEUE:
+        return "exists, and stays as it is"
+    kind, name = plane.store.kinds.of_object(obj["apiVersion"], QUEUE), name_of(obj)
+    assert kind is not None
+    before = plane.store.get(kind, name)
+    wanted = {part: obj[part] for part in ("metadata", "spec") if part in obj}
+    return "exists" if plane.store.patch(kind, name, Patch("merge", wanted), options=options) == before else "configured"
 
 
 def _refuse_unknown(plane: ControlPlane, one: Given) -> None:

@@ -32,6 +32,7 @@ from pumice.sim.clock_setting import ClockSetting
 from pumice.sim.control_plane import ControlPlane, last_instant
 from pumice.sim.pod_log import log_of
 from pumice.sim.stage import Stages
+from pumice.sim.strange_schedulers import warn_of_strange_schedulers
 
 CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
 
@@ -82,10 +83,12 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     clock.not_before(last_instant(server.store))
     plane = ControlPlane(clock, server, wanted.stages)
     ClockSetting(plane.store, clock)
+    schedulers = (*schedulers_of(wanted.policy), KUBE_BATCH_NAME)
+    plane.store.admission.add([warn_of_strange_schedulers(schedulers)])
     plane.add(wanted.objects)
     create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
-    options = Options(schedulers=(*schedulers_of(wanted.policy), KUBE_BATCH_NAME), period_s=max(1.0, CYCLE_S * wanted.speed))
+    options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))
     scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld(), where=on_a_thread)
     try:
         async with asyncio.TaskGroup() as tasks:

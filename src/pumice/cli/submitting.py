@@ -30,9 +30,11 @@ class Submitted:
     def __init__(self, plane: ControlPlane, objects: Sequence[Given], tell: Callable[[str], None]) -> None:
         self._store = plane.store
         before = {uid_of(pod) for pod in self._store.all("pods")}
-        create(plane, objects, tell)
+        made = create(plane, objects, tell)
         self._before = before
-        self.objects = [one.obj for one in objects]
+        self.objects = [obj for obj, _ in made]
+        for obj, what in made:
+            tell(f"{obj['kind'].lower()} {name_of(obj)} {what}")
 
     @property
     def everywhere(self) -> bool:
@@ -60,8 +62,6 @@ class Submitted:
 async def submit(plane: ControlPlane, given: Sequence[Given], say: Callable[[str], None], ended: asyncio.Event) -> int:
     """The exit code: 1 if the pods do not run in time. Raises InputError."""
     submitted = Submitted(plane, given, say)
-    for obj in submitted.objects:
-        say(f"{obj['kind'].lower()} {name_of(obj)} created")
     runs = await _until_they_run(submitted, ended)
     if runs:
         await _until_groups_say_so(plane.store, ended)

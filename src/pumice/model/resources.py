@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.quantity import Quantity, format_bytes, format_milli
+from pumice.api.quantity import Quantity, format_bytes, format_milli, in_words
 
 Vector: TypeAlias = NDArray[np.float64]
 Sum: TypeAlias = NDArray[np.int64]  #: a vector that is kept from cycle to cycle, by additions and subtractions
@@ -135,6 +135,11 @@ class Dimensions:
         if in_bytes(name):
             return format_bytes(amount)
         return str(round(amount)) if name == "pods" else format_milli(amount)
+
+    def in_words(self, column: int, amount: float) -> str:
+        """For messages: few digits, if not all of them."""
+        name = self.names[column]
+        return self.format(column, amount) if name == "pods" else in_words(amount, binary=in_bytes(name))
 
     def quantities(self, vector: Vector) -> dict[str, str]:
         """What is not zero, as Kubernetes writes it; cpu and memory always."""

@@ -38,7 +38,7 @@ def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vect
     held, request = held - taken, task.template.request + taken
     dimensions = session.cluster.dimensions
     for column in (asked & (held + request > limit)).nonzero()[0].tolist():
-        amounts = (dimensions.format(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
+        amounts = (dimensions.in_words(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
         has, may, more = amounts
         return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
     return ""
@@ -75,7 +75,7 @@ def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], claime
     parts = []
     for column in columns:
         asked, held, allowed = (
-            dimensions.format(column, amount) for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
+            dimensions.in_words(column, amount) for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
         )
         parts.append(f"{asked} {dimensions.names[column]} asked for, {held} held or promised, {allowed} allowed")
     never = any(job.min_amounts[column] > limit[column] for column in columns)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pumice.report.columns import columns
+
+_FINDS_ROOM = re.compile(r"^Pod \S+ can possibly be assigned to \S+, once")
 
 
 def tables(result: dict[str, Any], *, wide: bool = False) -> str:
@@ -39,7 +42,7 @@ def _waiting(result: dict[str, Any], wide: bool) -> str:
         )
     alike: dict[str, list[str]] = {}
     for pod, why in pending.items():
-        alike.setdefault(why["message"], []).append(pod)
+        alike.setdefault(_FINDS_ROOM.sub("a node has room for it, once", why["message"]), []).append(pod)
     rows = [(f"PodGroup {group}", message) for group, message in result["waitingGroups"].items()]
     rows += [(pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} more", message) for message, pods in alike.items()]
     return columns(("WAITING", "WHY"), rows) if rows else ""

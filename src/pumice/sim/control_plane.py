@@ -54,14 +54,17 @@ class ControlPlane:
     def transport(self, manager: str) -> InProcess:
         return InProcess(self.store, manager)
 
-    def add(self, objects: Iterable[Object], options: Options | None = None) -> None:
-        """Create objects of any kinds that are not there yet. Raises ApiError."""
+    def add(self, objects: Iterable[Object], options: Options | None = None) -> int:
+        """Create objects of any kinds that are not there yet, and say how many. Raises ApiError."""
+        added = 0
         for obj in objects:
             kind = self.store.kinds.of_object(obj["apiVersion"], obj["kind"])
             namespace = obj["metadata"].get("namespace", "default") if kind is None or kind.namespaced else ""
             name = obj["metadata"].get("name", "")
             if kind is None or self.store.find(kind.resource, namespace, name) is None:
                 self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace, options or Options())
+                added += 1
+        return added
 
     async def start(self) -> None:
         """Raises OSError if the address is taken."""
