@@ -66,7 +66,7 @@ def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> No
     assert asked.evictions == [EvictPod(ObjectRef("p", "ns", "uid-p"), "Pod is evicted, because of preempt for ns/other", "volcano")]
     assert [(e.regarding.kind, e.type, e.reason, e.message) for e in asked.events] == [
         ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt for ns/other"),
-        ("PodGroup", "Normal", "Evict", "p: Pod is evicted, because of preempt for ns/other"),
+        ("PodGroup", "Normal", "Evict", "preempt: p for ns/other"),
     ]
 
 

@@ -81,10 +81,11 @@ def about_group(job: Job) -> Regarding:
 
 def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
     task = eviction.task
-    why = f"Pod is evicted, because of {eviction.action}" + (f" for {eviction.beneficiary}" if eviction.beneficiary else "")
+    whom = f" for {eviction.beneficiary}" if eviction.beneficiary else ""
+    why = f"Pod is evicted, because of {eviction.action}{whom}"
     events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
-        events.append(Occurrence(about_group(task.job), "Normal", "Evict", f"{task.name}: {why}"))
+        events.append(Occurrence(about_group(task.job), "Normal", "Evict", f"{eviction.action}: {task.name}{whom}"))
     return EvictPod(pod_ref(task), why, task.template.scheduler_name)
 
 
