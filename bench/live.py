@@ -25,9 +25,9 @@ from binaries import why_not
 from realcluster import RealCluster
 from stage import Stage, install_definitions
 
+from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.reflector import Reflector, dict_metadata
-from pumice.kube.resource import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.kube.view import Deleted
 from pumice.live.bootstrap import make_queues

@@ -16,12 +16,12 @@ from typing import Any
 
 from bench.measure import Row, rate
 from pumice.api.codec import decoder
+from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.kube.access import Access, Fixed
 from pumice.kube.client import Client, Limits
 from pumice.kube.pods import bind
 from pumice.kube.reflector import Reflector
-from pumice.kube.resource import PODS, ObjectRef
 from pumice.kube.transport import Scope
 
 IN_FLIGHT = 64

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pumice.api.kinds import KINDS
+from pumice.api.structs import KINDS
 from pumice.cli.from_cluster import names
 from pumice.cli.main import cli
 from pumice.live.sources import EVERY

@@ -12,8 +12,8 @@ import pytest
 from binaries import why_not
 from realcluster import RealCluster
 
+from pumice.api.kinds import NAMESPACES
 from pumice.kube.client import Client
-from pumice.kube.resource import NAMESPACES
 
 
 @pytest.fixture(scope="session")

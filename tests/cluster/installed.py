@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 from realcluster import USERS, RealCluster
 
+from pumice.api.kinds import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
 from pumice.kube.transport import Scope, as_dict
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from typing import Any
 
 from stage import until_true
 
+from pumice.api.kinds import COMMANDS, JOBS, POD_GROUPS, PODS, Kind, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.errors import KubeError
-from pumice.kube.resource import COMMANDS, JOBS, POD_GROUPS, PODS, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 Body = dict[str, Any]
@@ -59,7 +59,7 @@ class Jobs:
 
     # ---- what there is
 
-    async def listed(self, resource: Resource) -> dict[str, Body]:
+    async def listed(self, resource: Kind) -> dict[str, Body]:
         found = [as_dict(raw) async for page in self.client.pages(Scope(resource, self.namespace)) for raw in page.items]
         return {item["metadata"]["name"]: item for item in found}
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from stage import Stage
 
+from pumice.api.kinds import EVENTS
 from pumice.config.reading import config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import EVENTS
 from pumice.kube.transport import Scope, as_dict
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock

@@ -14,14 +14,12 @@ from installed import MANIFESTS, PROGRAM
 from realcluster import RealCluster
 from stage import Stage, absent
 
+from pumice.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES
 from pumice.kube.client import Client
-from pumice.kube.resource import LEASES, Resource
 from pumice.kube.transport import Scope, as_dict
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 SHORT = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
 
 
@@ -29,12 +27,12 @@ async def grant(client: Client) -> None:
     """The rights that our manifests give, to the service account and to the replica that stands by."""
     items = yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text())
     (role,) = (item for item in items if item["kind"] == "ClusterRole")
-    await absent(client.create(ROLES, role))
+    await absent(client.create(CLUSTER_ROLES, role))
     account = {"kind": "ServiceAccount", "name": "volcano-scheduler", "namespace": "volcano-system"}
-    standby = {"kind": "User", "apiGroup": ROLES.group, "name": "standby"}
-    reference = {"apiGroup": ROLES.group, "kind": "ClusterRole", "name": role["metadata"]["name"]}
+    standby = {"kind": "User", "apiGroup": CLUSTER_ROLES.group, "name": "standby"}
+    reference = {"apiGroup": CLUSTER_ROLES.group, "kind": "ClusterRole", "name": role["metadata"]["name"]}
     for name, subject in (("volcano-scheduler", account), ("standby", standby)):
-        await absent(client.create(BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}))
+        await absent(client.create(CLUSTER_ROLE_BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}))
 
 
 class Process:

@@ -14,14 +14,12 @@ from typing import Any
 import yaml
 
 import pumice.apiserver
+from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, SERVICE_ACCOUNTS, Kind, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.resource import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 CRDS = Path(pumice.apiserver.__file__).parent / "crds"
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 async def absent(call: Any) -> Any:
@@ -49,7 +47,7 @@ async def install_definitions(client: Client) -> None:
         await until_true(lambda resource=resource: served(client, resource))
 
 
-async def served(client: Client, resource: Resource) -> bool:
+async def served(client: Client, resource: Kind) -> bool:
     try:
         async for _ in client.pages(Scope(resource), limit=1):
             pass
@@ -72,12 +70,12 @@ class Stage:
         self.namespace = namespace
         self._stop_s = stop_s  #: how long deleted pods take to end, if they are given time
         self._ending: dict[str, float] = {}  #: pods that were deleted, by uid: when that was seen
-        self._wide: list[tuple[Resource, str]] = []  #: what it made outside its namespace
+        self._wide: list[tuple[Kind, str]] = []  #: what it made outside its namespace
 
     async def set_up(self) -> None:
         await install_definitions(self.client)
         await self._sweep()
-        await absent(self.client.create(ACCOUNTS, {"metadata": {"name": "default"}}, self.namespace))
+        await absent(self.client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, self.namespace))
 
     # ---- objects
 
@@ -104,7 +102,7 @@ class Stage:
         await self.open_queue(full)
         return full
 
-    async def wide(self, resource: Resource, name: str, **body: Any) -> str:
+    async def wide(self, resource: Kind, name: str, **body: Any) -> str:
         """Something outside any namespace."""
         full = f"{self.namespace}-{name}"
         self._wide.append((resource, full))

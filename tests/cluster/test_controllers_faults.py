@@ -19,9 +19,9 @@ from realcluster import RealCluster
 from replicas import SHORT, Process
 from stage import ACCOUNTS, absent, until_true
 
+from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICES
 from pumice.kube.client import Client
 from pumice.kube.errors import KubeError
-from pumice.kube.resource import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICES
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4

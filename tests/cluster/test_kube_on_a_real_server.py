@@ -11,6 +11,7 @@ import pytest
 from binaries import KUBERNETES
 from realcluster import RealCluster
 
+from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
 from pumice.kube.client import Client
 from pumice.kube.election import Election
@@ -20,7 +21,6 @@ from pumice.kube.lease import Candidate, Term
 from pumice.kube.pods import bind, evict, eviction_conditions
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import Pace, Reflector
-from pumice.kube.resource import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, ObjectRef, Resource
 from pumice.kube.retry import Backoff
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.kube.view import Added, Deleted, Modified
@@ -28,7 +28,6 @@ from pumice.kube.view import Added, Deleted, Modified
 pytestmark = pytest.mark.cluster
 
 Play = Callable[..., None]
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 AT = "2026-01-01T00:00:00Z"
 
 

@@ -10,9 +10,9 @@ import pytest
 from live_scheduler import scheduling
 from stage import Stage, until_true
 
+from pumice.api.kinds import HYPER_NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import HYPER_NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
 
 pytestmark = pytest.mark.cluster

@@ -10,8 +10,8 @@ import pytest
 from live_scheduler import CAPACITY, PREEMPTING, TESTED, events, scheduling
 from stage import Stage, until_true
 
+from pumice.api.kinds import PODS, QUEUES, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import PODS, QUEUES, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
 
 pytestmark = pytest.mark.cluster

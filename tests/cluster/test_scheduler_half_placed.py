@@ -11,8 +11,8 @@ from realcluster import RealCluster
 from replicas import replica, stage_for, until_leader
 from stage import Stage, until_true
 
+from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import POD_GROUPS, ObjectRef
 from pumice.kube.transport import PatchType
 
 pytestmark = pytest.mark.cluster

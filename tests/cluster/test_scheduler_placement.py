@@ -11,9 +11,9 @@ import pytest
 from live_scheduler import CAPACITY, events, scheduling
 from stage import Stage, until_true
 
+from pumice.api.kinds import NODES, PODS, QUEUES, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import NODES, PODS, QUEUES, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
 
 pytestmark = pytest.mark.cluster

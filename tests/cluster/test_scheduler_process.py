@@ -14,9 +14,9 @@ from realcluster import RealCluster
 from replicas import leader, replica, stage_for, until_leader
 from stage import until_true
 
+from pumice.api.kinds import EVENTS, LEASES, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import EVENTS, LEASES, ObjectRef
 from pumice.kube.transport import Scope, as_dict
 
 pytestmark = pytest.mark.cluster

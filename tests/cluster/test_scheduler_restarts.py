@@ -16,9 +16,9 @@ from realcluster import USERS, RealCluster
 from replicas import Process, replica, stage_for, until_leader
 from stage import Stage, until_true
 
+from pumice.api.kinds import PODS, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import PODS, ObjectRef
 from pumice.kube.transport import PatchType
 
 pytestmark = pytest.mark.cluster

@@ -12,8 +12,8 @@ from realcluster import RealCluster
 from replicas import replica, stage_for
 from stage import until_true
 
+from pumice.api.kinds import NODE_SHARDS, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import NODE_SHARDS, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
 from pumice.live.ring import Ring, numbered
 

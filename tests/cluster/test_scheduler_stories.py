@@ -11,9 +11,9 @@ from live_scheduler import PREEMPTING, events, scheduling
 from realcluster import RealCluster
 from stage import absent
 
+from pumice.api.kinds import PRIORITY_CLASSES, QUEUES, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import QUEUES, ObjectRef, Resource
 from pumice.kube.transport import as_dict
 
 pytestmark = pytest.mark.cluster
@@ -81,9 +81,8 @@ def test_queues_tell_what_they_hold_up_to_the_root(play: Play) -> None:
 
 def test_a_more_important_gang_takes_the_place_of_another(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
-        classes = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
         for name, value in (("low", 10), ("high", 1000)):
-            await absent(client.create(classes, {"metadata": {"name": f"{namespace}-{name}"}, "value": value}))
+            await absent(client.create(PRIORITY_CLASSES, {"metadata": {"name": f"{namespace}-{name}"}, "value": value}))
         async with scheduling(client, namespace, PREEMPTING) as (stage, _):
             await stage.node("a", cpu=4)
             low, high = f"{namespace}-low", f"{namespace}-high"

@@ -10,8 +10,8 @@ import pytest
 from live_scheduler import scheduling
 from stage import Stage, until_true
 
+from pumice.api.kinds import CSI_CAPACITIES, CSI_DRIVERS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import CSI_CAPACITIES, CSI_DRIVERS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, ObjectRef
 from pumice.kube.transport import PatchType, as_dict
 
 pytestmark = pytest.mark.cluster

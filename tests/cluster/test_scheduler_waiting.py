@@ -10,9 +10,9 @@ import pytest
 from live_scheduler import CAPACITY, TESTED, events, scheduling
 from stage import Stage, until_true
 
+from pumice.api.kinds import POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.config.volcano import DEFAULT
 from pumice.kube.client import Client
-from pumice.kube.resource import POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.transport import PatchType
 
 pytestmark = pytest.mark.cluster

@@ -16,9 +16,9 @@ from jobs import Jobs
 from realcluster import RealCluster
 from stage import ACCOUNTS, absent
 
+from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import JOBS, NAMESPACES, NODES, PODS, ObjectRef
 from pumice.kube.transport import PatchType
 
 pytestmark = pytest.mark.cluster

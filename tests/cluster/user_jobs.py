@@ -8,7 +8,7 @@ from functools import partial
 from jobs import STOPS_AFTER_S, Body, Jobs, task
 from stage import until_true
 
-from pumice.kube.resource import EVENTS, JOBS, NODES, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
+from pumice.api.kinds import EVENTS, JOBS, NODES, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
 from pumice.kube.transport import PatchType
 
 #: action -> phase it ends in, tasks' pods that are replaced (of a-0, b-0, b-1, where b-0 fails or is evicted)

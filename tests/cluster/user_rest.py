@@ -9,8 +9,7 @@ import pytest
 from jobs import Body, Jobs, task
 from stage import until_true
 
-from pumice.kube.errors import ApiError
-from pumice.kube.resource import (
+from pumice.api.kinds import (
     COMMANDS,
     CONFIG_MAPS,
     CRON_JOBS,
@@ -26,13 +25,14 @@ from pumice.kube.resource import (
     REPLICA_SETS,
     SECRETS,
     SERVICES,
+    Kind,
     ObjectRef,
-    Resource,
 )
+from pumice.kube.errors import ApiError
 from pumice.kube.transport import PatchType, as_dict
 
 
-def body(resource: Resource, name: str, spec: Body, **metadata: Any) -> Body:
+def body(resource: Kind, name: str, spec: Body, **metadata: Any) -> Body:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name, **metadata}, "spec": spec}
 
 
@@ -152,7 +152,7 @@ async def a_flow_runs_its_steps_in_order(jobs: Jobs) -> None:
     assert [each["runningHistories"][-1]["state"] for each in told["jobStatusList"]] == ["Completed", "Completed"]
 
 
-async def _has(jobs: Jobs, resource: Resource, name: str) -> bool:
+async def _has(jobs: Jobs, resource: Kind, name: str) -> bool:
     return name in await jobs.listed(resource)
 
 
@@ -263,7 +263,7 @@ async def gated_pods_wait_for_their_gate(jobs: Jobs) -> None:
 
 
 async def what_cannot_work_is_refused_and_defaults_are_written(jobs: Jobs) -> None:
-    async def refusal(resource: Resource, wrong: Body, namespace: str = "") -> str:
+    async def refusal(resource: Kind, wrong: Body, namespace: str = "") -> str:
         with pytest.raises(ApiError) as caught:
             await jobs.client.create(resource, wrong, namespace)
         return caught.value.message

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
 from pumice.apiserver import Server, Store, Wish
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
@@ -19,7 +20,6 @@ from pumice.controllers.writes import Create, Delete, Emit, Patch
 from pumice.kube.errors import ApiError
 from pumice.kube.pods import bind, evict
 from pumice.kube.reflector import Reflector, dict_metadata
-from pumice.kube.resource import NODES, PODS, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import PatchType, Scope
 from pumice.kube.view import Added, Deleted, Modified
 from pumice.sim.clock import RunningClock, VirtualClock
@@ -255,7 +255,7 @@ def test_refusals_in_process_are_those_of_the_server() -> None:
             await transport.get(NODES, ObjectRef("absent"))
         assert (absent.value.code, absent.value.reason) == (404, "NotFound")
         with pytest.raises(ApiError) as unknown:
-            await transport.get(Resource("no.such", "v1", "things", "Thing"), ObjectRef("x"))
+            await transport.get(Kind("no.such", "v1", "Thing", "things"), ObjectRef("x"))
         assert unknown.value.code == 404
 
     in_loop(story)

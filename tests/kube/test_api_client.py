@@ -14,13 +14,13 @@ import pytest
 from aloop import run
 from fakeapi import FakeApi, Fault
 
+from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.access import Access, Fixed, TokenFile
 from pumice.kube.certificates import Authority
 from pumice.kube.client import Client, Limits
 from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
 from pumice.kube.key_files import LOOK_AGAIN_S, KeyFiles
 from pumice.kube.pace import TokenBucket
-from pumice.kube.resource import LEASES, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff, Retry
 from pumice.kube.tls import KeyPair, Trust
 from pumice.kube.transport import PatchType, Scope, as_dict

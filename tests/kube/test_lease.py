@@ -13,11 +13,11 @@ from fakeapi import FakeApi, Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.api.kinds import ObjectRef
 from pumice.kube.access import Access, Fixed
 from pumice.kube.client import Client
 from pumice.kube.election import Election, new_identity
 from pumice.kube.lease import Candidate, Lease, LeaseSpec, Term, micro_time
-from pumice.kube.resource import ObjectRef
 from pumice.kube.retry import Backoff, Retry
 
 LOCK = ObjectRef("volcano", "volcano-system")

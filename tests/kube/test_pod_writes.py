@@ -12,11 +12,11 @@ from fakeapi import FakeApi, Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.api.kinds import ObjectRef
 from pumice.kube.access import Access, Fixed
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.kube.resource import ObjectRef
 from pumice.kube.retry import Backoff, Retry
 
 KEY = ("pods", "default", "a")

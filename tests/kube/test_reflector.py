@@ -13,11 +13,11 @@ from fakeapi import FakeApi, Fault, StreamFault
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata, Wire
 from pumice.kube.access import Access, Fixed
 from pumice.kube.client import Client
 from pumice.kube.reflector import Pace, Reflector, dict_metadata
-from pumice.kube.resource import PODS
 from pumice.kube.retry import Backoff, Retry
 from pumice.kube.transport import Scope, as_dict
 from pumice.kube.view import Added, Deleted, Disorder, Modified, View

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from aloop import run, until
 
+from pumice.api.kinds import PODS
 from pumice.kube.access import Access, Fixed
 from pumice.kube.certificates import Authority
 from pumice.kube.client import Client
 from pumice.kube.errors import NoAnswer
-from pumice.kube.resource import PODS
 from pumice.kube.retry import Backoff, Retry
 from pumice.kube.tls import KeyPair, Trust
 from pumice.kube.transport import Scope

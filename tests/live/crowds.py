@@ -10,8 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pumice.kube.errors import ApiError
-from pumice.kube.resource import (
+from pumice.api.kinds import (
     CSI_CAPACITIES,
     CSI_DRIVERS,
     CSI_NODES,
@@ -26,8 +25,9 @@ from pumice.kube.resource import (
     VOLUME_ATTACHMENTS,
     VOLUME_CLAIMS,
     VOLUMES,
-    Resource,
+    Kind,
 )
+from pumice.kube.errors import ApiError
 from tests.live.memory import MemoryServer
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -149,7 +149,7 @@ def unbindable(api: MemoryServer, times: int) -> None:
     """The next binds are refused."""
     refusals = iter(range(times))
 
-    def refuse(verb: str, resource: Resource, name: str) -> None:
+    def refuse(verb: str, resource: Kind, name: str) -> None:
         if verb == "create" and resource == PODS and next(refusals, None) is not None:
             raise ApiError(403, "Forbidden", "not now")
 

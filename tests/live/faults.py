@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from pumice.api.kinds import EVENTS, PODS, Kind, ObjectRef
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import EVENTS, PODS, ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope, Transport
 
 REFUSALS = {
@@ -120,7 +120,7 @@ class Faulty:
         await self._after(fault)
         return answer
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("get", lambda: self._transport.get(resource, ref))
 
     async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
@@ -178,22 +178,22 @@ class Faulty:
         yield batch
 
     async def create(
-        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+        self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         def make() -> Awaitable[bytes]:
             return self._transport.create(resource, body, namespace, name=name, subresource=subresource)
 
         return await self._call("bind" if subresource == "binding" else kind_of(resource), make)
 
-    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         return await self._call(kind_of(resource), lambda: self._transport.update(resource, ref, body, subresource=subresource))
 
     async def patch(
-        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+        self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         return await self._call(kind_of(resource), lambda: self._transport.patch(resource, ref, body, patch_type, subresource=subresource))
 
-    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._call("delete", lambda: self._transport.delete(resource, ref))
 
 
@@ -206,7 +206,7 @@ async def _next(lines: AsyncIterator[list[bytes]]) -> list[bytes]:
     return await anext(lines, [])
 
 
-def kind_of(resource: Resource) -> str:
+def kind_of(resource: Kind) -> str:
     """Of a write that is neither a bind nor a deletion."""
     if resource == PODS:
         return "status of pods"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pumice.actions.kube.happenings import What
-from pumice.kube.resource import DEVICE_CLASSES, RESOURCE_SLICES, STORAGE_CLASSES
+from pumice.api.kinds import DEVICE_CLASSES, RESOURCE_SLICES, STORAGE_CLASSES
 from tests.live.crowds import (
     ZONE,
     Spec,

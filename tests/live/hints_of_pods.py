@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.actions.kube.happenings import What
-from pumice.kube.resource import NODES, PODS, SERVICES
+from pumice.api.kinds import NODES, PODS, SERVICES
 from tests.live.crowds import (
     HOST,
     ZONE,

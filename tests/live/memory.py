@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.kinds import NODES, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import NODES, POD_GROUPS, PODS, QUEUES, ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope
 
 Object = dict[str, Any]
@@ -36,7 +36,7 @@ class MemoryServer:
         self.breaches: list[str] = []
         self.deleted: list[str] = []  #: uids of pods that were deleted over the API, not by stories
         self.missing: set[str] = set()  #: plurals that this server does not know
-        self.before_write: Callable[[str, Resource, str], None] = lambda verb, resource, name: None  #: may raise
+        self.before_write: Callable[[str, Kind, str], None] = lambda verb, resource, name: None  #: may raise
         self._made = 0
         self._away = False
         self._oldest = 0  #: watches that go on from an earlier version are refused
@@ -47,7 +47,7 @@ class MemoryServer:
 
     # ---- for stories
 
-    def put(self, resource: Resource, name: str, namespace: str = "default", **content: Any) -> Object:
+    def put(self, resource: Kind, name: str, namespace: str = "default", **content: Any) -> Object:
         """Create or change an object."""
         key = (resource.plural, namespace if resource.namespaced else "", name)
         old = self.objects.get(key)
@@ -74,16 +74,16 @@ class MemoryServer:
         body = {"containers": [container], "schedulerName": scheduler, **({"nodeName": node} if node else {}), **spec}
         return self.put(PODS, name, metadata=annotations, spec=body, status={"phase": "Running" if node else "Pending"})
 
-    def remove(self, resource: Resource, name: str, namespace: str = "default") -> None:
+    def remove(self, resource: Kind, name: str, namespace: str = "default") -> None:
         key = (resource.plural, namespace if resource.namespaced else "", name)
         gone = self.objects.pop(key, None)
         if gone is not None:
             self._tell(key, "DELETED", gone)
 
-    def found(self, resource: Resource, name: str, namespace: str = "default") -> Object:
+    def found(self, resource: Kind, name: str, namespace: str = "default") -> Object:
         return self.objects[resource.plural, namespace if resource.namespaced else "", name]
 
-    def all(self, resource: Resource) -> list[Object]:
+    def all(self, resource: Kind) -> list[Object]:
         return [obj for (plural, _, _), obj in self.objects.items() if plural == resource.plural]
 
     def placed(self, prefix: str = "") -> dict[str, str]:
@@ -110,7 +110,7 @@ class MemoryServer:
         if self._away:
             raise NoAnswer("connection refused", sent=False)
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         await self._reached()
         return msgspec.json.encode(self._find(resource, ref))
 
@@ -148,7 +148,7 @@ class MemoryServer:
             pass
 
     async def create(
-        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+        self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         body = _plain(body)
         name = name or body["metadata"].get("name") or f"{body['metadata']['generateName']}{self._uid()}"
@@ -161,7 +161,7 @@ class MemoryServer:
             raise ApiError(409, "AlreadyExists", name)
         return msgspec.json.encode(self._store(key, {**body, "metadata": {**body["metadata"], "uid": self._uid()}}))
 
-    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         body = _plain(body)
         await self._arrived("update", resource, subresource, ref.name)
         old = self._find(resource, ref)
@@ -173,7 +173,7 @@ class MemoryServer:
         return msgspec.json.encode(self._store((resource.plural, old["metadata"].get("namespace", ""), ref.name), new))
 
     async def patch(
-        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+        self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._arrived("patch", resource, subresource, ref.name)
         old = self._find(resource, ref)
@@ -184,7 +184,7 @@ class MemoryServer:
         new = _merged(old, _plain(body)) if patch_type is PatchType.MERGE else {**old, **_plain(body)}
         return msgspec.json.encode(self._store((resource.plural, ref.namespace, ref.name), new))
 
-    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._arrived("delete", resource, "", ref.name)
         old = self._find(resource, ref)
         if ref.uid and old["metadata"]["uid"] != ref.uid:
@@ -206,17 +206,17 @@ class MemoryServer:
         self._made += 1
         return f"uid-{self._made}"
 
-    async def _arrived(self, verb: str, resource: Resource, subresource: str, name: str) -> None:
+    async def _arrived(self, verb: str, resource: Kind, subresource: str, name: str) -> None:
         await self._reached()
         self._known(resource)
         self.before_write(verb, resource, name)
         self.writes.append((verb, resource.plural, subresource, name))
 
-    def _known(self, resource: Resource) -> None:
+    def _known(self, resource: Kind) -> None:
         if resource.plural in self.missing:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
-    def _find(self, resource: Resource, ref: ObjectRef) -> Object:
+    def _find(self, resource: Kind, ref: ObjectRef) -> Object:
         self._known(resource)
         found = self.objects.get((resource.plural, ref.namespace if resource.namespaced else "", ref.name))
         if found is None:

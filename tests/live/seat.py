@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pumice.api.kinds import ObjectRef
 from pumice.kube.election import Election
 from pumice.kube.errors import Fenced, NoAnswer
 from pumice.kube.lease import Candidate
-from pumice.kube.resource import ObjectRef
 from pumice.kube.transport import Transport
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock

@@ -13,10 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from pumice.api.quantity import quantity
-from pumice.config.volcano import DEFAULT
-from pumice.kube.errors import ApiError
-from pumice.kube.resource import (
+from pumice.api.kinds import (
     DEVICE_CLASSES,
     POD_GROUPS,
     PODS,
@@ -28,6 +25,9 @@ from pumice.kube.resource import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
+from pumice.api.quantity import quantity
+from pumice.config.volcano import DEFAULT
+from pumice.kube.errors import ApiError
 from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server

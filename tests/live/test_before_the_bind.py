@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.config.reading import config_text, read_configurations
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.model.task import QUEUE_GATE
@@ -179,7 +179,7 @@ def test_devices_of_a_pod_that_is_not_bound_are_given_back() -> None:
         devices(api, "gpu-0")
         lone(api, **USING)
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "create" and resource == PODS:
                 raise ApiError(403, "Forbidden", "no")
 
@@ -243,7 +243,7 @@ def test_devices_of_such_a_claim_are_given_back_and_taken_anew() -> None:
         serving(api)
         api.pod("train-0", scheduler="default-scheduler", **SERVED)
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "create" and resource == PODS:
                 raise ApiError(403, "Forbidden", "no")
 
@@ -310,7 +310,7 @@ def test_a_claim_that_may_not_be_written_is_tried_again_with_pauses_and_that_is_
         lone(api, **USING)
         refused: list[float] = []
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if resource == RESOURCE_CLAIMS and verb == "update":
                 refused.append(asyncio.get_running_loop().time())
                 raise ApiError(422, "Invalid", "not yours")

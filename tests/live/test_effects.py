@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pumice.api.codec import convert
+from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, Queue
 from pumice.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
-from pumice.kube.resource import ObjectRef
 from pumice.live.effects import effects
 from pumice.live.group_status import is_news
 from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pumice.api.kinds import LEASES, PODS
 from pumice.config.reading import config_text, read_configurations
 from pumice.framework.decisions import Decisions
 from pumice.kube.reflector import Pace
-from pumice.kube.resource import LEASES, PODS
 from pumice.kube.transport import Transport
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pumice.kube.resource import PODS
+from pumice.api.kinds import PODS
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until

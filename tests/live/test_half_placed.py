@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pumice.api.kinds import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from pumice.kube.errors import NoAnswer
-from pumice.kube.resource import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
+from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.config.reading import config_text, read_configurations
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.live.sender import BIND_TRIES
@@ -163,7 +163,7 @@ def test_a_bind_that_is_refused_backs_off_longer_each_time() -> None:
         api = cluster()
         tries: list[float] = []
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "create" and resource == PODS and len(tries) < 3 * (BIND_TRIES + 1):
                 tries.append(asyncio.get_running_loop().time())
                 raise ApiError(403, "Forbidden", "not now")
@@ -242,7 +242,7 @@ def test_a_pod_that_was_bound_and_finished_while_the_watch_was_away_leaves_its_r
         api.pod("second", **PLAIN)
         away: list[asyncio.Task[None]] = []
 
-        def no_news(verb: str, resource: Resource, name: str) -> None:
+        def no_news(verb: str, resource: Kind, name: str) -> None:
             if verb == "create" and resource == PODS and not away:
                 away.append(asyncio.create_task(api.outage(5, forgets=True)))
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pumice.kube.resource import EVENTS, LEASES, POD_GROUPS, PODS
+from pumice.api.kinds import EVENTS, LEASES, POD_GROUPS, PODS
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from pumice.live.running import LostLead

@@ -10,9 +10,9 @@ import pytest
 from pumice.actions.kube.backlog import Backlog
 from pumice.api.codec import convert
 from pumice.api.core import Node
+from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.config.reading import config_text, read_configurations
-from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.hints import Hints
 from pumice.live.ledger import EXPIRY_S, Ledger

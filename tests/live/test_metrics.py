@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.config.volcano import DEFAULT
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Resource
 from pumice.live.loop import Scheduler
 from tests.live.stories import PREEMPTING, scheduling, server, until
 from tests.live.virtual import run
@@ -178,7 +178,7 @@ def test_events_that_were_dropped_are_counted() -> None:
         api.node("a", cpu=2)
         api.gang("train", pods=1)
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if resource.plural == "events":
                 raise ApiError(403, "Forbidden", "no")
 

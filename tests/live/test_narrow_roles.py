@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import HYPER_NODES, POD_GROUPS, QUEUES, Resource
 from pumice.kube.transport import Page, Scope
 from pumice.live.bootstrap import make_queues
 from pumice.live.loop import Scheduler
@@ -25,18 +25,18 @@ VOLCANO_KINDS = {QUEUES, POD_GROUPS, HYPER_NODES}
 class Forbidding(MemoryServer):
     """Lets these resources be neither read nor made; `asked` are those of them that somebody tried."""
 
-    def __init__(self, forbidden: set[Resource]) -> None:
+    def __init__(self, forbidden: set[Kind]) -> None:
         super().__init__()
         self.forbidden = forbidden
         self.asked: list[str] = []
         self.before_write = lambda verb, resource, name: self._guard(resource)
 
-    def _guard(self, resource: Resource) -> None:
+    def _guard(self, resource: Kind) -> None:
         if resource in self.forbidden:
             self.asked.append(resource.plural)
             raise ApiError(403, "Forbidden", f"cannot use {resource.plural}")
 
-    async def get(self, resource: Resource, ref: object) -> bytes:
+    async def get(self, resource: Kind, ref: object) -> bytes:
         self._guard(resource)
         return await super().get(resource, ref)  # type: ignore[arg-type]
 

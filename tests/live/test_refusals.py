@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Resource
 from pumice.kube.retry import is_refusal
 from pumice.live.options import Options, Sharding
 from pumice.live.pauses import Pauses
@@ -25,13 +25,13 @@ FORBIDDEN = ApiError(403, "Forbidden", "the role lacks it")
 class Refusing:
     """A server that refuses some writes until it is told not to."""
 
-    def __init__(self, api: MemoryServer, verb: str, resource: Resource, error: Exception = FORBIDDEN) -> None:
+    def __init__(self, api: MemoryServer, verb: str, resource: Kind, error: Exception = FORBIDDEN) -> None:
         self.tries: list[float] = []
         self.on = True
         self._what, self._error = (verb, resource), error
         api.before_write = self._before
 
-    def _before(self, verb: str, resource: Resource, name: str) -> None:
+    def _before(self, verb: str, resource: Kind, name: str) -> None:
         if (verb, resource) == self._what and self.on:
             self.tries.append(asyncio.get_running_loop().time())
             raise self._error
@@ -81,7 +81,7 @@ CASES = [
 
 @pytest.mark.parametrize(("verb", "resource", "need"), CASES, ids=lambda case: getattr(case, "__name__", None))
 def test_a_write_that_is_refused_again_and_again_is_tried_ever_more_rarely_until_it_is_done(
-    verb: str, resource: Resource, need: Callable[[MemoryServer], Callable[[], bool]], caplog: pytest.LogCaptureFixture
+    verb: str, resource: Kind, need: Callable[[MemoryServer], Callable[[], bool]], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
         api = server("a")

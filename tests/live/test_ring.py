@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from pumice.api.codec import convert
+from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.meta import Metadata
-from pumice.kube.resource import POD_GROUPS, PODS
 from pumice.live.options import Options, Sharding
 from pumice.live.ring import Ring, numbered
 from tests.live.memory import MemoryServer

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pumice.api.kinds import LEASES
 from pumice.config.volcano import DEFAULT, read_policy
 from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Policy
 from pumice.framework.session import Session
-from pumice.kube.resource import LEASES
 from pumice.live import single_writer
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import HYPER_NODES, NODES, NUMA_TOPOLOGIES, Kind
 from pumice.kube.reflector import Reflector
-from pumice.kube.resource import HYPER_NODES, NODES, NUMA_TOPOLOGIES, Resource
 from pumice.live.options import Options
 from pumice.live.sources import all_synced, reflectors, sources
 from tests.live.memory import MemoryServer
@@ -17,7 +17,7 @@ from tests.live.stories import policy
 NUMA_AWARE = "actions: allocate\ntiers:\n- plugins:\n  - name: numa-aware\n"
 
 
-def all_but(missing: Resource) -> list[Reflector[Any]]:
+def all_but(missing: Kind) -> list[Reflector[Any]]:
     """Everything else has been read."""
     following = reflectors(sources(Options(), policy()), MemoryServer(), lambda kind, change: None)
     for reflector in following:
@@ -26,7 +26,7 @@ def all_but(missing: Resource) -> list[Reflector[Any]]:
     return following
 
 
-async def waits(missing: Resource, conf: str) -> bool:
+async def waits(missing: Kind, conf: str) -> bool:
     """Whether the first cycle waits for this one."""
     waiting = asyncio.create_task(all_synced(all_but(missing), policy(conf), 60.0))
     await asyncio.wait([waiting], timeout=0.05)
@@ -45,7 +45,7 @@ async def waits(missing: Resource, conf: str) -> bool:
         (NUMA_TOPOLOGIES, NUMA_AWARE, True),
     ],
 )
-def test_what_one_plugin_alone_reads_is_waited_for_only_where_it_is_used(missing: Resource, conf: str, waited_for: bool) -> None:
+def test_what_one_plugin_alone_reads_is_waited_for_only_where_it_is_used(missing: Kind, conf: str, waited_for: bool) -> None:
     assert asyncio.run(waits(missing, conf)) is waited_for
 
 

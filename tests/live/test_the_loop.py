@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Resource
 from pumice.live.loop import Scheduler
 from pumice.live.options import Options
 from tests.live.memory import MemoryServer
@@ -101,7 +101,7 @@ def test_a_member_whose_bind_is_refused_is_tried_again_and_that_is_told() -> Non
         api.node("a", cpu=4)
         refusals = [ApiError(403, "Forbidden", "not now")] * 2
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "create" and resource == PODS and name == "train-2" and refusals:
                 raise refusals.pop()
 
@@ -194,7 +194,7 @@ def test_an_eviction_that_fails_is_taken_back() -> None:
         api.gang("second", pods=1, queue="poor")
         broken = [True]
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if broken and verb == "delete":
                 raise ApiError(500, "InternalError", "no")
 
@@ -215,7 +215,7 @@ def test_a_group_that_somebody_else_changes_meanwhile_is_written_again() -> None
         api.node("a", cpu=4)
         conflicts = []
 
-        def interfere(verb: str, resource: Resource, name: str) -> None:
+        def interfere(verb: str, resource: Kind, name: str) -> None:
             if resource == POD_GROUPS and len(conflicts) < 3:
                 conflicts.append(name)
                 group = api.found(POD_GROUPS, name)
@@ -265,7 +265,7 @@ def test_victims_are_chosen_anew_when_some_evictions_fail() -> None:
         api = important(1)
         refused: list[str] = []
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "delete" and len(refused) < 4 and name in (*refused[:1], *([] if refused else [name])):
                 refused.append(name)
                 raise ApiError(500, "InternalError", "no")
@@ -286,7 +286,7 @@ def test_who_was_to_be_evicted_before_and_was_not_may_be_a_victim_again() -> Non
         api = important(1)
         refused: list[str] = []
 
-        def refuse(verb: str, resource: Resource, name: str) -> None:
+        def refuse(verb: str, resource: Kind, name: str) -> None:
             if verb == "delete" and len(refused) < 8:
                 refused.append(name)
                 raise ApiError(500, "InternalError", "no")
@@ -327,7 +327,7 @@ def test_whoever_keeps_the_time_may_ask_for_single_steps() -> None:
 
 
 @pytest.mark.parametrize("gone", [PODS, NODES])
-def test_what_is_deleted_is_forgotten(gone: Resource) -> None:
+def test_what_is_deleted_is_forgotten(gone: Kind) -> None:
     async def story() -> None:
         api = server()
         api.node("a", cpu=2)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
 from pumice.apiserver import Wish
 from pumice.controllers import kinds
 from pumice.controllers.job.plugins import KeyPair
@@ -14,7 +15,6 @@ from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError, NoAnswer
-from pumice.kube.resource import POD_GROUPS, SECRETS, ObjectRef, Resource
 from pumice.live.running import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
@@ -69,7 +69,7 @@ class Deaf(Client):
 
     answers: ClassVar[list[KubeError]] = []
 
-    async def delete(self, resource: Resource, ref: ObjectRef, **options: Any) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, **options: Any) -> None:
         answer = self.answers.pop() if resource.kind == "Command" and self.answers else None
         if not (isinstance(answer, ApiError) and answer.code == 403):
             await super().delete(resource, ref, **options)

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.cli.controllers import chosen, controllers, settings_of
-from pumice.kube.resource import ObjectRef
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 
 VOLCANOS = ["--logtostderr", "--enable-healthz=true", "--enable-metrics=true", "--leader-elect=true", "--worker-threads=3", "-v=4", "2>&1"]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pumice.api.codec import convert
-from pumice.api.kinds import CLUSTER_WIDE, KINDS
+from pumice.api.kinds import CLUSTER_WIDE
+from pumice.api.structs import KINDS
 from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Filter, Scorer
 from pumice.engine.view import View

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.codec import convert
-from pumice.api.kinds import KINDS
+from pumice.api.structs import KINDS
 from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster

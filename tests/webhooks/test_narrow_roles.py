@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pumice.api.kinds import NAMESPACES
 from pumice.controllers import kinds
 from pumice.controllers.admission import Settings
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import NAMESPACES
 from pumice.kube.transport import Page, Scope
 from pumice.live.syncing import synced
 from pumice.live.webhooks.answers import Admission

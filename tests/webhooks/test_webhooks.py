@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.apiserver import Patch
 from pumice.cli.main import cli
 from pumice.cli.webhooks import hooks_of, rules_of
 from pumice.controllers.admission import Settings as Rules
 from pumice.kube.certificates import Authority
-from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.webhooks import server
 from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret

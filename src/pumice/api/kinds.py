@@ -1,78 +1,145 @@
-"""The table of kinds that are read: (API group, kind) to wire struct, and what is cluster-wide.
+"""The table of kinds: what each is called, in which API version we speak of it, and where its objects live on an API server.
 
-The version of a group does not matter to scheduling; kube-batch's group is read as Volcano's.
+Who knows more of a kind says so beside its own work and derives the rest from here: how it is read (`api.structs`), how the API server
+keeps and shows it (`apiserver.builtin_kinds`), how controllers call it (`controllers.kinds`), who watches it (`live`).
 """
 
 from __future__ import annotations
 
-from pumice.api import core, devices, volcano
-from pumice.api.meta import Wire
-from pumice.api.pod import Pod
+from urllib.parse import quote
 
-KINDS: dict[tuple[str, str], type[Wire]] = {
-    ("", "Pod"): Pod,
-    ("", "Node"): core.Node,
-    ("", "Namespace"): core.Namespace,
-    ("", "ResourceQuota"): core.ResourceQuota,
-    ("", "PersistentVolumeClaim"): core.PersistentVolumeClaim,
-    ("", "PersistentVolume"): core.PersistentVolume,
-    ("", "Service"): core.Service,
-    ("", "ReplicationController"): core.ReplicationController,
-    ("", "ConfigMap"): core.ConfigMap,
-    ("apps", "ReplicaSet"): core.Workload,
-    ("apps", "StatefulSet"): core.Workload,
-    ("scheduling.k8s.io", "PriorityClass"): core.PriorityClass,
-    ("policy", "PodDisruptionBudget"): core.PodDisruptionBudget,
-    ("storage.k8s.io", "StorageClass"): core.StorageClass,
-    ("storage.k8s.io", "CSINode"): core.CSINode,
-    ("storage.k8s.io", "CSIDriver"): core.CSIDriver,
-    ("storage.k8s.io", "VolumeAttachment"): core.VolumeAttachment,
-    ("storage.k8s.io", "CSIStorageCapacity"): core.CSIStorageCapacity,
-    ("scheduling.volcano.sh", "Queue"): volcano.Queue,
-    ("scheduling.volcano.sh", "PodGroup"): volcano.PodGroup,
-    ("topology.volcano.sh", "HyperNode"): volcano.HyperNode,
-    ("nodeinfo.volcano.sh", "Numatopology"): volcano.Numatopology,
-    ("shard.volcano.sh", "NodeShard"): volcano.NodeShard,
-    ("resource.k8s.io", "DeviceClass"): devices.DeviceClass,
-    ("resource.k8s.io", "ResourceSlice"): devices.ResourceSlice,
-    ("resource.k8s.io", "DeviceTaintRule"): devices.DeviceTaintRule,
-    ("resource.k8s.io", "ResourceClaim"): devices.ResourceClaim,
-}
-KINDS |= {("scheduling.incubator.k8s.io", kind): KINDS["scheduling.volcano.sh", kind] for kind in ("Queue", "PodGroup")}
+import msgspec
 
-WORKLOADS = frozenset(
-    [
-        ("batch.volcano.sh", "Job"),
-        ("flow.volcano.sh", "JobFlow"),
-        ("flow.volcano.sh", "JobTemplate"),
-        ("apps", "Deployment"),
-        ("apps", "ReplicaSet"),
-        ("apps", "StatefulSet"),
-        ("apps", "DaemonSet"),
-        ("batch", "Job"),
-        ("", "ReplicationController"),
-    ]
-)  #: kinds of which controllers make pods at once
 
-CLUSTER_WIDE = frozenset(
-    [
-        "Node",
-        "Namespace",
-        "PersistentVolume",
-        "PriorityClass",
-        "StorageClass",
-        "CSINode",
-        "CSIDriver",
-        "VolumeAttachment",
-        "Queue",
-        "HyperNode",
-        "Numatopology",
-        "NodeShard",
-        "DeviceClass",
-        "ResourceSlice",
-        "DeviceTaintRule",
-    ]
+class Kind(msgspec.Struct, frozen=True):
+    """One version of one kind."""
+
+    group: str  #: empty for the core group
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """The kind without its version: "Pod", "Job.batch.volcano.sh"."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @property
+    def resource(self) -> str:
+        """The collection without its version: "pods", "jobs.batch.volcano.sh"."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
+        """The URL path of the collection (no name), an object, or its subresource. No namespace: all of them."""
+        parts = ["/apis" if self.group else "/api", self.api_version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts += [part for part in (self.plural, quote(name, safe=""), subresource) if part]
+        return "/".join(parts)
+
+
+class ObjectRef(msgspec.Struct, frozen=True):
+    """One object, by name and by identity: a new object under an old name has another `uid`."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+PODS = Kind("", "v1", "Pod", "pods")
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False)
+NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+EVENTS = Kind("", "v1", "Event", "events")
+CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
+SECRETS = Kind("", "v1", "Secret", "secrets")
+SERVICES = Kind("", "v1", "Service", "services")
+ENDPOINTS = Kind("", "v1", "Endpoints", "endpoints")
+SERVICE_ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
+VOLUMES = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+VOLUME_CLAIMS = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+RESOURCE_QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
+LIMIT_RANGES = Kind("", "v1", "LimitRange", "limitranges")
+REPLICATION_CONTROLLERS = Kind("", "v1", "ReplicationController", "replicationcontrollers")
+POD_TEMPLATES = Kind("", "v1", "PodTemplate", "podtemplates")
+POD_BINDINGS = Kind("", "v1", "Binding", "bindings")
+DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments")
+REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
+STATEFUL_SETS = Kind("apps", "v1", "StatefulSet", "statefulsets")
+DAEMON_SETS = Kind("apps", "v1", "DaemonSet", "daemonsets")
+CONTROLLER_REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
+BATCH_JOBS = Kind("batch", "v1", "Job", "jobs")
+BATCH_CRON_JOBS = Kind("batch", "v1", "CronJob", "cronjobs")
+DISRUPTION_BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+PRIORITY_CLASSES = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+CSI_NODES = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
+CSI_DRIVERS = Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
+CSI_CAPACITIES = Kind("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities")
+VOLUME_ATTACHMENTS = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
+NEW_EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
+ROLES = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
+ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLES = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+AUTOSCALERS = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+OLD_AUTOSCALERS = Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+INGRESSES = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
+INGRESS_CLASSES = Kind("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False)
+NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+RESOURCE_CLAIMS = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+RESOURCE_CLAIM_TEMPLATES = Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+RESOURCE_SLICES = Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
+DEVICE_CLASSES = Kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+DEVICE_TAINT_RULES = Kind("resource.k8s.io", "v1", "DeviceTaintRule", "devicetaintrules", namespaced=False)
+DEFINITIONS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
 )
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+NODE_METRICS = Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", namespaced=False)
+POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
+SELF_SUBJECT_ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+LOCAL_SUBJECT_ACCESS_REVIEWS = Kind("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews")
+SELF_SUBJECT_RULES_REVIEWS = Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
+SELF_SUBJECT_REVIEWS = Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
+TOKEN_REVIEWS = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+JOBS = Kind("batch.volcano.sh", "v1alpha1", "Job", "jobs")
+CRON_JOBS = Kind("batch.volcano.sh", "v1alpha1", "CronJob", "cronjobs")
+COMMANDS = Kind("bus.volcano.sh", "v1alpha1", "Command", "commands")
+JOB_FLOWS = Kind("flow.volcano.sh", "v1alpha1", "JobFlow", "jobflows")
+JOB_TEMPLATES = Kind("flow.volcano.sh", "v1alpha1", "JobTemplate", "jobtemplates")
+POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+QUEUES = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
+NUMA_TOPOLOGIES = Kind("nodeinfo.volcano.sh", "v1alpha1", "Numatopology", "numatopologies", namespaced=False)
+HYPER_NODES = Kind("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", namespaced=False)
+NODE_SHARDS = Kind("shard.volcano.sh", "v1alpha1", "NodeShard", "nodeshards", namespaced=False)
+
+NEVER_STORED = frozenset(
+    {
+        POD_BINDINGS,
+        SELF_SUBJECT_ACCESS_REVIEWS,
+        SUBJECT_ACCESS_REVIEWS,
+        LOCAL_SUBJECT_ACCESS_REVIEWS,
+        SELF_SUBJECT_RULES_REVIEWS,
+        SELF_SUBJECT_REVIEWS,
+        TOKEN_REVIEWS,
+    }
+)  #: what is posted is answered, and that is all
+KINDS = tuple(kind for kind in vars().values() if isinstance(kind, Kind))
+CLUSTER_WIDE = frozenset(kind.kind for kind in KINDS if not kind.namespaced)  #: kinds without namespace
 
 
 def group_of(api_version: str) -> str:

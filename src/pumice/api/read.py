@@ -19,8 +19,9 @@ from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError, raise_all
 from pumice.api.explain import describe, explain, subject_of
 from pumice.api.files import streams
-from pumice.api.kinds import CLUSTER_WIDE, KINDS, WORKLOADS, group_of
+from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
+from pumice.api.structs import KINDS, WORKLOADS
 from pumice.api.times import instant
 
 FAULTS_SHOWN = 20

@@ -1,9 +1,12 @@
-"""The kinds every cluster has, one row each: group version, kind, plural, and what differs from the ordinary."""
+"""The kinds every cluster has, one row each: what differs from the ordinary in how the server keeps and shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import asdict
+
+from pumice.api import kinds
 from pumice.apiserver.columns import columns_of
 from pumice.apiserver.kinds import ALL_VERBS, Kind, Scale
 from pumice.apiserver.other_forms import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
@@ -19,77 +22,74 @@ _EVENT_FIELDS = (
 )
 _REPLICAS = Scale(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 
-#: group/version, kind, plural, namespaced, short names, options
-_ROWS: list[tuple[str, str, str, bool, str, dict[str, str]]] = [
+#: kind, short names, options
+_ROWS: list[tuple[kinds.Kind, str, dict[str, str]]] = [
     (
-        "v1",
-        "Pod",
-        "pods",
-        True,
+        kinds.PODS,
         "po",
         {"in": "all", "fields": _POD_FIELDS, "sub": "binding eviction log ephemeralcontainers resize exec attach portforward"},
     ),
-    ("v1", "Node", "nodes", False, "no", {"fields": "spec.unschedulable"}),
-    ("v1", "Namespace", "namespaces", False, "ns", {"fields": "status.phase", "sub": "finalize"}),
-    ("v1", "Event", "events", True, "ev", {"status": "no", "fields": _EVENT_FIELDS}),
-    ("v1", "ConfigMap", "configmaps", True, "cm", {"status": "no"}),
-    ("v1", "Secret", "secrets", True, "", {"status": "no", "fields": "type"}),
-    ("v1", "Service", "services", True, "svc", {"in": "all", "fields": "spec.clusterIP spec.type"}),
-    ("v1", "Endpoints", "endpoints", True, "ep", {"status": "no", "singular": "endpoints"}),
-    ("v1", "ServiceAccount", "serviceaccounts", True, "sa", {"status": "no", "sub": "token"}),
-    ("v1", "PersistentVolume", "persistentvolumes", False, "pv", {}),
-    ("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, "pvc", {}),
-    ("v1", "ResourceQuota", "resourcequotas", True, "quota", {}),
-    ("v1", "LimitRange", "limitranges", True, "limits", {"status": "no"}),
-    ("v1", "ReplicationController", "replicationcontrollers", True, "rc", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
-    ("v1", "PodTemplate", "podtemplates", True, "", {"status": "no"}),
-    ("v1", "Binding", "bindings", True, "", {"status": "no", "verbs": "create"}),
-    ("apps/v1", "Deployment", "deployments", True, "deploy", {"in": "all", "scale": "yes"}),
-    ("apps/v1", "ReplicaSet", "replicasets", True, "rs", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
-    ("apps/v1", "StatefulSet", "statefulsets", True, "sts", {"in": "all", "scale": "yes"}),
-    ("apps/v1", "DaemonSet", "daemonsets", True, "ds", {"in": "all"}),
-    ("apps/v1", "ControllerRevision", "controllerrevisions", True, "", {"status": "no"}),
-    ("batch/v1", "Job", "jobs", True, "", {"in": "all", "fields": "status.successful"}),
-    ("batch/v1", "CronJob", "cronjobs", True, "cj", {"in": "all"}),
-    ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", True, "pdb", {}),
-    ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False, "pc", {"status": "no"}),
-    ("storage.k8s.io/v1", "StorageClass", "storageclasses", False, "sc", {"status": "no"}),
-    ("storage.k8s.io/v1", "CSINode", "csinodes", False, "", {"status": "no"}),
-    ("storage.k8s.io/v1", "CSIDriver", "csidrivers", False, "", {"status": "no"}),
-    ("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", True, "", {"status": "no"}),
-    ("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", False, "", {}),
-    ("coordination.k8s.io/v1", "Lease", "leases", True, "", {"status": "no"}),
-    ("events.k8s.io/v1", "Event", "events", True, "ev", {"status": "no", "storage": "events"}),
-    ("rbac.authorization.k8s.io/v1", "Role", "roles", True, "", {"status": "no"}),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True, "", {"status": "no"}),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", False, "", {"status": "no"}),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", False, "", {"status": "no"}),
-    ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, "hpa", {"in": "all"}),
-    ("autoscaling/v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, "hpa", {"in": "all"}),
-    ("networking.k8s.io/v1", "Ingress", "ingresses", True, "ing", {}),
-    ("networking.k8s.io/v1", "IngressClass", "ingressclasses", False, "", {"status": "no"}),
-    ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", True, "netpol", {"status": "no"}),
-    ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", True, "", {"status": "no"}),
-    ("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", True, "", {}),
-    ("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates", True, "", {"status": "no"}),
-    ("resource.k8s.io/v1", "ResourceSlice", "resourceslices", False, "", {"status": "no", "fields": "spec.nodeName spec.driver"}),
-    ("resource.k8s.io/v1", "DeviceClass", "deviceclasses", False, "", {"status": "no"}),
-    ("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", False, "", {}),
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False, "crd crds", {"in": "api-extensions"}),
-    ("metrics.k8s.io/v1beta1", "NodeMetrics", "nodes", False, "", {"status": "no"}),
-    ("metrics.k8s.io/v1beta1", "PodMetrics", "pods", True, "", {"status": "no"}),
-    ("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False, "", {"review": "yes"}),
-    ("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False, "", {"review": "yes"}),
-    ("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", True, "", {"review": "yes"}),
-    ("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False, "", {"review": "yes"}),
-    ("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", False, "", {"review": "yes"}),
-    ("authentication.k8s.io/v1", "TokenReview", "tokenreviews", False, "", {"review": "yes"}),
+    (kinds.NODES, "no", {"fields": "spec.unschedulable"}),
+    (kinds.NAMESPACES, "ns", {"fields": "status.phase", "sub": "finalize"}),
+    (kinds.EVENTS, "ev", {"status": "no", "fields": _EVENT_FIELDS}),
+    (kinds.CONFIG_MAPS, "cm", {"status": "no"}),
+    (kinds.SECRETS, "", {"status": "no", "fields": "type"}),
+    (kinds.SERVICES, "svc", {"in": "all", "fields": "spec.clusterIP spec.type"}),
+    (kinds.ENDPOINTS, "ep", {"status": "no", "singular": "endpoints"}),
+    (kinds.SERVICE_ACCOUNTS, "sa", {"status": "no", "sub": "token"}),
+    (kinds.VOLUMES, "pv", {}),
+    (kinds.VOLUME_CLAIMS, "pvc", {}),
+    (kinds.RESOURCE_QUOTAS, "quota", {}),
+    (kinds.LIMIT_RANGES, "limits", {"status": "no"}),
+    (kinds.REPLICATION_CONTROLLERS, "rc", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
+    (kinds.POD_TEMPLATES, "", {"status": "no"}),
+    (kinds.POD_BINDINGS, "", {"status": "no", "verbs": "create"}),
+    (kinds.DEPLOYMENTS, "deploy", {"in": "all", "scale": "yes"}),
+    (kinds.REPLICA_SETS, "rs", {"in": "all", "scale": "yes", "fields": "status.replicas"}),
+    (kinds.STATEFUL_SETS, "sts", {"in": "all", "scale": "yes"}),
+    (kinds.DAEMON_SETS, "ds", {"in": "all"}),
+    (kinds.CONTROLLER_REVISIONS, "", {"status": "no"}),
+    (kinds.BATCH_JOBS, "", {"in": "all", "fields": "status.successful"}),
+    (kinds.BATCH_CRON_JOBS, "cj", {"in": "all"}),
+    (kinds.DISRUPTION_BUDGETS, "pdb", {}),
+    (kinds.PRIORITY_CLASSES, "pc", {"status": "no"}),
+    (kinds.STORAGE_CLASSES, "sc", {"status": "no"}),
+    (kinds.CSI_NODES, "", {"status": "no"}),
+    (kinds.CSI_DRIVERS, "", {"status": "no"}),
+    (kinds.CSI_CAPACITIES, "", {"status": "no"}),
+    (kinds.VOLUME_ATTACHMENTS, "", {}),
+    (kinds.LEASES, "", {"status": "no"}),
+    (kinds.NEW_EVENTS, "ev", {"status": "no", "storage": "events"}),
+    (kinds.ROLES, "", {"status": "no"}),
+    (kinds.ROLE_BINDINGS, "", {"status": "no"}),
+    (kinds.CLUSTER_ROLES, "", {"status": "no"}),
+    (kinds.CLUSTER_ROLE_BINDINGS, "", {"status": "no"}),
+    (kinds.AUTOSCALERS, "hpa", {"in": "all"}),
+    (kinds.OLD_AUTOSCALERS, "hpa", {"in": "all"}),
+    (kinds.INGRESSES, "ing", {}),
+    (kinds.INGRESS_CLASSES, "", {"status": "no"}),
+    (kinds.NETWORK_POLICIES, "netpol", {"status": "no"}),
+    (kinds.ENDPOINT_SLICES, "", {"status": "no"}),
+    (kinds.RESOURCE_CLAIMS, "", {}),
+    (kinds.RESOURCE_CLAIM_TEMPLATES, "", {"status": "no"}),
+    (kinds.RESOURCE_SLICES, "", {"status": "no", "fields": "spec.nodeName spec.driver"}),
+    (kinds.DEVICE_CLASSES, "", {"status": "no"}),
+    (kinds.DEVICE_TAINT_RULES, "", {}),
+    (kinds.DEFINITIONS, "crd crds", {"in": "api-extensions"}),
+    (kinds.NODE_METRICS, "", {"status": "no"}),
+    (kinds.POD_METRICS, "", {"status": "no"}),
+    (kinds.SELF_SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.LOCAL_SUBJECT_ACCESS_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SELF_SUBJECT_RULES_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.SELF_SUBJECT_REVIEWS, "", {"status": "no", "verbs": "create"}),
+    (kinds.TOKEN_REVIEWS, "", {"status": "no", "verbs": "create"}),
 ]
 
 #: versions that look different from what is stored, and how
 _FORMS = {
-    "events.k8s.io/v1 Event": (to_core_event, from_core_event),
-    "autoscaling/v1 HorizontalPodAutoscaler": (to_autoscaler_v2, from_autoscaler_v2),
+    kinds.NEW_EVENTS: (to_core_event, from_core_event),
+    kinds.OLD_AUTOSCALERS: (to_autoscaler_v2, from_autoscaler_v2),
 }
 
 #: kinds whose delete is answered with the object
@@ -104,30 +104,24 @@ _CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "R
 
 
 def builtin_kinds() -> Iterator[Kind]:
-    for group_version, kind, plural, namespaced, short, options in _ROWS:
-        group, _, version = group_version.rpartition("/")
-        review = "review" in options
-        to_stored, from_stored = _FORMS.get(f"{group_version} {kind}", (None, None))
+    for kind, short, options in _ROWS:
+        to_stored, from_stored = _FORMS.get(kind, (None, None))
         yield Kind(
-            group=group,
-            version=version,
-            kind=kind,
-            plural=plural,
-            namespaced=namespaced,
+            **asdict(kind),
             singular=options.get("singular", ""),
             short_names=tuple(short.split()),
             categories=tuple(options.get("in", "").split()),
             subresources=tuple(options.get("sub", "").split()),
-            has_status=not review and options.get("status") != "no",
+            has_status=options.get("status") != "no",
             scale=_REPLICAS if "scale" in options else None,
-            verbs=("create",) if review else tuple(options["verbs"].split()) if "verbs" in options else ALL_VERBS,
-            shape=object_shape(f"{(group.split('.')[0] or 'core')}.{version}.{kind}"),
-            columns=columns_of(f"{plural}.{group}" if group else plural),
+            verbs=tuple(options["verbs"].split()) if "verbs" in options else ALL_VERBS,
+            shape=object_shape(f"{(kind.group.split('.')[0] or 'core')}.{kind.version}.{kind.kind}"),
+            columns=columns_of(kind.resource),
             fields=tuple(options.get("fields", "").split()),
             storage=options.get("storage", ""),
             to_stored=to_stored,
             from_stored=from_stored,
-            reviewed_only=review or kind == "Binding",
-            created_by_update=kind in _CREATED_BY_UPDATE,
-            shown_when_deleted=kind in _SHOWN_WHEN_DELETED,
+            reviewed_only=kind in kinds.NEVER_STORED,
+            created_by_update=kind.kind in _CREATED_BY_UPDATE,
+            shown_when_deleted=kind.kind in _SHOWN_WHEN_DELETED,
         )

@@ -7,9 +7,12 @@ live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a versi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import force_setattr
+
+from pumice.api import kinds
 from pumice.apiserver import status
 from pumice.apiserver.shapes import ANY, Object, Shape
 
@@ -40,15 +43,9 @@ class Scale:
     selector: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Kind:
-    """One version of one kind."""
+class Kind(kinds.Kind, frozen=True, eq=False, kw_only=True):
+    """One version of one kind, and how the server keeps and shows it."""
 
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -57,8 +54,8 @@ class Kind:
     scale: Scale | None = None
     verbs: tuple[str, ...] = ALL_VERBS
     shape: Shape = ANY
-    schema: Object | None = field(default=None, compare=False)  #: OpenAPI v3 schema of a custom kind
-    rules: RuleTree | None = field(default=None, compare=False)  #: expressions that objects of a custom kind must satisfy
+    schema: Object | None = None  #: OpenAPI v3 schema of a custom kind
+    rules: RuleTree | None = None  #: expressions that objects of a custom kind must satisfy
     columns: tuple[Column, ...] = ()
     fields: tuple[str, ...] = ()  #: selectable, besides metadata.name and metadata.namespace
     storage: str = ""  #: where objects live; set by default to `plural.group`
@@ -71,17 +68,9 @@ class Kind:
 
     def __post_init__(self) -> None:
         if not self.storage:
-            object.__setattr__(self, "storage", self.resource)
+            force_setattr(self, "storage", self.resource)
         if not self.singular:
-            object.__setattr__(self, "singular", self.kind.lower())
-
-    @property
-    def resource(self) -> str:
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
+            force_setattr(self, "singular", self.kind.lower())
 
     def not_found(self, name: str) -> status.ApiError:
         return status.not_found(self.plural, self.group, name)

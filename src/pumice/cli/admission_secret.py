@@ -11,12 +11,12 @@ import sys
 
 import click
 
+from pumice.api.kinds import ObjectRef
 from pumice.cli.webhooks import SECRET
 from pumice.kube.access import Access
 from pumice.kube.client import Client
 from pumice.kube.errors import KubeError
 from pumice.kube.login import find
-from pumice.kube.resource import ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.logs import set_up
 from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret

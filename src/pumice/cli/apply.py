@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.cli.manifests import Manifest, manifests
 from pumice.cli.remote import Remote, namespace_option, remote_options
 from pumice.kube.client import Client
 from pumice.kube.discovery import Served, discover, of_kind
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import ObjectRef
 from pumice.kube.transport import as_dict
 
 MANAGER = "pumice"

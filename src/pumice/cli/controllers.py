@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import switch
 from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
 from pumice.controllers.job.controller import MAX_FAILURES
 from pumice.controllers.objects import Key
 from pumice.controllers.topology import Topology, by_labels
-from pumice.kube.resource import ObjectRef
 from pumice.live.controller_process import ControllerReplica, Settings
 from pumice.live.logs import set_up
 

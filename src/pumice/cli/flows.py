@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.spans import age
 from pumice.cli.manifests import manifests
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.kube.client import Client
-from pumice.kube.resource import JOB_FLOWS, JOB_TEMPLATES, ObjectRef, Resource
 from pumice.kube.transport import Scope, as_dict
 from pumice.report.columns import columns
 from pumice.report.plain import as_json, as_yaml, without_bookkeeping
@@ -21,7 +21,7 @@ from pumice.report.plain import as_json, as_yaml, without_bookkeeping
 Cell = tuple[str, Callable[[dict[str, Any]], str]]
 
 
-def group(resource: Resource, what: str, more: tuple[Cell, ...]) -> click.Group:
+def group(resource: Kind, what: str, more: tuple[Cell, ...]) -> click.Group:
     """The commands of one kind. `more` are columns between the namespace and the age."""
     made = click.Group(resource.kind.lower(), help=f"Create, look at and delete {what}.")
     for command in (_create(resource), _delete(resource), _list(resource, more), _get(resource, more), _describe(resource)):
@@ -29,7 +29,7 @@ def group(resource: Resource, what: str, more: tuple[Cell, ...]) -> click.Group:
     return made
 
 
-def _create(resource: Resource) -> click.Command:
+def _create(resource: Kind) -> click.Command:
     @click.command("create")
     @remote_options
     @namespace_option
@@ -48,7 +48,7 @@ def _create(resource: Resource) -> click.Command:
     return create
 
 
-def _delete(resource: Resource) -> click.Command:
+def _delete(resource: Kind) -> click.Command:
     @click.command("delete")
     @remote_options
     @namespace_option
@@ -72,7 +72,7 @@ def _delete(resource: Resource) -> click.Command:
     return delete
 
 
-def _read(path: str, resource: Resource, remote: Remote, namespace: str | None) -> list[tuple[ObjectRef, dict[str, Any]]]:
+def _read(path: str, resource: Kind, remote: Remote, namespace: str | None) -> list[tuple[ObjectRef, dict[str, Any]]]:
     found = []
     for body in manifests([path]):
         if body["kind"] != resource.kind:
@@ -83,7 +83,7 @@ def _read(path: str, resource: Resource, remote: Remote, namespace: str | None) 
     return found
 
 
-def _list(resource: Resource, more: tuple[Cell, ...]) -> click.Command:
+def _list(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     @click.command("list")
     @remote_options
     @namespace_option
@@ -97,7 +97,7 @@ def _list(resource: Resource, more: tuple[Cell, ...]) -> click.Command:
     return list_
 
 
-def _get(resource: Resource, more: tuple[Cell, ...]) -> click.Command:
+def _get(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     @click.command("get")
     @remote_options
     @namespace_option
@@ -122,7 +122,7 @@ def _table(found: list[dict[str, Any]], more: tuple[Cell, ...]) -> str:
     return columns(head, rows)
 
 
-def _describe(resource: Resource) -> click.Command:
+def _describe(resource: Kind) -> click.Command:
     @click.command("describe")
     @remote_options
     @namespace_option

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from pumice.api.kinds import CONFIG_MAPS
 from pumice.api.read import Objects, read_stream
 from pumice.cli.remote import Remote
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import CONFIG_MAPS
 from pumice.kube.transport import Scope
 from pumice.live.sources import EVERY, SELDOM_SERVED
 

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 import click
 import msgspec
 
+from pumice.api import kinds
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.kube import resource
 from pumice.kube.client import Client
 from pumice.kube.discovery import Served, discover, named
 from pumice.kube.errors import ApiError, NoAnswer, api_error
-from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.transport import Scope, as_dict
 from pumice.report.columns import GAP
 from pumice.report.plain import as_json, as_yaml, without_bookkeeping
@@ -45,8 +45,8 @@ class Wanted(NamedTuple):
 
 
 def _kinds(context: click.Context, argument: click.Parameter, begun: str) -> list[str]:
-    """Those that schedulers have to do with: a server is not asked while somebody types."""
-    known = {each.plural for each in vars(resource).values() if isinstance(each, Resource)}
+    """Those that we know of: a server is not asked while somebody types."""
+    known = {kind.plural for kind in kinds.KINDS if kind not in kinds.NEVER_STORED}
     return sorted(name for name in known if name.startswith(begun)) if not context.params.get("what") else []
 
 

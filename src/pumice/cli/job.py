@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.manifests import Manifest, manifests
 from pumice.cli.names import name_option
 from pumice.cli.orders import order
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
 from pumice.kube.client import Client
-from pumice.kube.resource import EVENTS, JOBS, ObjectRef
 from pumice.kube.transport import Scope, as_dict
 from pumice.report.columns import wide_columns
 from pumice.report.describe import described

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from pumice.api.kinds import COMMANDS, Kind, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.resource import COMMANDS, ObjectRef, Resource
 from pumice.kube.transport import as_dict
 
 
-async def order(client: Client, resource: Resource, ref: ObjectRef, action: str) -> None:
+async def order(client: Client, resource: Kind, ref: ObjectRef, action: str) -> None:
     """Order an action of the object as it is now: a new one under its name is not meant."""
     target = as_dict(await client.get(resource, ref))
     owner = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from pumice.api.kinds import PODS
 from pumice.api.spans import age
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.kube.resource import PODS
 from pumice.kube.transport import Scope
 from pumice.report.columns import columns
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
+from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.names import name_option
 from pumice.cli.orders import order
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import POD_GROUPS, QUEUES, ObjectRef
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.report.columns import wide_columns
 

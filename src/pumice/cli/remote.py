@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 
 import click
 
+from pumice.api.kinds import Kind
 from pumice.cli.place import Place
 from pumice.kube.access import Access
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.kubeconfig import files
 from pumice.kube.login import find
-from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
@@ -96,7 +96,7 @@ output_option = click.option("-o", "--output", type=click.Choice(["wide", "json"
 everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
 
 
-def print_all(resource: Resource, items: list[dict[str, Any]], output: str) -> None:
+def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
     """As names, or as a List in JSON or YAML."""
     from pumice.cli.get import print_objects
     from pumice.kube.discovery import Served

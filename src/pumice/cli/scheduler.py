@@ -11,13 +11,13 @@ import click
 
 from pumice.actions.registry import actions
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.cli.loading import read_file
 from pumice.cli.replica_flags import access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
 from pumice.cli.scheduler_flags import NOT_NEEDED, OWN
 from pumice.config.reading import config_text, read_configurations, schedulers_of
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
-from pumice.kube.resource import ObjectRef
 from pumice.live.logs import set_up
 from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings

@@ -5,62 +5,46 @@ A kind is named without its version: a world holds each object once, whatever ve
 
 from __future__ import annotations
 
+from pumice.api import kinds
 from pumice.controllers.objects import Object
 
-POD = "Pod"
-NODE = "Node"
-NAMESPACE = "Namespace"
-SERVICE = "Service"
-SECRET = "Secret"
-SERVICE_ACCOUNT = "ServiceAccount"
-CONFIG_MAP = "ConfigMap"
-CLAIM = "PersistentVolumeClaim"
-VOLUME = "PersistentVolume"
-STORAGE_CLASS = "StorageClass.storage.k8s.io"
-RESOURCE_QUOTA = "ResourceQuota"
-REPLICATION_CONTROLLER = "ReplicationController"
-DEPLOYMENT = "Deployment.apps"
-REPLICA_SET = "ReplicaSet.apps"
-STATEFUL_SET = "StatefulSet.apps"
-DAEMON_SET = "DaemonSet.apps"
-CONTROLLER_REVISION = "ControllerRevision.apps"
-BATCH_JOB = "Job.batch"
-BATCH_CRON_JOB = "CronJob.batch"
-NETWORK_POLICY = "NetworkPolicy.networking.k8s.io"
-DISRUPTION_BUDGET = "PodDisruptionBudget.policy"
-PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
-LEASE = "Lease.coordination.k8s.io"
-DEVICE_CLAIM = "ResourceClaim.resource.k8s.io"
-DEVICE_CLAIM_TEMPLATE = "ResourceClaimTemplate.resource.k8s.io"
+POD = kinds.PODS.name
+NODE = kinds.NODES.name
+NAMESPACE = kinds.NAMESPACES.name
+SERVICE = kinds.SERVICES.name
+SECRET = kinds.SECRETS.name
+SERVICE_ACCOUNT = kinds.SERVICE_ACCOUNTS.name
+CONFIG_MAP = kinds.CONFIG_MAPS.name
+CLAIM = kinds.VOLUME_CLAIMS.name
+VOLUME = kinds.VOLUMES.name
+STORAGE_CLASS = kinds.STORAGE_CLASSES.name
+RESOURCE_QUOTA = kinds.RESOURCE_QUOTAS.name
+REPLICATION_CONTROLLER = kinds.REPLICATION_CONTROLLERS.name
+DEPLOYMENT = kinds.DEPLOYMENTS.name
+REPLICA_SET = kinds.REPLICA_SETS.name
+STATEFUL_SET = kinds.STATEFUL_SETS.name
+DAEMON_SET = kinds.DAEMON_SETS.name
+CONTROLLER_REVISION = kinds.CONTROLLER_REVISIONS.name
+BATCH_JOB = kinds.BATCH_JOBS.name
+BATCH_CRON_JOB = kinds.BATCH_CRON_JOBS.name
+NETWORK_POLICY = kinds.NETWORK_POLICIES.name
+DISRUPTION_BUDGET = kinds.DISRUPTION_BUDGETS.name
+PRIORITY_CLASS = kinds.PRIORITY_CLASSES.name
+LEASE = kinds.LEASES.name
+DEVICE_CLAIM = kinds.RESOURCE_CLAIMS.name
+DEVICE_CLAIM_TEMPLATE = kinds.RESOURCE_CLAIM_TEMPLATES.name
 
-QUEUE = "Queue.scheduling.volcano.sh"
-POD_GROUP = "PodGroup.scheduling.volcano.sh"
-JOB = "Job.batch.volcano.sh"
-CRON_JOB = "CronJob.batch.volcano.sh"
-COMMAND = "Command.bus.volcano.sh"
-JOB_TEMPLATE = "JobTemplate.flow.volcano.sh"
-JOB_FLOW = "JobFlow.flow.volcano.sh"
-HYPER_NODE = "HyperNode.topology.volcano.sh"
+QUEUE = kinds.QUEUES.name
+POD_GROUP = kinds.POD_GROUPS.name
+JOB = kinds.JOBS.name
+CRON_JOB = kinds.CRON_JOBS.name
+COMMAND = kinds.COMMANDS.name
+JOB_TEMPLATE = kinds.JOB_TEMPLATES.name
+JOB_FLOW = kinds.JOB_FLOWS.name
+HYPER_NODE = kinds.HYPER_NODES.name
 
-API_VERSIONS = {
-    POD: "v1",
-    SERVICE: "v1",
-    SECRET: "v1",
-    SERVICE_ACCOUNT: "v1",
-    CONFIG_MAP: "v1",
-    CLAIM: "v1",
-    VOLUME: "v1",
-    REPLICA_SET: "apps/v1",
-    CONTROLLER_REVISION: "apps/v1",
-    BATCH_JOB: "batch/v1",
-    NETWORK_POLICY: "networking.k8s.io/v1",
-    DEVICE_CLAIM: "resource.k8s.io/v1",
-    POD_GROUP: "scheduling.volcano.sh/v1beta1",
-    JOB: "batch.volcano.sh/v1alpha1",
-    HYPER_NODE: "topology.volcano.sh/v1alpha1",
-}  #: of the kinds that controllers create
-
-CLUSTER_SCOPED = frozenset({NODE, NAMESPACE, VOLUME, STORAGE_CLASS, PRIORITY_CLASS, QUEUE, HYPER_NODE})
+_BY_NAME = {kind.name: kind for kind in kinds.KINDS}
+CLUSTER_SCOPED = frozenset(name for name, kind in _BY_NAME.items() if not kind.namespaced)
 
 
 def kind_of(subject: Object) -> str:
@@ -74,6 +58,6 @@ def joined(api_version: str, kind: str) -> str:
 
 
 def new(kind: str, namespace: str, name: str, **fields: object) -> Object:
-    """An object of one of the kinds that controllers create."""
+    """A new object."""
     metadata = {"name": name} if kind in CLUSTER_SCOPED else {"name": name, "namespace": namespace}
-    return {"apiVersion": API_VERSIONS[kind], "kind": kind.partition(".")[0], "metadata": metadata, **fields}
+    return {"apiVersion": _BY_NAME[kind].api_version, "kind": _BY_NAME[kind].kind, "metadata": metadata, **fields}

@@ -19,10 +19,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from pumice import __version__
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.kube.access import Access, Clock
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.pace import TokenBucket
-from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.retry import Retry, perhaps_done
 from pumice.kube.transport import Page, PatchType, Scope
 from pumice.kube.wire import JSON, PLAIN, Form, Wire
@@ -93,7 +93,7 @@ class Client:
         other._may_write = may_write
         return other
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("GET", resource.path(ref.name, ref.namespace), form=PLAIN, repeatable=True)
 
     async def get_path(self, path: str, accept: str = JSON) -> bytes:
@@ -121,26 +121,26 @@ class Client:
         return self._wire.lines(_target(scope.resource.path(namespace=scope.namespace), query), idle_s)
 
     async def create(
-        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+        self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         return await self._call("POST", resource.path(name, namespace, subresource), _encode(body), repeatable=repeatable)
 
-    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         return await self._call("PUT", resource.path(ref.name, ref.namespace, subresource), _encode(body), repeatable=repeatable)
 
     async def patch(
-        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+        self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         path = resource.path(ref.name, ref.namespace, subresource)
         return await self._call("PATCH", path, _encode(body), Form(patch_type.value), repeatable=repeatable)
 
-    async def apply(self, resource: Resource, ref: ObjectRef, body: Any, manager: str) -> bytes:
+    async def apply(self, resource: Kind, ref: ObjectRef, body: Any, manager: str) -> bytes:
         """Server-side apply: create the object or make it so, taking over what others wrote. Unknown fields are refused."""
         query = {"fieldManager": manager, "fieldValidation": "Strict", "force": "true"}
         target = _target(resource.path(ref.name, ref.namespace), query)
         return await self._call("PATCH", target, _encode(body), Form("application/apply-patch+yaml"), repeatable=True)
 
-    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if propagation:
             options["propagationPolicy"] = propagation

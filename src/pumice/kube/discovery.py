@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.kinds import Kind
 from pumice.kube.client import Client
-from pumice.kube.resource import Resource
 from pumice.kube.transport import as_dict
 
 ACCEPT = ",".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1"))
@@ -23,7 +23,7 @@ LISTED_AS = "APIGroupDiscoveryList"
 class Served(msgspec.Struct, frozen=True):
     """A resource as a server offers it."""
 
-    resource: Resource
+    resource: Kind
     singular: str = ""
     short_names: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def _served(answer: dict[str, Any]) -> Iterator[Served]:
             for entry in version.get("resources") or ():
                 kind = (entry.get("responseKind") or {}).get("kind") or ""
                 namespaced = entry.get("scope") == "Namespaced"
-                resource = Resource(group["metadata"].get("name") or "", version["version"], entry["resource"], kind, namespaced)
+                resource = Kind(group["metadata"].get("name") or "", version["version"], kind, entry["resource"], namespaced)
                 short_names = tuple(entry.get("shortNames") or ())
                 yield Served(resource, entry.get("singularResource") or "", short_names, tuple(entry.get("verbs") or ()))
 

@@ -14,10 +14,10 @@ import time
 import uuid
 from collections.abc import Callable
 
+from pumice.api.kinds import LEASES
 from pumice.kube.access import Clock
 from pumice.kube.errors import ApiError, KubeError, NoAnswer
 from pumice.kube.lease import Candidate, Lease, decode_lease
-from pumice.kube.resource import LEASES
 from pumice.kube.transport import Transport
 
 log = logging.getLogger(__name__)

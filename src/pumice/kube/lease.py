@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.kube.resource import LEASES, ObjectRef
+from pumice.api.kinds import LEASES, ObjectRef
 
 
 class Term(msgspec.Struct, frozen=True):

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.kinds import PODS, ObjectRef
 from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.resource import PODS, ObjectRef
 from pumice.kube.transport import Transport, as_dict
 
 ATTEMPTS = 4

@@ -16,11 +16,11 @@ from zlib import crc32
 
 import msgspec
 
+from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.kube.access import Clock
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.events import EventBook, EventWrite, Occurrence
 from pumice.kube.pace import TokenBucket
-from pumice.kube.resource import EVENTS, ObjectRef
 from pumice.kube.transport import PatchType, Transport
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pumice.kube.resource import ObjectRef, Resource
+from pumice.api.kinds import Kind, ObjectRef
 
 as_dict = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -23,7 +23,7 @@ as_dict = msgspec.json.Decoder(dict[str, Any]).decode
 class Scope(msgspec.Struct, frozen=True):
     """Which objects of a resource: all, or those of a namespace, or those that selectors choose."""
 
-    resource: Resource
+    resource: Kind
     namespace: str = ""
     field_selector: str = ""
     label_selector: str = ""
@@ -47,7 +47,7 @@ class PatchType(Enum):
 class Transport(Protocol):
     """Raises ApiError, NoAnswer and, for writes only, Fenced."""
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes: ...
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes: ...
 
     def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
         """The list as it is now. ApiError 410 if it took so long that the server forgot that instant. No limit with 0."""
@@ -56,15 +56,15 @@ class Transport(Protocol):
         """The lines of a watch from that version on, until the server ends it. NoAnswer after `idle_s` of silence."""
 
     async def create(
-        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+        self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes: ...
 
-    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes: ...
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes: ...
 
     async def patch(
-        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+        self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes: ...
 
-    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         """Delete that very object: if `ref` has a uid, another of its name is left alone (409). ApiError 404 if somebody else did.
         `propagation` says what becomes of what it owns (Background, Foreground, Orphan); "": as the server does by default."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from pumice.api.kinds import QUEUES, ObjectRef
 from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.resource import QUEUES, ObjectRef
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock
 from pumice.model.queue import ROOT

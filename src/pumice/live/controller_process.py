@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from pumice import __version__
+from pumice.api.kinds import LEASES, ObjectRef
 from pumice.controllers.controller import Controller
 from pumice.controllers.flow.progress import Reachable
 from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
@@ -23,7 +24,6 @@ from pumice.kube.client import Client, Limits
 from pumice.kube.election import Election, new_identity
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.lease import Candidate, Term
-from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.clock import WallClock
 from pumice.live.controller_metrics import ControllerMetrics
 from pumice.live.controllers import Controllers

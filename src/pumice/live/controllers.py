@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 
+from pumice.api.kinds import ObjectRef
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
 from pumice.controllers.dispatch import Dispatch, Work
 from pumice.controllers.failures import Failures
@@ -22,12 +23,11 @@ from pumice.controllers.objects import Object
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
-from pumice.kube.resource import ObjectRef
 from pumice.kube.retry import is_refusal
 from pumice.kube.transport import Scope, Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.object_cache import ObjectCache, decode, whole
-from pumice.live.object_kinds import REQUIRED, RESOURCES, is_shown, kind_of_resource, scopes, single_scopes
+from pumice.live.object_kinds import REQUIRED, RESOURCES, is_shown, scopes, single_scopes
 from pumice.live.object_writes import ObjectWrites
 from pumice.live.running import LostLead
 from pumice.live.syncing import synced
@@ -193,7 +193,7 @@ def followed(
     """A reflector for each scope, delivering into the cache."""
 
     def reflector(name: str, scope: Scope) -> Reflector[Object]:
-        kind = kind_of_resource(scope.resource)
+        kind = scope.resource.name
         deliver = cache.delivery(kind, scope.resource)
         made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
         if not scope.field_selector:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from pumice.api.codec import encode
-from pumice.api.kinds import KINDS
 from pumice.api.meta import Condition, OwnerReference, Wire
 from pumice.api.pod import Pod, ResourceClaimStatus
 from pumice.api.read import CONFIG_MAP_KEYS
+from pumice.api.structs import API_VERSIONS
 from pumice.api.times import rfc3339
 from pumice.framework.wire import as_pod
 from pumice.model import status
@@ -22,13 +22,6 @@ from pumice.model.shadow import is_shadow
 from pumice.model.task import Task
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
-VERSIONS = {
-    "scheduling.volcano.sh": "v1beta1",
-    "topology.volcano.sh": "v1alpha1",
-    "nodeinfo.volcano.sh": "v1alpha1",
-    "shard.volcano.sh": "v1alpha1",
-}
-GROUPS = {kind: group for group, kind in reversed(KINDS)}
 
 
 def dump(cluster: Cluster, configuration: str) -> bytes:
@@ -43,12 +36,7 @@ def dump(cluster: Cluster, configuration: str) -> bytes:
 
 def _body(kind: str, item: Wire) -> bytes:
     """The object, told what it is."""
-    return b'{"apiVersion":"%b","kind":"%b",%b' % (_api_version(kind), kind.encode(), encode(item)[1:])
-
-
-def _api_version(kind: str) -> bytes:
-    group = GROUPS[kind]
-    return (f"{group}/{VERSIONS.get(group, 'v1')}" if group else "v1").encode()
+    return b'{"apiVersion":"%b","kind":"%b",%b' % (API_VERSIONS[kind].encode(), kind.encode(), encode(item)[1:])
 
 
 def _objects(cluster: Cluster) -> Iterator[tuple[str, Wire]]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.framework.decisions import Condition, Decisions, Evict, GroupStatus
 from pumice.kube.events import Occurrence, Regarding
-from pumice.kube.resource import POD_GROUPS, ObjectRef
 from pumice.live.group_status import HYPERNODE_KEY, is_news, known_status, next_status
 from pumice.live.options import UNSHARDED, Sharding
 from pumice.live.prerequisites import prerequisites

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TypeVar
 
 from pumice.api.codec import decoder
+from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, QUEUES, Kind, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.volcano import NodeShard, PodGroup, Queue
 from pumice.kube.errors import KubeError
 from pumice.kube.events import Occurrence, Regarding
-from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, QUEUES, ObjectRef, Resource
 from pumice.kube.retry import is_refusal
 from pumice.live.clock import Clock
 from pumice.live.effects import about_pod
@@ -230,5 +230,5 @@ class Ledger:
         self._news(Urgency.SOON)
 
 
-def _about(resource: Resource, ref: ObjectRef) -> Regarding:
+def _about(resource: Kind, ref: ObjectRef) -> Regarding:
     return Regarding(resource.kind, ref.name, ref.namespace, ref.uid, resource.api_version)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from pumice.api.kinds import PODS
 from pumice.framework.containment import Failure
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
@@ -25,7 +26,6 @@ from pumice.framework.world import NOWHERE, World
 from pumice.kube.events import Occurrence
 from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
-from pumice.kube.resource import PODS
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock, WallClock
 from pumice.live.effects import effects

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.kinds import Kind
 from pumice.controllers.controller import Change
 from pumice.controllers.index import Index, Place
 from pumice.controllers.objects import Key, Object, key_of, uid_of
 from pumice.kube import view
-from pumice.kube.resource import Resource
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -69,7 +69,7 @@ class ObjectCache:
         taken, self._changes = self._changes, []
         return taken
 
-    def delivery(self, kind: str, resource: Resource) -> Callable[[view.Change[Object]], None]:
+    def delivery(self, kind: str, resource: Kind) -> Callable[[view.Change[Object]], None]:
         """Where the reflector of a kind delivers."""
 
         def deliver(change: view.Change[Object]) -> None:
@@ -125,7 +125,7 @@ class ObjectCache:
             self.wake()
 
 
-def whole(item: Object, resource: Resource) -> Object:
+def whole(item: Object, resource: Kind) -> Object:
     """An item of a list or an answer with its kind in it, and without what nobody reads."""
     item["apiVersion"], item["kind"] = resource.api_version, resource.kind
     item["metadata"].pop("managedFields", None)

@@ -8,45 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import kinds as r
+from pumice.api.kinds import Kind
 from pumice.controllers import kinds
 from pumice.controllers.annotations import JOB_NAME
-from pumice.controllers.kinds import joined
 from pumice.controllers.objects import Key, Object, labels_of
-from pumice.kube import resource as r
-from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope
 
-RESOURCES: dict[str, Resource] = {
-    kinds.POD: r.PODS,
-    kinds.NODE: r.NODES,
-    kinds.NAMESPACE: r.NAMESPACES,
-    kinds.SERVICE: r.SERVICES,
-    kinds.SECRET: r.SECRETS,
-    kinds.CONFIG_MAP: r.CONFIG_MAPS,
-    kinds.CLAIM: r.VOLUME_CLAIMS,
-    kinds.NETWORK_POLICY: r.NETWORK_POLICIES,
-    kinds.PRIORITY_CLASS: r.PRIORITY_CLASSES,
-    kinds.REPLICA_SET: r.REPLICA_SETS,
-    kinds.STATEFUL_SET: r.STATEFUL_SETS,
-    kinds.DAEMON_SET: Resource("apps", "v1", "daemonsets", "DaemonSet"),
-    kinds.BATCH_JOB: Resource("batch", "v1", "jobs", "Job"),
-    kinds.QUEUE: r.QUEUES,
-    kinds.POD_GROUP: r.POD_GROUPS,
-    kinds.JOB: r.JOBS,
-    kinds.CRON_JOB: r.CRON_JOBS,
-    kinds.COMMAND: r.COMMANDS,
-    kinds.JOB_TEMPLATE: r.JOB_TEMPLATES,
-    kinds.JOB_FLOW: r.JOB_FLOWS,
-    kinds.HYPER_NODE: r.HYPER_NODES,
+RESOURCES: dict[str, Kind] = {
+    each.name: each
+    for each in (
+        r.PODS,
+        r.NODES,
+        r.NAMESPACES,
+        r.SERVICES,
+        r.SECRETS,
+        r.CONFIG_MAPS,
+        r.VOLUME_CLAIMS,
+        r.NETWORK_POLICIES,
+        r.PRIORITY_CLASSES,
+        r.REPLICA_SETS,
+        r.STATEFUL_SETS,
+        r.DAEMON_SETS,
+        r.BATCH_JOBS,
+        r.QUEUES,
+        r.POD_GROUPS,
+        r.JOBS,
+        r.CRON_JOBS,
+        r.COMMANDS,
+        r.JOB_TEMPLATES,
+        r.JOB_FLOWS,
+        r.HYPER_NODES,
+    )
 }
 
 LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
 REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: the others a server may be without
 ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
-
-
-def kind_of_resource(resource: Resource) -> str:
-    return joined(resource.api_version, resource.kind)
 
 
 def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, Scope]:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
@@ -20,7 +21,6 @@ from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.recorder import Recorder
-from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.retry import Backoff, is_refusal
 from pumice.kube.transport import PatchType, Transport
 from pumice.live.clock import Clock
@@ -40,7 +40,7 @@ class ObjectWrites:
         self._cache = cache
         self._recorder = recorder
         self._clock = clock
-        self._unpatchable: set[tuple[Resource, str]] = set()  #: where this role allows updates only
+        self._unpatchable: set[tuple[Kind, str]] = set()  #: where this role allows updates only
 
     async def apply(self, writes: Sequence[Write]) -> None:
         """In order; the first that fails ends it."""
@@ -98,7 +98,7 @@ class ObjectWrites:
             return  # its end will be told
         self._cache.answered(write.kind, whole(decode(answer), resource))
 
-    async def _changed(self, resource: Resource, ref: ObjectRef, write: Patch, known: Object) -> bytes:
+    async def _changed(self, resource: Kind, ref: ObjectRef, write: Patch, known: Object) -> bytes:
         place, wholly = (resource, write.subresource), merged(known, write.patch)
         if place in self._unpatchable:
             return await self._transport.update(resource, ref, wholly, subresource=write.subresource)

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.kube.errors import ApiError, Fenced, KubeError
-from pumice.kube.resource import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, ObjectRef, Resource
 from pumice.kube.retry import Backoff
 from pumice.kube.transport import PatchType, Transport, as_dict
 from pumice.live.clock import Clock
@@ -120,7 +120,7 @@ class Preparing:
         volume["metadata"]["annotations"] = annotations
         await self._update(VOLUMES, volume)
 
-    async def _update(self, resource: Resource, whole: Object) -> None:
+    async def _update(self, resource: Kind, whole: Object) -> None:
         meta = whole["metadata"]
         answer = await self._transport.update(resource, ObjectRef(meta["name"], meta.get("namespace", ""), meta["uid"]), whole)
         self._originals[resource.kind].told(answer)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
-from pumice.kube.resource import ObjectRef
+from pumice.api.kinds import ObjectRef
 from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import has_claims

@@ -18,13 +18,13 @@ import msgspec
 
 from pumice import __version__, memory
 from pumice.api.errors import InputError
+from pumice.api.kinds import LEASES, ObjectRef
 from pumice.framework.policy import Policy
 from pumice.kube.access import Access
 from pumice.kube.client import Client, Limits
 from pumice.kube.election import Election, new_identity
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.lease import Candidate, Term
-from pumice.kube.resource import LEASES, ObjectRef
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 from pumice.live.dump import dump

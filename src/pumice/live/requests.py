@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pumice.api.kinds import ObjectRef
 from pumice.kube.events import Occurrence
-from pumice.kube.resource import ObjectRef
 from pumice.live.prerequisites import NONE, Prerequisites
 
 

@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 from pumice.api.codec import decoder
+from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.times import rfc3339
 from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer
 from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.kube.resource import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.retry import Backoff
 from pumice.kube.transport import PatchType, Transport
 from pumice.live.clock import Clock

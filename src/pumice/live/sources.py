@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pumice.api import kinds as r
 from pumice.api.codec import decoder
-from pumice.api.kinds import KINDS
+from pumice.api.kinds import Kind
+from pumice.api.structs import STRUCTS
 from pumice.framework.policy import Policy
-from pumice.kube import resource as r
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
-from pumice.kube.resource import Resource
 from pumice.kube.transport import Scope, Transport
 from pumice.kube.view import Change
 from pumice.live.options import Options
@@ -60,7 +60,7 @@ SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters 
 
 
 class Source(NamedTuple):
-    resource: Resource
+    resource: Kind
     decode: Callable[[msgspec.Raw], Any]
     required: bool
 
@@ -77,7 +77,7 @@ def sources(options: Options, policy: Policy) -> Iterator[Source]:
     for resource in EVERY:
         if unused.get(resource):
             continue
-        struct = KINDS[resource.group, resource.kind]
+        struct = STRUCTS[resource]
         decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
         yield Source(resource, decode, resource in REQUIRED)
 
@@ -104,7 +104,7 @@ async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s:
     await synced(needed, rest, timeout_s)
 
 
-def _is_read(resource: Resource, policy: Policy) -> bool:
+def _is_read(resource: Kind, policy: Policy) -> bool:
     if resource in SELDOM_SERVED:
         return False
     return resource not in READ_BY or policy.has_plugin(READ_BY[resource])

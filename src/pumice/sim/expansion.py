@@ -12,9 +12,9 @@ import msgspec
 
 from pumice.api.codec import convert, encode
 from pumice.api.errors import InputError
-from pumice.api.kinds import KINDS
 from pumice.api.meta import Wire
 from pumice.api.read import Manifest
+from pumice.api.structs import API_VERSIONS, KINDS
 from pumice.controllers import admission, kinds
 from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.memory import Memory
@@ -25,12 +25,7 @@ from pumice.controllers.writes import Create
 
 NO_KEYS = KeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
-LOOKED_UP = {
-    "Node": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Queue": "scheduling.volcano.sh/v1beta1",
-    "PodGroup": "scheduling.volcano.sh/v1beta1",
-}
+LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
 def expanded(manifests: Iterable[Manifest], present: Iterable[tuple[str, Wire]], now: float) -> list[tuple[str, Wire]]:
@@ -53,7 +48,7 @@ def expanded(manifests: Iterable[Manifest], present: Iterable[tuple[str, Wire]],
 
 
 def _plain(kind: str, item: Wire) -> Object:
-    return {"apiVersion": LOOKED_UP[kind], "kind": kind, **msgspec.json.decode(encode(item))}
+    return {"apiVersion": API_VERSIONS[kind], "kind": kind, **msgspec.json.decode(encode(item))}
 
 
 def _admitted(manifest: Manifest, world: Memory) -> Object:

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.selectors import parse_selector
 from pumice.apiserver import Options, Store, Wish
 from pumice.apiserver import Patch as StorePatch
 from pumice.apiserver.fields import parse_field_selector
-from pumice.apiserver.kinds import Kind
+from pumice.apiserver.kinds import Kind as ServedKind
 from pumice.apiserver.patching import CONTENT_TYPES
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.status import ApiError as Refused
@@ -25,7 +26,6 @@ from pumice.apiserver.status import no_such_path
 from pumice.apiserver.store import seen
 from pumice.apiserver.watching import Event, Watch, seen_object
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import ObjectRef, Resource
 from pumice.kube.transport import Page, PatchType, Scope
 
 BATCH = 1000  #: events in one piece
@@ -42,7 +42,7 @@ class InProcess:
         self._options = Options(manager=manager, validation="Ignore")
         self._writes = 0
 
-    async def get(self, resource: Resource, ref: ObjectRef) -> bytes:
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         with _answering():
             return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))
 
@@ -68,7 +68,7 @@ class InProcess:
             self._store.unwatch(kind, watch)
 
     async def create(
-        self, resource: Resource, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
+        self, resource: Kind, body: Any, namespace: str = "", *, name: str = "", subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._turn()
         with _answering():
@@ -82,20 +82,20 @@ class InProcess:
                 return b"{}"
             return _encode(self._store.create(self._kind(resource), body, namespace, self._options))
 
-    async def update(self, resource: Resource, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
+    async def update(self, resource: Kind, ref: ObjectRef, body: Any, *, subresource: str = "", repeatable: bool = False) -> bytes:
         await self._turn()
         with _answering():
             return _encode(self._store.update(self._kind(resource), body, subresource, self._options))
 
     async def patch(
-        self, resource: Resource, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
+        self, resource: Kind, ref: ObjectRef, body: Any, patch_type: PatchType, *, subresource: str = "", repeatable: bool = False
     ) -> bytes:
         await self._turn()
         with _answering():
             patch = StorePatch(CONTENT_TYPES[patch_type.value], _plain(body))
             return _encode(self._store.patch(self._kind(resource), ref.name, patch, ref.namespace, subresource, self._options))
 
-    async def delete(self, resource: Resource, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
+    async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
         wish = Wish(uid=ref.uid, grace_s=grace_s, propagation=propagation)
         with _answering():
@@ -107,7 +107,7 @@ class InProcess:
         if self._writes % WRITES_AT_ONCE == 0:
             await asyncio.sleep(0)
 
-    def _kind(self, resource: Resource) -> Kind:
+    def _kind(self, resource: Kind) -> ServedKind:
         kind = self._store.kinds.at(resource.group, resource.version, resource.plural)
         if kind is None:
             raise no_such_path()
@@ -129,19 +129,19 @@ def _plain(body: Any) -> Any:
     return msgspec.to_builtins(body)
 
 
-def _lines(kind: Kind, watch: Watch) -> list[bytes]:
+def _lines(kind: ServedKind, watch: Watch) -> list[bytes]:
     events = watch.take(BATCH)
     if not events and watch.cut_off:
         raise ApiError(410, "Expired", "the watch was too slow")
     return [_event(kind, seen_as, event) for seen_as, event in events]
 
 
-def _selectors(scope: Scope, kind: Kind) -> tuple[Any, Any]:
+def _selectors(scope: Scope, kind: ServedKind) -> tuple[Any, Any]:
     labels = parse_selector(scope.label_selector) if scope.label_selector else ()
     return labels, parse_field_selector(scope.field_selector, kind.fields) if scope.field_selector else ()
 
 
-def _event(kind: Kind, seen_as: str, event: Event) -> bytes:
+def _event(kind: ServedKind, seen_as: str, event: Event) -> bytes:
     if seen_as == event.type and event.object["apiVersion"] == kind.api_version:
         return event.json()
     return _line(seen_as, seen(kind, seen_object(seen_as, event)))

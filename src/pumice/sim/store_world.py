@@ -62,7 +62,7 @@ class StoreWorld:
         table = self.store.kinds
         if self._revision != table.revision:
             served = (kind for kind in table if kind.storage == kind.resource and not kind.reviewed_only)
-            self._storages = {f"{kind.kind}.{kind.group}" if kind.group else kind.kind: kind.storage for kind in served}
+            self._storages = {kind.name: kind.storage for kind in served}
             self._revision = table.revision
         return self._storages
 

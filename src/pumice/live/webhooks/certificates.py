@@ -15,9 +15,9 @@ import msgspec
 from cryptography import x509
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import SECRETS, ObjectRef
 from pumice.kube.certificates import Authority
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import SECRETS, ObjectRef
 from pumice.kube.tls import KeyPair
 from pumice.kube.transport import Transport, as_dict
 from pumice.live.clock import Clock

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind
 from pumice.controllers import admission, kinds
-from pumice.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from pumice.live.object_kinds import RESOURCES
 
 TIMEOUT_S = 10
@@ -25,7 +25,7 @@ class Hook(msgspec.Struct, frozen=True):
     operations: tuple[str, ...]
 
     @property
-    def resource(self) -> Resource:
+    def resource(self) -> Kind:
         """Where its configuration lives."""
         return MUTATING_WEBHOOKS if self.mutating else VALIDATING_WEBHOOKS
 

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from pumice.api.kinds import ObjectRef
 from pumice.kube.errors import ApiError
-from pumice.kube.resource import ObjectRef
 from pumice.kube.transport import Transport, as_dict
 from pumice.live.webhooks.hooks import Caller, Hook, configuration
 

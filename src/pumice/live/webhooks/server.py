@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from pumice.api.errors import InputError
+from pumice.api.kinds import ObjectRef
 from pumice.controllers import admission
 from pumice.kube.access import Access
 from pumice.kube.client import Client, Limits
 from pumice.kube.errors import KubeError
-from pumice.kube.resource import ObjectRef
 from pumice.kube.tls import present
 from pumice.live.clock import Clock, WallClock
 from pumice.live.health import probes

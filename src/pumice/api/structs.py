@@ -1,0 +1,58 @@
+"""How the kinds that scheduling reads are read: a struct of the fields that matter.
+
+The version of a group does not matter to scheduling; kube-batch's group is read as Volcano's.
+"""
+
+from __future__ import annotations
+
+from pumice.api import core, devices, kinds, volcano
+from pumice.api.kinds import Kind
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+
+STRUCTS: dict[Kind, type[Wire]] = {
+    kinds.PODS: Pod,
+    kinds.NODES: core.Node,
+    kinds.NAMESPACES: core.Namespace,
+    kinds.RESOURCE_QUOTAS: core.ResourceQuota,
+    kinds.VOLUME_CLAIMS: core.PersistentVolumeClaim,
+    kinds.VOLUMES: core.PersistentVolume,
+    kinds.SERVICES: core.Service,
+    kinds.REPLICATION_CONTROLLERS: core.ReplicationController,
+    kinds.CONFIG_MAPS: core.ConfigMap,
+    kinds.REPLICA_SETS: core.Workload,
+    kinds.STATEFUL_SETS: core.Workload,
+    kinds.PRIORITY_CLASSES: core.PriorityClass,
+    kinds.DISRUPTION_BUDGETS: core.PodDisruptionBudget,
+    kinds.STORAGE_CLASSES: core.StorageClass,
+    kinds.CSI_NODES: core.CSINode,
+    kinds.CSI_DRIVERS: core.CSIDriver,
+    kinds.VOLUME_ATTACHMENTS: core.VolumeAttachment,
+    kinds.CSI_CAPACITIES: core.CSIStorageCapacity,
+    kinds.QUEUES: volcano.Queue,
+    kinds.POD_GROUPS: volcano.PodGroup,
+    kinds.HYPER_NODES: volcano.HyperNode,
+    kinds.NUMA_TOPOLOGIES: volcano.Numatopology,
+    kinds.NODE_SHARDS: volcano.NodeShard,
+    kinds.DEVICE_CLASSES: devices.DeviceClass,
+    kinds.RESOURCE_SLICES: devices.ResourceSlice,
+    kinds.DEVICE_TAINT_RULES: devices.DeviceTaintRule,
+    kinds.RESOURCE_CLAIMS: devices.ResourceClaim,
+}
+KINDS = {(kind.group, kind.kind): struct for kind, struct in STRUCTS.items()}  #: the same, whatever the version
+KINDS |= {("scheduling.incubator.k8s.io", kind.kind): STRUCTS[kind] for kind in (kinds.QUEUES, kinds.POD_GROUPS)}
+WORKLOADS = frozenset(
+    (kind.group, kind.kind)
+    for kind in (
+        kinds.JOBS,
+        kinds.JOB_FLOWS,
+        kinds.JOB_TEMPLATES,
+        kinds.DEPLOYMENTS,
+        kinds.REPLICA_SETS,
+        kinds.STATEFUL_SETS,
+        kinds.DAEMON_SETS,
+        kinds.BATCH_JOBS,
+        kinds.REPLICATION_CONTROLLERS,
+    )
+)  #: kinds of which controllers make pods at once
+API_VERSIONS = {kind.kind: kind.api_version for kind in STRUCTS}  #: in which they are written
