@@ -95,7 +95,7 @@ def itself(change: Change, world: World) -> Iterable[Key]:
     return (key_of(change.object),)
 
 
-def its_controller(kind: str) -> KeysOf:
+def its_controller(kind: str) -> Callable[[Change, World], Iterable[Key]]:
     """The object of this kind that controls, or did control, the changed one."""
 
     def keys(change: Change, world: World) -> Iterable[Key]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api.selectors import Requirement, Selector, matches
+from pumice.api.selectors import matches
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -26,6 +26,7 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
+from pumice.controllers.selecting import label_selector
 from pumice.controllers.workloads.pods import ENDED, phase, ready, share
 from pumice.controllers.world import World
 from pumice.controllers.writes import status_change
@@ -110,15 +111,6 @@ def _condition(budget: Object, allowed: int, now: float) -> Object:
     generation = budget["metadata"].get("generation", 1)
     entry = {"type": "DisruptionAllowed", "status": said[0], "reason": said[1], "message": "", "observedGeneration": generation}
     return {**entry, "lastTransitionTime": since or rfc3339(now)}
-
-
-def label_selector(stated: Object | None) -> Selector | None:
-    """A LabelSelector; None if it is absent and matches nothing."""
-    if stated is None:
-        return None
-    equal = [Requirement(name, "In", (value,)) for name, value in (stated.get("matchLabels") or {}).items()]
-    more = [Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in stated.get("matchExpressions") or ()]
-    return (*equal, *more)
 
 
 def _budgets_over(change: Change, world: World) -> Iterable[Key]:

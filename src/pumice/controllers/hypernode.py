@@ -8,8 +8,8 @@ from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import matches
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
-from pumice.controllers.disruption import label_selector
 from pumice.controllers.objects import Key, Object, labels_of, name_of, spec_of, status_of, terminating
+from pumice.controllers.selecting import label_selector
 from pumice.controllers.world import World
 from pumice.controllers.writes import status_change
 

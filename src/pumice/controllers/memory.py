@@ -12,7 +12,7 @@ from pumice.api.times import rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Key, Object, copied, field, key_of, owners_of, terminating, uid_of
+from pumice.controllers.objects import Key, Object, controller_of, copied, field, key_of, owners_of, terminating, uid_of
 from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
@@ -45,6 +45,9 @@ class Memory:
     def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
         found = sorted(self._dependents.get(uid, ()))
         return (self._objects[each][key] for each, key in found if kind is None or each == kind)
+
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return (subject for subject in self.all(kind, namespace) if controller_of(subject) is None)
 
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))

@@ -19,6 +19,7 @@ INDEXED = {
     kinds.JOB: ("spec.queue",),
     kinds.QUEUE: ("spec.parent",),
 }  #: fields that `by_field` can be asked for, by kind
+ADOPTABLE = (kinds.POD, kinds.REPLICA_SET)
 
 
 class World(Protocol):
@@ -36,6 +37,10 @@ class World(Protocol):
 
     def dependents(self, uid: str, kind: str | None = None) -> Iterable[Object]:
         """Objects with an owner reference (controlling or not) to this uid."""
+        ...
+
+    def strays(self, kind: str, namespace: str) -> Iterable[Object]:
+        """Objects of a kind of `ADOPTABLE` that nobody controls."""
         ...
 
     def kinds(self) -> Iterable[str]:

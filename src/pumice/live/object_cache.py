@@ -52,6 +52,9 @@ class ObjectCache:
     def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
         return self._found(self._index.owned_by(uid, kind))
 
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return self._found(self._index.strays(kind, namespace))
+
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._objects))
 

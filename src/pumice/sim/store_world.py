@@ -47,6 +47,9 @@ class StoreWorld:
     def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
         return self._objects(self._index.owned_by(uid, kind))
 
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return self._objects(self._index.strays(kind, namespace))
+
     def kinds(self) -> Iterator[str]:
         return iter(sorted(self._all_storages()))
 

@@ -13,12 +13,13 @@ from itertools import islice
 from pumice.api.integers import as_ranges
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.objects import Key, Object, condition, copied, spec_of, status_of, terminating
+from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.job_end import FAILED, deadline, entry, finish, has_ended, verdict
 from pumice.controllers.workloads.job_pods import indexed_pod, plain_pods
 from pumice.controllers.workloads.job_tally import FIRST, Tally, by_index, index_of, indexed, tally
-from pumice.controllers.workloads.pods import dispensable_first, pods_of, ready
+from pumice.controllers.workloads.pods import dispensable_first, ready
 from pumice.controllers.workloads.told import BURST, created, ended
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
@@ -32,16 +33,17 @@ class BatchJobs:
     name = "batch-job"
 
     def __init__(self) -> None:
-        self.watches = {kinds.BATCH_JOB: itself, kinds.POD: its_controller(kinds.BATCH_JOB)}
+        self.watches = {kinds.BATCH_JOB: itself, kinds.POD: its_claimants(kinds.BATCH_JOB)}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Key)
         job = world.get(kinds.BATCH_JOB, *key)
         if job is None or terminating(job) or spec_of(job).get("managedBy", OURS) != OURS:
             return NOTHING
-        counted = tally(job, pods_of(job, world))
+        pods, claims = claim(job, kinds.POD, world)
+        counted = tally(job, pods)
         if has_ended(job):
-            return result([*map(delete, counted.active), *status_change(job, {**status_of(job), **_counts(job, counted, 0)})])
+            return result([*claims, *map(delete, counted.active), *status_change(job, {**status_of(job), **_counts(job, counted, 0)})])
         end = verdict(job, counted, now)
         status = _started(job, now)
         later: list[tuple[float, Hashable]] = []
@@ -59,8 +61,7 @@ class BatchJobs:
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
         status |= _counts(job, counted, made)
-        writes = [*_told(job, status), *writes]
-        return result([*writes, *status_change(job, status)], later)
+        return result([*claims, *_told(job, status), *writes, *status_change(job, status)], later)
 
 
 def _started(job: Object, now: float) -> Object:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, all_of, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, all_of, itself, result
 from pumice.controllers.naming import suffix
-from pumice.controllers.objects import Key, Object, labels_of, name_of, spec_of, status_of, terminating, uid_of
+from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, terminating, uid_of
+from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.node_fit import fits, tolerates
-from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, pods_of, ready, revision_of, share
+from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, active, available, from_template, phase, ready, revision_of, share
 from pumice.controllers.workloads.revisions import keep_revision
 from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
@@ -36,7 +37,7 @@ class DaemonSets:
     name = "daemonset"
 
     def __init__(self) -> None:
-        watched: dict[str, KeysOf] = {kinds.DAEMON_SET: itself, kinds.POD: its_controller(kinds.DAEMON_SET)}
+        watched: dict[str, KeysOf] = {kinds.DAEMON_SET: itself, kinds.POD: its_claimants(kinds.DAEMON_SET)}
         self.watches = {**watched, kinds.NODE: _all_if_it_matters}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
@@ -47,9 +48,10 @@ class DaemonSets:
         template = spec_of(owner).get("template") or {}
         nodes = [name_of(node) for node in world.all(kinds.NODE) if _belongs(template, node)]
         by_node: dict[str, list[Object]] = {}
-        for pod in pods_of(owner, world):
+        pods, claims = claim(owner, kinds.POD, world, lambda pod: bool(node_of(pod)))
+        for pod in pods:
             by_node.setdefault(node_of(pod), []).append(pod)
-        writes = [] if terminating(owner) else [*_remember(owner, by_node, world), *_keep(owner, nodes, by_node)]
+        writes = [] if terminating(owner) else [*claims, *_remember(owner, by_node, world), *_keep(owner, nodes, by_node)]
         status, next_ready = _status(owner, nodes, by_node, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
@@ -91,7 +93,7 @@ def _keep(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]])
     for node in nodes:
         pods = by_node.get(node, [])
         writes.extend(delete(pod) for pod in pods if phase(pod) in ENDED and not terminating(pod))
-        alive = [pod for pod in pods if phase(pod) not in ENDED and not terminating(pod)]
+        alive = sorted((pod for pod in pods if active(pod)), key=created_at)
         writes.extend(ended(owner, alive[1:]))
         if not pods:
             writes.extend(created(owner, [_make(owner, node)]))

@@ -11,7 +11,7 @@ from typing import Any
 
 from pumice.api.integers import integer
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, itself, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
     Key,
@@ -26,8 +26,8 @@ from pumice.controllers.objects import (
     spec_of,
     status_of,
     terminating,
-    uid_of,
 )
+from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.deployment_status import deployment_status
 from pumice.controllers.workloads.pods import active, pods_of, revision_of
 from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
@@ -45,7 +45,7 @@ class Deployments:
     name = "deployment"
 
     def __init__(self) -> None:
-        watched: dict[str, KeysOf] = {kinds.DEPLOYMENT: itself, kinds.REPLICA_SET: its_controller(kinds.DEPLOYMENT)}
+        watched: dict[str, KeysOf] = {kinds.DEPLOYMENT: itself, kinds.REPLICA_SET: its_claimants(kinds.DEPLOYMENT)}
         self.watches = {**watched, kinds.POD: _pod_gone}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
@@ -53,13 +53,15 @@ class Deployments:
         deployment = world.get(kinds.DEPLOYMENT, *key)
         if deployment is None:
             return NOTHING
-        sets = _sets_of(deployment, world)
+        sets, claims = claim(deployment, kinds.REPLICA_SET, world, lambda each: not terminating(each))
+        sets.sort(key=lambda each: (_revision(each), created_at(each), name_of(each)))
         hash_ = revision_of(spec_of(deployment).get("template") or {})
         new = next((each for each in sets if name_of(each) == f"{name_of(deployment)}-{hash_}"), None)
         old = [each for each in sets if each is not new]
         writes: list[Write] = []
         if not terminating(deployment):
-            writes = _paused(deployment, sets) if spec_of(deployment).get("paused") else _roll(deployment, new, old, hash_, world)
+            steps = _paused(deployment, sets) if spec_of(deployment).get("paused") else _roll(deployment, new, old, hash_, world)
+            writes = [*claims, *steps]
         status, deadline = deployment_status(deployment, new, old, now)
         later = [(deadline, key)] if deadline is not None else []
         return result([*writes, *status_change(deployment, status)], later)
@@ -73,13 +75,6 @@ def _pod_gone(change: Change, world: World) -> Iterable[Key]:
         deployment = controller_of(set_) if set_ is not None else None
         if deployment is not None:
             yield Key(namespace_of(change.object), deployment["name"])
-
-
-def _sets_of(deployment: Object, world: World) -> list[Object]:
-    """Its ReplicaSets, oldest first."""
-    owned = world.dependents(uid_of(deployment), kinds.REPLICA_SET)
-    mine = (each for each in owned if (controller_of(each) or {}).get("uid") == uid_of(deployment) and not terminating(each))
-    return sorted(mine, key=lambda each: (_revision(each), created_at(each), name_of(each)))
 
 
 def _roll(deployment: Object, new: Object | None, old: list[Object], hash_: str, world: World) -> list[Write]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.objects import Key, Object, labels_of, spec_of, status_of, terminating
-from pumice.controllers.workloads.pods import active, available, dispensable_first, free_names, from_template, pods_of, ready
+from pumice.controllers.workloads.adoption import claim, its_claimants
+from pumice.controllers.workloads.pods import active, available, dispensable_first, free_names, from_template, ready
 from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
 from pumice.controllers.writes import Write, status_change
@@ -19,16 +20,16 @@ class ReplicaSets:
     def __init__(self, kind: str = kinds.REPLICA_SET) -> None:
         self.kind = kind
         self.name = kind.partition(".")[0].lower()
-        self.watches = {kind: itself, kinds.POD: its_controller(kind)}
+        self.watches = {kind: itself, kinds.POD: its_claimants(kind)}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Key)
         owner = world.get(self.kind, *key)
         if owner is None:
             return NOTHING
-        pods = [pod for pod in pods_of(owner, world) if active(pod)]
+        pods, claims = claim(owner, kinds.POD, world, active)
         status, next_ready = _status(owner, pods, now)
-        writes = [] if terminating(owner) else _scale(owner, pods, world)
+        writes = [] if terminating(owner) else [*claims, *_scale(owner, pods, world)]
         later = [(next_ready, key)] if next_ready is not None else []
         return result([*writes, *status_change(owner, status)], later)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pumice.api.integers import integer
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
+from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -24,7 +24,8 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
-from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, pods_of, ready, revision_of
+from pumice.controllers.workloads.adoption import claim, its_claimants
+from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, ready, revision_of
 from pumice.controllers.workloads.revisions import keep_revision
 from pumice.controllers.workloads.told import BURST, of_set
 from pumice.controllers.world import World
@@ -47,26 +48,29 @@ class StatefulSets:
     name = "statefulset"
 
     def __init__(self) -> None:
-        self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_controller(kinds.STATEFUL_SET)}
+        self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_claimants(kinds.STATEFUL_SET)}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
         assert isinstance(key, Key)
         owner = world.get(kinds.STATEFUL_SET, *key)
         if owner is None:
             return NOTHING
-        pods = {number: pod for pod in pods_of(owner, world) if (number := _ordinal(pod)) >= 0}
+        mine, claims = claim(owner, kinds.POD, world, lambda pod: _ordinal(pod, owner) >= 0)
+        pods = {_ordinal(pod, owner): pod for pod in mine}
         update = f"{name_of(owner)}-{revision_of(spec_of(owner).get('template') or {})}"
         revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
         writes: list[Write] = []
         if not terminating(owner):
             in_use = {*revisions, *map(_revision, pods.values())}
-            writes = [*keep_revision(owner, update, update, in_use, world), *_next_step(owner, pods, revisions, world)]
+            writes = [*claims, *keep_revision(owner, update, update, in_use, world), *_next_step(owner, pods, revisions, world)]
         status, next_ready = _status(owner, pods, revisions, now)
         return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
 
 
-def _ordinal(pod: Object) -> int:
-    return integer(name_of(pod).rpartition("-")[2], -1)
+def _ordinal(pod: Object, owner: Object) -> int:
+    """Negative if it is called as none of the set's is."""
+    of, _, number = name_of(pod).rpartition("-")
+    return integer(number, -1) if of == name_of(owner) else -1
 
 
 def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, world: World) -> list[Write]:
