@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from time import process_time
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.codec import decoder
 from pumice.api.errors import InputError
@@ -13,8 +15,9 @@ from pumice.api.quantity import MOST, QuantityError, quantity
 from pumice.api.read import Objects, read_stream
 from pumice.api.volcano import PodGroup
 from pumice.framework.cycle import cycle
+from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.model.resources import MOST_OF_MANY, MOST_OF_ONE
+from pumice.model.resources import MOST_NAMES, MOST_OF_MANY, MOST_OF_ONE
 from pumice.testing import cluster, node, pod, podgroup, schedule
 from pumice.testing.scene import policy
 
@@ -139,3 +142,61 @@ def test_a_job_whose_minimum_no_cluster_has_is_not_let_in_and_is_told_why() -> N
     assert made.queues["default"].admitted.sum() == 0
     assert schedule(made, "allocate", *ORDINARY).binds == {}, "not either where nobody is asked to let it in"
     assert made.jobs["default/g"].min_resources.max() == MOST_OF_MANY
+
+
+@pytest.mark.parametrize(("amount", "pods"), [(2**43 - 1, 1100), (MOST_OF_ONE - 1, 300), (2**52, 300)], ids="abc")
+def test_however_many_great_amounts_on_one_node_leave_nothing_behind(amount: int, pods: int) -> None:
+    made = cluster(node("n").cpu(8), pod("old").cpu("1500m").on("n"))
+    made.forget_changes()
+    row = made.nodes.rows["n"]
+    before = made.nodes.row_idle(row).tolist(), made.nodes.row_future_idle(row).tolist()
+    great: Any = pod("x").having("spec", "containers", 0, "resources", "requests", "cpu", value=f"{amount}m").on("n").build()[1]
+    for number in range(pods):
+        made.put("Pod", replace(great, metadata=replace(great.metadata, name=f"x{number}")))
+        if number % 100 == 7:
+            made.check()
+    for number in range(pods):
+        made.move(made.tasks[f"default/x{number}"], status.RELEASING, row)
+    made.check()
+    assert made.nodes.row_future_idle(row).tolist() == before[1], "all of them are leaving"
+    for number in range(pods):
+        made.remove("Pod", f"default/x{number}")
+    made.check()
+    assert (made.nodes.row_idle(row).tolist(), made.nodes.row_future_idle(row).tolist()) == before
+
+
+def test_names_that_no_node_offers_do_not_widen_every_vector_without_end() -> None:
+    odd = pod("odd").cpu(1).gang("g")
+    for number in range(5000):
+        odd = odd.having("spec", "containers", 0, "resources", "requests", f"example.com/x{number}", value="1")
+    made = cluster(podgroup("g"), odd)
+    width = made.dimensions.width
+    assert width <= 2 * MOST_NAMES
+    made.put(*node("n").cpu(8).having("status", "allocatable", "example.com/real", value="2").build())
+    real = pod("p").cpu(1).gang("h").having("spec", "containers", 0, "resources", "requests", "example.com/real", value="1")
+    unknown = pod("q").cpu(1).gang("i").having("spec", "containers", 0, "resources", "requests", "example.com/none", value="1")
+    great = podgroup("j").having("spec", "minResources", value={"example.com/neither": "1"})
+    for each in (podgroup("h"), real, podgroup("i"), unknown, great, pod("r").cpu(1).gang("j")):
+        made.put(*each.build())
+    outcome = schedule(made, "enqueue, allocate, backfill", *ORDINARY)
+    assert outcome.binds == {"default/p": "n"}, "what nodes offer always counts"
+    assert "it asks for example.com/none 1, more than a node can ever have" in outcome.waiting["default/q"]
+    assert made.dimensions.width <= 2 * width
+    made.check()
+
+
+def test_great_sums_follow_evictions_and_new_names() -> None:
+    great = [
+        pod(f"x{n}").having("spec", "containers", 0, "resources", "requests", "cpu", value="70368744177663m").on("n") for n in range(40)
+    ]
+    made = cluster(node("n").cpu(8), *great)
+    victim = made.tasks["default/x0"]
+    made.move(victim, status.RELEASING, made.nodes.rows["n"], evicted=True)
+    made.check()
+    made.forget_eviction(victim)
+    made.check()
+    wide = pod("wide").on("n")
+    for number in range(30):
+        wide = wide.having("spec", "containers", 0, "resources", "requests", f"example.com/x{number}", value="1")
+    made.put(*wide.build())
+    made.check()

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from pumice.api.selectors import Requirement, Selector
-from pumice.api.times import instant
+from pumice.api.times import instant_or
 
 Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  #: as far as Kubernetes' own readers go; Python's integers have no end
 
@@ -43,8 +43,8 @@ class Metadata(Wire, frozen=True):
 
     @property
     def created(self) -> float:
-        """Seconds since 1970; 0 if unknown."""
-        return instant(self.creation_timestamp) if self.creation_timestamp else 0.0
+        """Seconds since 1970; 0 if it is not known, or no time."""
+        return instant_or(self.creation_timestamp, 0.0)
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TypeVar
 
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+T = TypeVar("T")
 
 
 @lru_cache(maxsize=65536)
@@ -15,6 +18,14 @@ def instant(text: str) -> float:
     """RFC 3339 to seconds since 1970. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def instant_or(text: str | None, unknown: T) -> float | T:
+    """The same, or `unknown` for what is missing or no time: an object is not to be lost for it."""
+    try:
+        return instant(text) if text else unknown
+    except ValueError:
+        return unknown
 
 
 def rfc3339(seconds: float) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pumice.framework.decisions import Condition, GroupStatus, Pipelined, Waiting
@@ -26,12 +28,12 @@ def conclude(session: Session) -> None:
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)
         session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
-        is_held_back = session.holds_back(job)
+        is_held_back, state = session.holds_back(job), cache(partial(fit_error, session, job))
         for task in job.tasks.values():
             if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
                 continue  # nothing is in its way
             if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
-                session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, job, task)))
+                session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, task, state)))
             last = session.last_try.get(task.uid)
             if last is not None and last.evicted and task.status == status.PENDING:
                 session.decisions.nominations[task] = last.node
@@ -91,8 +93,8 @@ def scheduling_status(session: Session, task: Task) -> str:
     return SCHEDULABLE if last.status == status.ALLOCATED else UNSCHEDULABLE
 
 
-def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]:
-    """Reason and message of the pod's condition."""
+def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) -> tuple[str, str]:
+    """Reason and message of the pod's condition; `state` is that of its job, which takes a look at all of its pods."""
     last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
     assigned = f"Pod {task.key} can possibly be assigned to {last.node}, once"
     if last.status == status.ALLOCATED:
@@ -103,7 +105,7 @@ def scheduling_reason(session: Session, job: Job, task: Task) -> tuple[str, str]
     if errors is not None:
         return UNSCHEDULABLE, str(errors)
     headline = session.refused_by_queue.get(task.uid)
-    return UNSCHEDULABLE, f"{fit_error(session, job)}. {headline}" if headline else fit_error(session, job)
+    return UNSCHEDULABLE, f"{state()}. {headline}" if headline else state()
 
 
 def _not_admitted(session: Session, job: Job) -> Condition | None:

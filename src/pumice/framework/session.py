@@ -71,6 +71,7 @@ class Session:
         self.phases: dict[Job, str] = {}  #: before the session, of the jobs that were given one
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
+        self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: kept until anybody moves
         self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node

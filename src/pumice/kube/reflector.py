@@ -21,6 +21,7 @@ import msgspec
 from pumice.api.meta import Metadata
 from pumice.kube.errors import ApiError, KubeError, NoAnswer, api_error
 from pumice.kube.retry import Backoff, asked_delay_s
+from pumice.kube.shallow import decode, shallow
 from pumice.kube.transport import Scope, Transport
 from pumice.kube.view import Change, Disorder, View
 
@@ -157,10 +158,16 @@ class Reflector(Generic[T]):
                 self._failures, self._told = 0, ""  # a list alone is no progress: a server may forget each position at once
                 self.trouble = None
                 for line in batch:
-                    event = _event.decode(line)
+                    event = decode(_event, line)
                     self._take(event.type, event.object)
 
     def _take(self, kind: str, raw: msgspec.Raw) -> None:
+        try:
+            self._understand(kind, raw)
+        except RecursionError:
+            self._understand(kind, msgspec.Raw(shallow(bytes(raw))))
+
+    def _understand(self, kind: str, raw: msgspec.Raw) -> None:
         if kind == "BOOKMARK":
             self._view.stands_at(_head.decode(raw).metadata.resource_version)
         elif kind == "ERROR":

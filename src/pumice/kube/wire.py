@@ -17,6 +17,7 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.kube.access import Access
 from pumice.kube.errors import KubeError, NoAnswer, NoCredentials, api_error
+from pumice.kube.shallow import shallow
 from pumice.kube.tls import KeyPair, context
 from pumice.web.connection import Answer
 from pumice.web.head import head_of
@@ -82,7 +83,7 @@ class Wire:
         if answer.status >= 300:
             raise _refusal(answer)
         if form.accept.startswith(JSON):
-            _check_whole(answer.body, f"{method} {target.partition('?')[0]}")
+            return _whole(answer.body, f"{method} {target.partition('?')[0]}")
         return answer.body
 
     async def lines(self, target: str, idle_s: float, form: Form = PLAIN) -> AsyncIterator[list[bytes]]:
@@ -131,10 +132,13 @@ class Wire:
         return known
 
 
-def _check_whole(body: bytes, what: str) -> None:
-    """An answer that was cut on its way says nothing of what became of the request."""
+def _whole(body: bytes, what: str) -> bytes:
+    """An answer that was cut on its way says nothing of what became of the request. Nothing in it is deeper than decoders can go."""
     try:
         _json.decode(body)
+        return body
+    except RecursionError:
+        return shallow(body)
     except msgspec.DecodeError as error:
         raise NoAnswer(f"{what}: the answer is not JSON: {error}", sent=True) from error
 

@@ -9,7 +9,6 @@ A cycle never awaits, so changes are applied the moment they come: none can come
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +19,13 @@ from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup, Queue
 from pumice.kube.view import Change, Deleted
+from pumice.live.clock import Clock
 from pumice.live.hints import Hints, Look
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
 from pumice.live.originals import Told
+from pumice.live.passed_over import PassedOver
 from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
@@ -32,7 +33,6 @@ from pumice.model.cluster import Cluster
 from pumice.model.template import GROUP_ANNOTATION
 
 ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
-log = logging.getLogger(__name__)
 
 
 class Ingest:
@@ -47,6 +47,7 @@ class Ingest:
         hints: Hints,
         metrics: LiveMetrics,
         news: Callable[[Urgency], None],
+        clock: Clock,
     ) -> None:
         self._cluster = cluster
         self._hints = hints
@@ -54,7 +55,8 @@ class Ingest:
         self._ring = options.sharding.ring
         self._said = said
         self._ledger = ledger
-        self._metrics = metrics
+        self._passed_over = PassedOver(metrics)
+        self._clock = clock
         self._news = news
 
     def take(self, kind: str, change: Change[Any]) -> None:
@@ -62,12 +64,19 @@ class Ingest:
         try:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
         except Exception as error:
-            self._metrics.refused.add(kind)
-            name = change.name if isinstance(change, Deleted) else _name_of(change.object)
-            log.error("%s %s was passed over: %s", kind, name, error, exc_info=not isinstance(error, ValueError))
+            self._passed_over.failed(kind, change, error, self._clock.now())
             return
+        self._passed_over.succeeded(kind, change)
         if urgency:
             self._news(urgency)
+
+    def try_again(self) -> None:
+        """What was passed over, as far as its pause is over."""
+        for kind, change in self._passed_over.due(self._clock.now()):
+            self.take(kind, change)
+
+    def next_due(self) -> float:
+        return self._passed_over.next_due()
 
     def _put(self, kind: str, item: Any) -> Urgency:
         match item:
@@ -217,12 +226,6 @@ class Ingest:
         self._cluster.remove(kind, key)
         self._hints.other(kind)
         return Urgency.SOON
-
-
-def _name_of(told: Any) -> str:
-    """As far as it has a name."""
-    meta = getattr(told.item if isinstance(told, Told) else told, "metadata", None)
-    return "/".join(filter(None, (getattr(meta, "namespace", None), getattr(meta, "name", None)))) or "without a name"
 
 
 def _same(known: Any, told: Any) -> bool:

@@ -87,7 +87,7 @@ class Scheduler:
         self._failure: BaseException | None = None
         self._broken = asyncio.Event()
         self._hints = Hints(self.cluster)
-        self._next_try = NEVER  #: when a pod that only hints wake is due, or pods that are held back may go
+        self._next_try = NEVER  #: when a pod that only hints wake is due, pods that are held back may go, or an object is tried again
         self._ledger = Ledger(
             self.cluster,
             self._said,
@@ -99,7 +99,7 @@ class Scheduler:
             self._hints,
             self._state,
         )
-        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news)
+        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news, self.clock)
         self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
         self._told: set[Failure] = set()  #: of plugins
         self._faults = 0  #: cycles in a row that came to nothing
@@ -225,6 +225,7 @@ class Scheduler:
         async with self._state.alone() as run:
             for doubtful in self._ledger.expired():
                 self._sender.read_again(doubtful)
+            self._ingest.try_again()
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
             try:
@@ -263,7 +264,7 @@ class Scheduler:
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
         self._pulse.cycled(now, took_s)
-        self._next_try = min(self._hints.next_due(), decisions.again_at)
+        self._next_try = min(self._hints.next_due(), decisions.again_at, self._ingest.next_due())
         self.metrics.observe_cycle(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:

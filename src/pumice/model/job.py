@@ -94,7 +94,7 @@ class Job(Suggesting):
         self.created = meta.created if meta else 0.0
         self.has_min_resources = spec is not None and spec.min_resources is not None
         self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
-        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY)  #: an amount of them that no cluster has
+        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount of them that no cluster has
         self.waiting_time = _waiting_time(annotations)
         self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE_KEY, labels.get(PREEMPTABLE_KEY)) is not None and not self.preemptable

@@ -7,7 +7,7 @@ stay what they are while a session runs. Labels are interned to integer codes pe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.model import status
 from pumice.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Vector, bounded
+from pumice.model.tally import EXACT, Sums, Tally
 from pumice.model.task import Task
 
 Codes = NDArray[np.int32]
@@ -24,16 +25,6 @@ Table = NDArray[np.float64]
 Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
 
 ABSENT = -1  #: label code of a node without the key
-
-
-class _Sums(NamedTuple):
-    """Of the tasks of one row; as the columns of the same names."""
-
-    used: Vector
-    releasing: Vector
-    pipelined: Vector
-    seen: Vector
-    scoring: Vector
 
 
 class Nodes:
@@ -45,6 +36,8 @@ class Nodes:
         self.rows: dict[str, int] = {}
         self.wire: list[Node] = []
         self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
+        self._great: dict[int, Tally] = {}  #: of rows whose bulk is above EXACT
+        self._bulk: list[int] = []  #: per row, what none of its sums is above
         self._dead: list[int] = []  #: rows of nodes that have gone
         self._moving = 0  #: tasks that are Releasing or Pipelined
         self._capacity = 0
@@ -140,6 +133,8 @@ class Nodes:
         return known
 
     def widen(self) -> None:
+        for tally in self._great.values():
+            tally.widen(self.dimensions)
         self._reserve(self._capacity)
 
     # -- nodes
@@ -156,6 +151,8 @@ class Nodes:
         self.wire[row] = node
         self.alive[row] = True
         self.cordoned[row] = bool(node.spec.unschedulable)
+        for resource in node.status.allocatable or ():
+            self.dimensions.column(resource, offered=True)
         offered = self.dimensions.vector(node.status.allocatable, most=MOST_OF_ONE) + oversubscription(node, self.dimensions)
         allocatable = np.minimum(offered, MOST_OF_ONE)
         self.allocatable[:, row] = allocatable
@@ -170,6 +167,7 @@ class Nodes:
         self.names.append("")
         self.wire.append(node)
         self.tasks.append({})
+        self._bulk.append(0)
         self._view()
         return row
 
@@ -204,9 +202,11 @@ class Nodes:
         self._count(task, row, -1.0)
 
     def _count(self, task: Task, row: int, sign: float) -> None:
-        if task.template.immense:
+        bulk, grown = self._bulk[row], int(sign) * task.template.bulk
+        self._bulk[row] = bulk + grown
+        if max(bulk, bulk + grown) > EXACT:
             self._moving += int(sign) if task.status & (status.PIPELINED | status.RELEASING) else 0
-            self._recount(row)
+            self._count_great(task, row, int(sign))
             return
         needs = task.template.needs
         if not task.evicted:
@@ -227,8 +227,9 @@ class Nodes:
 
     def show(self, task: Task, row: int, sign: float) -> None:
         """Count a task among those that are seen."""
-        if task.template.immense:
-            self._recount(row)
+        if self._bulk[row] > EXACT:
+            self._great[row].show(task, int(sign))
+            self._write(row, self._great[row].sums())
             return
         template, seen, (cpu, memory) = task.template, self._seen_cells, self._scoring_cells
         for column, amount in template.needs:
@@ -236,29 +237,27 @@ class Nodes:
         cpu[row] += template.scoring_cpu * sign
         memory[row] += template.scoring_memory * sign
 
-    def _recount(self, row: int) -> None:
-        """All sums of a row anew: one that immense amounts went into and out of may not be what it was."""
-        sums = self._sums(row)
+    def _count_great(self, task: Task, row: int, sign: int) -> None:
+        """On a row whose sums float64 may not hold."""
+        tally = self._great.get(row)
+        if tally is None:
+            tally = self._great[row] = self._tally(row)
+        else:
+            tally.count(task, sign)
+        self._write(row, tally.sums())
+        if self._bulk[row] <= EXACT:
+            del self._great[row]
+
+    def _write(self, row: int, sums: Sums) -> None:
         self.used[:, row], self.releasing[:, row], self.pipelined[:, row] = sums.used, sums.releasing, sums.pipelined
         self.seen[:, row], self.scoring[:, row] = sums.seen, sums.scoring
         self.idle[:, row] = self.allocatable[:, row] - sums.used
 
-    def _sums(self, row: int) -> _Sums:
-        """What the tasks of a row say."""
-        zeros = self.dimensions.zeros
-        sums = _Sums(zeros(), zeros(), zeros(), zeros(), np.zeros(2))
+    def _tally(self, row: int) -> Tally:
+        tally = Tally(self.dimensions)
         for task in self.tasks[row].values():
-            template = task.template
-            if not task.evicted:
-                sums.seen[:] += template.request
-                sums.scoring[:] += (template.scoring_cpu, template.scoring_memory)
-            if task.status == status.PIPELINED:
-                sums.pipelined[:] += template.request
-                continue
-            sums.used[:] += template.request
-            if task.status == status.RELEASING:
-                sums.releasing[:] += template.request
-        return sums
+            tally.count(task, 1)
+        return tally
 
     # -- labels and taints
 
@@ -320,7 +319,8 @@ class Nodes:
             for task in self.tasks[row].values():
                 assert task.node == row, f"{task} does not know that it is on row {row}"
                 assert task.status & (status.ON_NODE | status.PIPELINED), f"{task} cannot stand on a node"
-            sums = self._sums(row)
+            sums = self._tally(row).sums()
+            assert self._bulk[row] == sum(task.template.bulk for task in self.tasks[row].values()), f"bulk of {self.names[row]}"
             assert (self.used[:, row] == sums.used).all(), f"used of {self.names[row]}"
             assert (self.idle[:, row] == self.allocatable[:, row] - sums.used).all(), f"idle of {self.names[row]}"
             assert (self.releasing[:, row] == sums.releasing).all(), f"releasing of {self.names[row]}"

@@ -28,6 +28,7 @@ EPSILON = 0.1  #: amounts nearer than this are equal, as Volcano has it
 WIDTH = 16
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
+MOST_NAMES = 128  #: names that have a column before those that no node has offered get none: each widens all vectors
 MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that asks for as much fits anywhere
 MOST_OF_MANY = 2**52  #: the bound of minResources, and of a queue's amounts
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
@@ -55,10 +56,10 @@ def bounded(amount: int, most: int = MOST_OF_ONE) -> float:
     return float(min(max(amount, 0), most))
 
 
-def beyond(resources: Mapping[str, Quantity] | None, most: int) -> str:
-    """The first amount that reaches the bound, as `cpu 1e30`; empty if there is none."""
+def beyond(resources: Mapping[str, Quantity] | None, most: int, dimensions: Dimensions) -> str:
+    """The first amount that reaches the bound, or is of nothing that anybody has, as `cpu 1e30`; empty if there is none."""
     for name, quantity in (resources or {}).items():
-        if (quantity.whole if in_units(name) else quantity.milli) >= most:
+        if (quantity.whole if in_units(name) else quantity.milli) >= most or dimensions.leaves_out(name, quantity.milli):
             return f"{name} {quantity.text}"
     return ""
 
@@ -77,10 +78,11 @@ class Dimensions:
         self.widened: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], tuple[dict[int, float], Vector]] = {}
 
-    def column(self, name: str) -> int | None:
-        """The column of a name, given one at first sight; None for what is no resource of scheduling."""
+    def column(self, name: str, *, offered: bool = False) -> int | None:
+        """The column of a name, given one at first sight; None for what is no resource of scheduling, and for one name too many.
+        What nodes offer always has one."""
         column = self.columns.get(name)
-        if column is None and is_scalar(name) and name not in self.ignored:
+        if column is None and self._counts(name) and (offered or len(self.names) < MOST_NAMES):
             column = self.columns[name] = len(self.names)
             self.names.append(name)
             if column >= self.width:
@@ -88,6 +90,13 @@ class Dimensions:
                 for tell in self.widened:
                     tell()
         return column
+
+    def _counts(self, name: str) -> bool:
+        return is_scalar(name) and name not in self.ignored
+
+    def leaves_out(self, name: str, milli: int) -> bool:
+        """Whether some of it is asked for and it has no column, so that no node has any."""
+        return milli > 0 and name not in self.columns and self._counts(name)
 
     def amounts(self, resources: Mapping[str, Quantity] | None, most: int = MOST_OF_MANY) -> dict[int, float]:
         """Column to amount, for the names that count."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pumice.api.pod import Pod
-from pumice.api.times import instant
+from pumice.api.times import instant_or
 from pumice.model import status
 from pumice.model.suggesting import Suggesting
 from pumice.model.template import Template
@@ -94,15 +94,15 @@ class Task(Suggesting):
         """What may change in a pod without changing its template. The status is set by the cluster."""
         self.deleting = bool(pod.metadata.deletion_timestamp)
         self.nominated = pod.status.nominated_node_name or ""
-        self.started = instant(pod.status.start_time) if pod.status.start_time else None
+        self.started = instant_or(pod.status.start_time, None)
         self.disrupted = False  #: leaving because of a preemption
         self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
                 self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
-            elif condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
-                self.placed_at = instant(condition.last_transition_time)
+            elif condition.type == "PodScheduled" and condition.status == "True":
+                self.placed_at = instant_or(condition.last_transition_time, None)
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {status.NAMES[self.status]}>"

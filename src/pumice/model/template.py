@@ -18,7 +18,6 @@ from pumice.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, 
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
 POD_LEVEL = ("cpu", "memory")
-IMMENSE = 2**40  #: thousands of smaller amounts sum exactly on a node; of greater ones it counts each time anew
 
 
 class Template:
@@ -41,7 +40,7 @@ class Template:
         self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
         self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
-        self.immense = bool((self.request > IMMENSE).any()) or max(self.scoring_cpu, self.scoring_memory) > IMMENSE
+        self.bulk = int(max(self.request.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
@@ -144,11 +143,9 @@ def requested_by_containers(spec: PodSpec, resized: Mapping[str, ResourceList] =
         if container.restart_policy == "Always":
             _add(running, requests)
             _add(before, requests)
-            _raise(peak, before)
+            _raise(peak, {name: before[name] for name in requests})
         else:
-            own = dict(before)
-            _add(own, requests)
-            _raise(peak, own)
+            _raise(peak, {name: before.get(name, 0) + amount.milli for name, amount in requests.items()})
     _raise(running, peak)
     return running
 
@@ -170,7 +167,7 @@ def _vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
 
 def _beyond(asked: Mapping[str, int], dimensions: Dimensions) -> str:
     for name, milli in asked.items():
-        if dimensions.column(name) is not None and _in_units(name, milli) >= MOST_OF_ONE:
+        if dimensions.leaves_out(name, milli) or (name in dimensions.columns and _in_units(name, milli) >= MOST_OF_ONE):
             return f"{name} {format_milli(milli)}"
     return ""
 

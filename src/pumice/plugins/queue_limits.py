@@ -34,7 +34,7 @@ def within(request: Vector, held: Vector, limit: Vector) -> bool:
 def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
     """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none. What the task's own gang
     has taken in thought is asked for and not held: it is given back if the gang does not come together."""
-    asked, taken = asked_for(task.template.request), _taken_in_thought(task)
+    asked, taken = asked_for(task.template.request), _taken_in_thought(session, task)
     held, request = held - taken, task.template.request + taken
     dimensions = session.cluster.dimensions
     for column in (asked & (held + request > limit)).nonzero()[0].tolist():
@@ -44,10 +44,16 @@ def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vect
     return ""
 
 
-def _taken_in_thought(task: Task) -> Vector:
-    tasks = task.job.tasks.values() if task.job is not None else ()
-    taken: Vector = sum((each.template.request for each in tasks if each.status == status.ALLOCATED), np.zeros_like(task.template.request))
-    return taken
+def _taken_in_thought(session: Session, task: Task) -> Vector:
+    job, nothing = task.job, np.zeros_like(task.template.request)
+    if job is None or not job.counts[status.ALLOCATED]:
+        return nothing
+    state = len(session.cluster.log), job.counts[status.ALLOCATED]
+    known = session.taken_in_thought.get(job.uid)
+    if known is None or known[0] != state:  # or each refused pod of a large gang would be a look at all the others
+        taken: Vector = sum((each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED), nothing)
+        known = session.taken_in_thought[job.uid] = state, taken
+    return known[1]
 
 
 def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:

@@ -20,7 +20,7 @@ from pumice.model.task import Task
 from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.standing.groups import Group, Groups
 from pumice.plugins.kube.standing.row_counts import RowCounts, shown_per_node
-from pumice.plugins.kube.standing.terms import PodTerms, Role, Term, Terms
+from pumice.plugins.kube.standing.terms import PodTerms, Role, Terms
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
@@ -73,7 +73,7 @@ class InterPodAffinityFilter(Filter):
         lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)
         crowded = np.zeros(len(table), bool)
         for term in asked.terms.anti:
-            crowded |= self._near_group((term,), term, table) > 0
+            crowded |= _near(Groups.of(self.cluster).counts(Group((term.scope,))), term.key, table) > 0
         unwelcome = np.zeros(len(table), bool)
         for held, counts in Terms.of(self.cluster).meeting(Role.REFUSES, asked.task):
             unwelcome |= _near(counts, held.term.key, table) > 0
@@ -85,15 +85,12 @@ class InterPodAffinityFilter(Filter):
     def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
         """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
         terms = asked.terms.affinity
-        near = np.array([self._near_group(terms, term, table) > 0 for term in terms])
+        meant = Groups.of(self.cluster).counts(Group(tuple(dict.fromkeys(term.scope for term in terms))))
+        keys = dict.fromkeys(term.key for term in terms)
+        near = np.array([_near(meant, key, table) > 0 for key in keys])
         if not near.any() and all(term.scope.has(asked.task) for term in terms):
-            near = np.array([table.codes(term.key)[0] != ABSENT for term in terms])
+            near = np.array([table.codes(key)[0] != ABSENT for key in keys])
         return np.asarray(near.all(axis=0))
-
-    def _near_group(self, terms: Sequence[Term], term: Term, table: Nodes) -> Scores:
-        """Per row the pods meant by all the terms that are near in the sense of one."""
-        group = Group(tuple(dict.fromkeys(t.scope for t in terms)))
-        return _near(Groups.of(self.cluster).counts(group), term.key, table)
 
 
 class InterPodAffinityScorer(Scorer):

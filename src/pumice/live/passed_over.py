@@ -1,0 +1,63 @@
+"""Objects that could not be taken in: each is tried again, with pauses that grow, until it can be, is changed, or is gone.
+
+What it is not to be trusted with is told once for each of its faults, and counted each time.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+from pumice.kube.retry import Backoff
+from pumice.kube.view import Change, Deleted
+from pumice.live.metrics import LiveMetrics
+
+PAUSES = Backoff(2.0, 600.0)
+NEVER = float("inf")
+Key = tuple[str, str, str]
+log = logging.getLogger(__name__)
+
+
+class _Trouble(NamedTuple):
+    change: Change[Any]
+    fault: str
+    failures: int
+    due: float
+
+
+class PassedOver:
+    """By kind, namespace and name, the newest change that failed."""
+
+    def __init__(self, metrics: LiveMetrics) -> None:
+        self._troubles: dict[Key, _Trouble] = {}
+        self._metrics = metrics
+
+    def __len__(self) -> int:
+        return len(self._troubles)
+
+    def failed(self, kind: str, change: Change[Any], error: Exception, now: float) -> None:
+        key, fault = _key(kind, change), f"{type(error).__name__}: {error}"
+        before = self._troubles.get(key)
+        self._metrics.refused.add(kind)
+        if before is None or before.fault != fault:
+            name = "/".join(filter(None, key[1:])) or "without a name"
+            log.error("%s %s was passed over, and is tried again: %s", kind, name, error, exc_info=not isinstance(error, ValueError))
+        failures = before.failures if before is not None else 0
+        self._troubles[key] = _Trouble(change, fault, failures + 1, now + PAUSES.delay_s(failures, 1.0))
+
+    def succeeded(self, kind: str, change: Change[Any]) -> None:
+        if self._troubles:
+            self._troubles.pop(_key(kind, change), None)
+
+    def due(self, now: float) -> list[tuple[str, Change[Any]]]:
+        return [(kind, trouble.change) for (kind, _, _), trouble in self._troubles.items() if trouble.due <= now]
+
+    def next_due(self) -> float:
+        return min((trouble.due for trouble in self._troubles.values()), default=NEVER)
+
+
+def _key(kind: str, change: Change[Any]) -> Key:
+    if isinstance(change, Deleted):
+        return kind, change.namespace, change.name
+    meta = getattr(change.object, "metadata", None)
+    return kind, getattr(meta, "namespace", None) or "", getattr(meta, "name", None) or ""

@@ -1,0 +1,84 @@
+"""What anybody may write, on a live loop: objects that cannot be taken in, and the faults that they bring to light."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from pumice.kube.resource import PODS
+from pumice.kube.shallow import DEEPEST, shallow
+from pumice.model.cluster import Cluster
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+
+def unwilling(cluster: Cluster, name: str, tries: list[float], clock: Any) -> Any:
+    """The cluster's `put`, which fails for pods of this name until `tries` holds None."""
+    put = cluster.put
+
+    def instead(kind: str, item: Any) -> None:
+        if kind == "Pod" and item.metadata.name == name and None not in tries:
+            tries.append(clock.now())
+            raise KeyError("a fault of ours")
+        put(kind, item)
+
+    return instead
+
+
+def test_an_object_that_cannot_be_taken_in_is_tried_again_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        api = server("a")
+        async with scheduling(api) as scheduler:
+            monkeypatch.setattr(scheduler.cluster, "put", unwilling(scheduler.cluster, "odd-0", tries, scheduler.clock))
+            api.gang("odd", pods=1)
+            api.gang("other", pods=1)
+            await until(lambda: len(api.placed("other")) == 1)
+            await asyncio.sleep(100)
+            pauses = [after - before for before, after in pairwise(tries)]
+            assert len(tries) >= 5 and all(later > 1.5 * earlier for earlier, later in pairwise(pauses))
+            assert f'pumice_objects_passed_over_total{{kind="Pod"}} {len(tries)}' in scheduler.metrics.page()
+            assert sum("odd-0 was passed over" in record.message for record in caplog.records) == 1
+            tries.append(None)
+            await until(lambda: len(api.placed("odd")) == 1)
+            scheduler.cluster.check()
+
+    with caplog.at_level(logging.ERROR):
+        run(story())
+
+
+def test_it_is_forgotten_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        api = server("a")
+        async with scheduling(api) as scheduler:
+            monkeypatch.setattr(scheduler.cluster, "put", unwilling(scheduler.cluster, "odd", tries, scheduler.clock))
+            api.pod("odd", 1)
+            await asyncio.sleep(5)
+            api.remove(PODS, "odd")
+            await asyncio.sleep(1)
+            before = len(tries)
+            await asyncio.sleep(200)
+            assert len(tries) == before > 0
+
+    run(story())
+
+
+@pytest.mark.parametrize("depth", [3, DEEPEST, 50_000])
+def test_what_is_nested_too_deep_for_a_decoder_reads_as_null(depth: int) -> None:
+    raw = b'{"a": "]}\\"[{", "deep": ' + b'[{"b": ' * depth + b"1" + b"}]" * depth + b', "after": [1, {"c": 2}]}'
+    read = msgspec.json.decode(shallow(raw))
+    assert (read["a"], read["after"]) == (']}"[{', [1, {"c": 2}])
+    levels, inner = 0, read["deep"]
+    while inner not in (None, 1):
+        levels, inner = levels + 1, inner[0] if isinstance(inner, list) else inner["b"]
+    assert levels == min(2 * depth, DEEPEST - 1)
