@@ -10,7 +10,8 @@ import pytest
 from pumice.engine.rules import Filter, Reason, Refused, Scorer
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
-from pumice.framework.plugin import HOOKS, Plugin
+from pumice.framework.hooks import HOOKS
+from pumice.framework.plugin import Plugin
 from pumice.model.cluster import Cluster
 from pumice.plugins.gang import Gang
 from pumice.testing import cluster, node, pod, podgroup, queue

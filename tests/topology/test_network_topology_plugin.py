@@ -100,7 +100,7 @@ def hyper_scores(*objects: Any, among: str = "r1 r2", **args: Any) -> list[float
     job = made.jobs["default/a"]
     with opened(made, **args) as found:
         candidates = [found.topology.tree.by_name[name] for name in among.split()]
-        return found.hyper_node_scores(next(iter(job.subjobs)), candidates)
+        return found.hyper_node_order(next(iter(job.subjobs)), candidates)
 
 
 def two_racks() -> list[Any]:
@@ -151,7 +151,7 @@ def test_without_hypernode_scorers_all_are_equal() -> None:
     made = cluster(*racks(1, 1), podgroup("a"), *gang("a", 1))
     with session(made, "gang") as found:
         job = made.jobs["default/a"]
-        assert found.hyper_node_scores(next(iter(job.subjobs)), found.topology.tree.all[:2]) == [0, 0]
+        assert found.hyper_node_order(next(iter(job.subjobs)), found.topology.tree.all[:2]) == [0, 0]
         assert found.gradients(job, found.topology.tree.root, Purpose.ALLOCATE) == [[found.topology.tree.root]]
         assert found.sub_gradients(job, next(iter(job.subjobs)), found.topology.tree.root, Purpose.EVICT)
 

@@ -114,7 +114,7 @@ class Domains:
         """The HyperNodes of a group to try for a job in parts: all, or of many those that would score best for the parts one by one."""
         if len(group) <= MOST_TRIED:
             return group
-        scores = [self.session.hyper_node_scores(part, group) for part in job.subjobs]
+        scores = [self.session.hyper_node_order(part, group) for part in job.subjobs]
         order = sorted(range(len(group)), key=lambda number: sum(score[number] for score in scores), reverse=True)
         return [group[number] for number in order[:MOST_TRIED]]
 
@@ -171,12 +171,12 @@ class Domains:
     def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
         """HyperNodes with their scores, the best first. Since some are already found useless, ties are judged among the others."""
         left = list(group)
-        scores = self.session.hyper_node_scores(part, left) if left else []
+        scores = self.session.hyper_node_order(part, left) if left else []
         while left:
             number = scores.index(max(scores))
             yield left.pop(number), scores.pop(number)
             if len(left) > 1 and scores.count(max(scores)) > 1:
-                scores = self.session.hyper_node_scores(part, left)
+                scores = self.session.hyper_node_order(part, left)
 
     def _part_will_do(self, job: Job, part: SubJob) -> bool:
         return self.session.sub_job_ready(job, part) or self.session.sub_job_pipelined(job, part)

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from pumice.actions.lazy_heap import LazyHeap
-from pumice.framework.session import Key, Session
+from pumice.framework.questions import Key
+from pumice.framework.session import Session
 from pumice.model.job import Job
 from pumice.model.queue import Queue
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
-from pumice.framework.session import Key, Session
+from pumice.framework.questions import Key
+from pumice.framework.session import Session
 from pumice.model.job import Job
 from pumice.model.subjob import SubJob
 from pumice.model.task import Task

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.yaml import Document
-from pumice.framework.plugin import SWITCHES
+from pumice.framework.hooks import SWITCHES
 from pumice.model.task import TRUE_WORDS
 
 Path = tuple[str | int, ...]

@@ -15,7 +15,8 @@ from pumice.actions.registry import ACTIONS
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.config.arguments import Path, Warnings, bind
-from pumice.framework.plugin import SWITCHES, Plugin
+from pumice.framework.hooks import SWITCHES
+from pumice.framework.plugin import Plugin
 from pumice.framework.policy import Action, Choice, Policy
 
 DEFAULT = """\

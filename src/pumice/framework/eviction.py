@@ -12,7 +12,8 @@ from functools import cmp_to_key
 import numpy as np
 
 from pumice.engine.evaluation import Evaluation
-from pumice.framework.session import Key, Session
+from pumice.framework.questions import Key
+from pumice.framework.session import Session
 from pumice.framework.statement import Statement
 from pumice.model.job import Job
 from pumice.model.nodes import Table

@@ -38,6 +38,23 @@ def first_refusal(methods: Sequence[Method], *question: Any) -> Refusal | None:
     return None
 
 
+def first_text(methods: Sequence[Method], *question: Any) -> str:
+    """The first answer that says anything."""
+    return next((text for method in methods if (text := method(*question))), "")
+
+
+def sum_each(methods: Sequence[Method], subject: Any, candidates: Sequence[Any]) -> list[float]:
+    """A sum for each candidate."""
+    answers = [method(subject, candidates) for method in methods]
+    return [sum(scores) for scores in zip(*answers, strict=True)] if answers else [0.0] * len(candidates)
+
+
+def tell_all(methods: Sequence[Method], *news: Any) -> None:
+    """Nobody answers."""
+    for method in methods:
+        method(*news)
+
+
 def vote_by_tier(tiers: Tiers, *question: Any) -> bool:
     """A veto ends it; a yes ends its tier and so decides; silence is consent."""
     for methods in tiers:

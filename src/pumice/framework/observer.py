@@ -7,13 +7,10 @@ This one, the base of all others, looks away.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.engine.rules import PLAINLY, Asking
 from pumice.model.task import Task
-
-if TYPE_CHECKING:
-    from pumice.framework.session import Session
 
 
 class Stage(Enum):
@@ -34,7 +31,7 @@ class Observer:
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
 
-    def turn(self, session: Session, task: Task) -> None:
+    def turn(self, task: Task) -> None:
         """An action looks for a node for the task."""
 
     def attempt(self, task: Task) -> None:

@@ -1,8 +1,7 @@
 """A plugin is a class in one file; defining a method named after a hook is the registration.
 
-`HOOKS` names every hook, the switch of the configuration that turns it off, and what it is asked. Arguments are a typed struct
-(`Args`), made from the configuration. A new object is made for each session, so its attributes live for one cycle; what must
-outlive it goes into `session.memory`.
+`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. A new object is made for each
+session, so its attributes live for one cycle; what must outlive it goes into `session.memory`.
 """
 
 from __future__ import annotations
@@ -12,59 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from pumice.api.errors import did_you_mean
+from pumice.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
-
-HOOKS: dict[str, str] = {
-    # orders: keys to sort by (smaller is served first), or a comparison where no key exists
-    "job_order": "enableJobOrder",
-    "queue_order": "enableQueueOrder",
-    "compare_queues": "enableQueueOrder",
-    "task_order": "enableTaskOrder",
-    "sub_job_order": "enabledSubJobOrder",
-    "victim_queue_order": "",
-    # may the job ...
-    "job_valid": "",
-    "job_enqueueable": "enableJobEnqueued",
-    "job_enqueued": "enableJobEnqueued",
-    "job_ready": "enableJobReady",
-    "job_pipelined": "enableJobPipelined",
-    "job_starving": "enableJobStarving",
-    "sub_job_ready": "enabledSubJobReady",
-    "sub_job_pipelined": "enabledSubJobPipelined",
-    # may the queue ...
-    "overused": "enabledOverused",
-    "allocatable": "enabledAllocatable",
-    "preemptive": "enablePreemptive",
-    "queue_shortfall": "enabledAllocatable",
-    # where
-    "pre_predicate": "enablePredicate",
-    "filters": "enablePredicate",
-    "filter": "enablePredicate",
-    "filter_node": "enablePredicate",
-    "best_node": "enableBestNode",
-    "scorers": "enableNodeOrder",
-    "score": "enableNodeOrder",
-    "score_node": "enableNodeOrder",
-    "hyper_node_order": "enabledHyperNodeOrder",
-    "hyper_node_gradient_for_job": "enabledHyperNodeGradient",
-    "hyper_node_gradient_for_sub_job": "enabledHyperNodeGradient",
-    # who must go
-    "preemptable": "enablePreemptable",
-    "reclaimable": "enableReclaimable",
-    "evictor_kind": "",
-    "unified_evictable": "",
-    "victim_tasks": "enabledVictim",
-    # what happened
-    "on_allocate": "",
-    "on_deallocate": "",
-    "on_ungate": "",
-    "open": "",
-    "close": "",
-}
-
-SWITCHES = frozenset(HOOKS.values()) - {""} | {"enableHierarchy", "enabledClusterOrder", "enableTargetJob", "enableReservedNodes"}
 
 
 class NoArgs(msgspec.Struct):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from pumice.framework.plugin import HOOKS, NoArgs, Plugin
+from pumice.framework.hooks import HOOKS
+from pumice.framework.plugin import NoArgs, Plugin
 from pumice.framework.profile import Profiles
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Choice:
     hierarchy: bool = False
 
     def enabled(self, hook: str) -> bool:
-        return HOOKS[hook] not in self.off and (self.hierarchy or hook not in self.plugin.hierarchy_only)
+        return HOOKS[hook].switch not in self.off and (self.hierarchy or hook not in self.plugin.hierarchy_only)
 
 
 @dataclass(frozen=True)

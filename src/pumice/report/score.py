@@ -59,15 +59,16 @@ class _Watcher(Observer):
 
     def begins(self, stage: Stage, subject: Any) -> None:
         if stage is Stage.SESSION:
+            self._session: Session = subject
             self._loop: Loop | None = None
             self._has_looked = False
         elif stage is Stage.ATTEMPTS:
             self._loop = subject
 
-    def turn(self, session: Session, task: Task) -> None:
+    def turn(self, task: Task) -> None:
         if task is self._task and not self._has_looked:
             self._has_looked = True
-            self.table = _by_plugins(session, task)
+            self.table = _by_plugins(self._session, task)
 
     def attempt(self, task: Task) -> None:
         if task is self._task and not self._has_looked:
