@@ -1,14 +1,35 @@
-"""What a program loads, in a fresh interpreter: those that schedule nothing carry no scheduler."""
+"""What a program loads, in a fresh interpreter: those that schedule nothing carry no scheduler,
+and what has no expressions no language for them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 SCHEDULER = {"numpy", *(f"pumice.{name}" for name in ("model", "engine", "framework", "plugins", "actions", "config", "live.loop"))}
 LISTED = "import importlib, sys; importlib.import_module(sys.argv[1]); print(*sys.modules)"
+CYCLE = """
+import sys
+from pumice.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+SMALL = """
+kind: Node
+apiVersion: v1
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+kind: Pod
+apiVersion: v1
+metadata: {name: p, namespace: default}
+spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}], schedulerName: default-scheduler}
+"""
 
 
 @pytest.mark.parametrize("program", ["controllers", "webhooks"])
@@ -16,3 +37,11 @@ def test_programs_that_schedule_nothing_load_no_scheduler(program: str) -> None:
     command = [sys.executable, "-c", LISTED, f"pumice.cli.{program}"]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
     assert not SCHEDULER.intersection(loaded)
+
+
+def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SMALL)
+    command = [sys.executable, "-c", CYCLE, "cycle", "-f", str(tmp_path / "small.yaml")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "Bound" in ran.stdout
+    assert not {"pumice.api.cel", "re2"}.intersection(ran.stderr.split())

@@ -6,38 +6,24 @@ with `__missing__` answers for keys it does not have. What each step costs is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from pumice.api.cel.check import type_named
 from pumice.api.cel.errors import CostError, EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
-from pumice.api.cel.library.lists import sort_by
 from pumice.api.cel.library.operators import is_key, truth
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.loops import MACROS, Bound
+from pumice.api.cel.run import LIST, PASSED_OVER, Run, Step
 from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
-LIST, MAP = 10, 30  #: what making one costs
-PASSED_OVER = 3  #: what an error costs that does not count in the end; upstream it costs nothing, here more than a value
+MAP = 30  #: what making one costs
 _NONE = Optional(False)
 _FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 #: how names that are no identifiers are written
 _ESCAPED = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
-
-
-class Run:
-    """One evaluation: what names stand for now, and what may still be spent."""
-
-    __slots__ = ("names", "purse")
-
-    def __init__(self, names: Mapping[str, Any], purse: Purse) -> None:
-        self.names = dict(names)
-        self.purse = purse
-
-
-Step = Callable[[Run], Any]
 
 
 class _Later:
@@ -325,7 +311,7 @@ def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
 def _each(node: Each) -> Step:
     """The macros over lists and maps."""
     target, parts, macro, names = steps(node.target), [steps(part) for part in node.parts], node.macro, node.variables
-    run_macro = _MACROS[macro]
+    run_macro = MACROS[macro]
 
     def step(run: Run) -> Any:
         held = target(run)
@@ -341,7 +327,7 @@ def _each(node: Each) -> Step:
     return step
 
 
-def _bound(run: Run, held: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+def _bound(run: Run, held: Any, names: tuple[str, ...]) -> Bound:
     """Each item with what it is called by, while the variables stand for it."""
     pairs = held.items() if isinstance(held, Mapping) else enumerate(held)
     is_map, first, second, bound = isinstance(held, Mapping), names[0], names[-1], run.names
@@ -352,100 +338,3 @@ def _bound(run: Run, held: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, A
         else:
             bound[first], bound[second] = key, value
         yield key, single
-
-
-Bound = Iterator[tuple[Any, Any]]
-
-
-def _decided(decisive: bool) -> Callable[[Run, Bound, list[Step], Any], bool]:
-    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
-        error: EvaluationError | None = None
-        for _ in items:
-            run.purse.pay(4 if decisive else 3)
-            try:
-                if truth(parts[0](run)) is decisive:
-                    run.purse.pay(1)
-                    return decisive
-            except CostError:
-                raise
-            except EvaluationError as met:
-                run.purse.pay(PASSED_OVER)
-                error = error or met
-        run.purse.pay(1)
-        if error is not None:
-            raise error
-        return not decisive
-
-    return decide
-
-
-def _one(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
-    count = sum(truth(parts[0](run)) for _ in items)
-    run.purse.pay(2 * count + 2)
-    return count == 1
-
-
-def _filtered(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
-    found = []
-    for _, item in items:
-        if truth(parts[0](run)):
-            run.purse.pay(LIST + 3)
-            found.append(item)
-    run.purse.pay(1)
-    return found
-
-
-def _mapped(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
-    found = []
-    for _ in items:
-        if len(parts) == 1 or truth(parts[0](run)):
-            found.append(parts[-1](run))
-            run.purse.pay(LIST + 2)
-    run.purse.pay(1)
-    return found
-
-
-def _mapped_values(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
-    found = {}
-    for key, _ in items:
-        if len(parts) == 1 or truth(parts[0](run)):
-            found[key] = parts[-1](run)
-            run.purse.pay(3)
-    run.purse.pay(1)
-    return found
-
-
-def _mapped_entries(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for _ in items:
-        if len(parts) == 1 or truth(parts[0](run)):
-            entries = parts[-1](run)
-            if not isinstance(entries, Mapping):
-                raise EvaluationError(NO_OVERLOAD)
-            run.purse.pay(2 + len(entries) // 16)
-            for key, value in entries.items():
-                if key in found:
-                    raise EvaluationError(f"insert failed: key {key} already exists")
-                found[key] = value
-    run.purse.pay(1)
-    return found
-
-
-def _sorted(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
-    keys = _mapped(run, items, parts, held)
-    run.purse.pay(2 * len(keys) ** 2 + 13)
-    return sort_by(list(held), keys)
-
-
-_MACROS: dict[str, Callable[[Run, Bound, list[Step], Any], Any]] = {
-    "all": _decided(False),
-    "exists": _decided(True),
-    "exists_one": _one,
-    "existsOne": _one,
-    "filter": _filtered,
-    "map": _mapped,
-    "transformList": _mapped,
-    "transformMap": _mapped_values,
-    "transformMapEntry": _mapped_entries,
-    "sortBy": _sorted,
-}

@@ -8,10 +8,11 @@ from typing import Any
 import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.errors import CompileError, EvaluationError
-from pumice.api.cel.evaluate import Run, steps
+from pumice.api.cel.evaluate import steps
 from pumice.api.cel.fold import folded
 from pumice.api.cel.kinds import BOOL, Kind
 from pumice.api.cel.purse import Purse
+from pumice.api.cel.run import Run
 from pumice.api.cel.syntax import parse
 from pumice.api.cel.tree import names_in
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from pumice.plugins.kube.device_capacity import Amounts, consumption
 from pumice.plugins.kube.device_constraints import Constraint
-from pumice.plugins.kube.device_facts import Failed
 from pumice.plugins.kube.device_pools import DeviceKey, Offered, Pool, Pools
 from pumice.plugins.kube.device_requests import ALL, Asked, Wanted
+from pumice.plugins.kube.device_selectors import Failed
 from pumice.plugins.kube.device_taints import prevented
 from pumice.plugins.kube.device_use import InUse, Use
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.program import Program, condition
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.purse import EACH_EXPRESSION, Purse
 from pumice.api.devices import Attribute, Device
+from pumice.plugins.kube.device_selectors import Failed, Selector
 
 Facts = Mapping[str, Any]
+EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
 _DEVICE = kind("kubernetes.DRADevice")
 _FIELDS = {
     "driver": STRING,
@@ -29,24 +31,20 @@ _FIELDS = {
 SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
 
 
-class Failed(Exception):
-    """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
+def admits(chosen: Selector, facts: Facts, purse: Purse) -> bool:
+    """Raises Failed."""
+    program = _compiled(chosen.expression)
+    if isinstance(program, str):
+        raise Failed(f"{chosen.name}: CEL compile error: {program}")
+    try:
+        return satisfies(program, facts, purse)
+    except EvaluationError as error:
+        raise Failed(f"{chosen.name}: CEL runtime error: {error}") from None
 
 
-class Selector(NamedTuple):
-    whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
-    number: int
-    expression: str
-
-    def admits(self, facts: Facts, purse: Purse) -> bool:
-        """Raises Failed."""
-        program = _compiled(self.expression)
-        if isinstance(program, str):
-            raise Failed(f"{self.whose}: selector #{self.number}: CEL compile error: {program}")
-        try:
-            return satisfies(program, facts, purse)
-        except EvaluationError as error:
-            raise Failed(f"{self.whose}: selector #{self.number}: CEL runtime error: {error}") from None
+def purse_for(devices: int) -> Purse:
+    """What one kind of request may cost with so many devices."""
+    return Purse(EACH_EXPRESSION + EACH_DEVICE * devices)
 
 
 @lru_cache(maxsize=1024)

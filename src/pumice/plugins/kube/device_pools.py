@@ -7,27 +7,27 @@ or each of its devices. Pools, and slices of a pool, are looked at in the order 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.api.cel.purse import EACH_EXPRESSION, Purse
 from pumice.api.codec import encode
 from pumice.api.devices import Counter, Device, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Nodes
 from pumice.model.resources import Mask
-from pumice.plugins.kube.device_facts import Facts, facts_of
 from pumice.plugins.kube.device_requests import Asked
 from pumice.plugins.kube.device_taints import taints_by_rules
 from pumice.plugins.kube.node_affinity import selector_matches
 
+if TYPE_CHECKING:
+    from pumice.api.cel.purse import Purse
+    from pumice.plugins.kube.device_facts import Facts
+
 DeviceKey = tuple[str, str, str]  #: driver, pool, device
 Counters = Mapping[tuple[str, str], int]  #: by set and name, in milli-units
-
-EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
 
 
 class Offered(NamedTuple):
@@ -118,8 +118,10 @@ class Pools:
         """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:
-            purse = self._purses.setdefault(asked.kind, Purse(EACH_EXPRESSION + EACH_DEVICE * self._device_count))
-            verdict = all(selector.admits(offered.facts, purse) for selector in asked.selectors)
+            from pumice.plugins.kube.device_facts import admits, purse_for
+
+            purse = self._purses.setdefault(asked.kind, purse_for(self._device_count))
+            verdict = all(admits(selector, offered.facts, purse) for selector in asked.selectors)
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
@@ -182,6 +184,8 @@ def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRu
 
 
 def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None) -> Offered:
+    from pumice.plugins.kube.device_facts import facts_of  # CEL takes a tenth of a second to import, and most have no devices
+
     driver, pool = published.spec.driver, published.spec.pool.name
     more = taints_by_rules(rules, driver, pool, device.name)
     if more:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pumice.api.devices import DeviceConstraint, DeviceRequest, DeviceToleration, ExactRequest, ResourceClaim, SubRequest
 from pumice.api.quantity import Quantity
 from pumice.engine.rules import Reason
-from pumice.plugins.kube.device_facts import Selector
+from pumice.plugins.kube.device_selectors import Selector
 
 ALL = 0  #: as a count: every device that suits
 

@@ -21,9 +21,9 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick
 from pumice.plugins.kube.device_claims import ClaimsOfPod, claims_of, shareable_claims, special_key
-from pumice.plugins.kube.device_facts import Failed
 from pumice.plugins.kube.device_reach import reach
 from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
+from pumice.plugins.kube.device_selectors import Failed
 from pumice.plugins.kube.node_affinity import selector_matches
 from pumice.plugins.kube.normalize import to_hundred
 from pumice.plugins.kube.standing.assumed_devices import AssumedDevices

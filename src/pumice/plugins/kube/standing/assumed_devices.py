@@ -16,9 +16,9 @@ from pumice.model.cluster import Cluster
 from pumice.model.task import Task
 from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick, allocate, uses
 from pumice.plugins.kube.device_claims import special_key, written_specials
-from pumice.plugins.kube.device_facts import Failed
 from pumice.plugins.kube.device_pools import Pools
 from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
+from pumice.plugins.kube.device_selectors import Failed
 from pumice.plugins.kube.device_use import InUse, uses_of
 from pumice.plugins.kube.extended_resources import Served, claim_for, classes_by_resource
 from pumice.plugins.kube.standing.groups import standing

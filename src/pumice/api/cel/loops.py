@@ -1,0 +1,108 @@
+"""What the macros over lists and maps make of the items: `all`, `exists`, `filter`, `map` and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pumice.api.cel.errors import CostError, EvaluationError
+from pumice.api.cel.functions import NO_OVERLOAD
+from pumice.api.cel.library.lists import sort_by
+from pumice.api.cel.library.operators import truth
+from pumice.api.cel.run import LIST, PASSED_OVER, Run, Step
+
+Bound = Iterator[tuple[Any, Any]]
+
+
+def _decided(decisive: bool) -> Callable[[Run, Bound, list[Step], Any], bool]:
+    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+        error: EvaluationError | None = None
+        for _ in items:
+            run.purse.pay(4 if decisive else 3)
+            try:
+                if truth(parts[0](run)) is decisive:
+                    run.purse.pay(1)
+                    return decisive
+            except CostError:
+                raise
+            except EvaluationError as met:
+                run.purse.pay(PASSED_OVER)
+                error = error or met
+        run.purse.pay(1)
+        if error is not None:
+            raise error
+        return not decisive
+
+    return decide
+
+
+def _one(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+    count = sum(truth(parts[0](run)) for _ in items)
+    run.purse.pay(2 * count + 2)
+    return count == 1
+
+
+def _filtered(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    found = []
+    for _, item in items:
+        if truth(parts[0](run)):
+            run.purse.pay(LIST + 3)
+            found.append(item)
+    run.purse.pay(1)
+    return found
+
+
+def _mapped(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    found = []
+    for _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            found.append(parts[-1](run))
+            run.purse.pay(LIST + 2)
+    run.purse.pay(1)
+    return found
+
+
+def _mapped_values(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+    found = {}
+    for key, _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            found[key] = parts[-1](run)
+            run.purse.pay(3)
+    run.purse.pay(1)
+    return found
+
+
+def _mapped_entries(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for _ in items:
+        if len(parts) == 1 or truth(parts[0](run)):
+            entries = parts[-1](run)
+            if not isinstance(entries, Mapping):
+                raise EvaluationError(NO_OVERLOAD)
+            run.purse.pay(2 + len(entries) // 16)
+            for key, value in entries.items():
+                if key in found:
+                    raise EvaluationError(f"insert failed: key {key} already exists")
+                found[key] = value
+    run.purse.pay(1)
+    return found
+
+
+def _sorted(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+    keys = _mapped(run, items, parts, held)
+    run.purse.pay(2 * len(keys) ** 2 + 13)
+    return sort_by(list(held), keys)
+
+
+MACROS: dict[str, Callable[[Run, Bound, list[Step], Any], Any]] = {
+    "all": _decided(False),
+    "exists": _decided(True),
+    "exists_one": _one,
+    "existsOne": _one,
+    "filter": _filtered,
+    "map": _mapped,
+    "transformList": _mapped,
+    "transformMap": _mapped_values,
+    "transformMapEntry": _mapped_entries,
+    "sortBy": _sorted,
+}
