@@ -7,7 +7,7 @@ DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
-.PHONY: run demo test test-cluster check bench lock clean
+.PHONY: run demo test test-cluster check nightly bench lock clean
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
@@ -30,6 +30,12 @@ check: $(DEV)
 
 test-cluster: $(DEV)
 	$(BIN)/pytest -m cluster tests/cluster
+
+# Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
+nightly: $(DEV)
+	$(BIN)/pytest -m "nightly and not cluster"
+	$(BIN)/python -m bench.soak
+	$(BIN)/python -m bench.mutants
 
 bench: $(DEV)
 	$(BIN)/python -m bench

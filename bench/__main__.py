@@ -17,7 +17,7 @@ from typing import Any
 import bench
 from bench.table import HEAD, show_part
 
-NO_ROWS = ("__main__", "measure", "naive", "shapes", "growth", "plot", "report", "table")
+NO_ROWS = ("__main__", "measure", "naive", "shapes", "growth", "plot", "report", "table", "mutants", "mutations", "soak")
 
 
 def parts() -> list[str]:

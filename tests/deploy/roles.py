@@ -1,9 +1,19 @@
-"""What roles may hold. The scheduler's: the rules of the role that Volcano installs for its own, of which ours must be a part."""
+"""What roles may hold: no more than the code uses, and for the scheduler no more than the role that Volcano installs for its own.
+
+What the scheduler and the webhooks write stands in their calls, which are read from the sources. The controllers' writes are values; a
+table says which of their modules make them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
+
+import pumice
+from pumice.kube import resource
+from pumice.kube.resource import Resource
 
 Right = tuple[str, str, str]  #: group, resource, verb
 
@@ -42,7 +52,7 @@ shard.volcano.sh | nodeshards/status | update
 
 def _table(text: str) -> Iterator[Right]:
     for line in text.strip("\n").splitlines():
-        group, resources, verbs = (part.strip() for part in line.split("|"))
+        group, resources, verbs = (part.strip() for part in line.split("|")[:3])
         yield from ((group, resource, verb) for resource in resources.split() for verb in verbs.split())
 
 
@@ -58,3 +68,59 @@ def rights(role: dict[str, Any]) -> set[Right]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+# ---- what the code uses
+
+SOURCES = Path(pumice.__file__).parent
+VERBS = ("get", "create", "update", "patch", "delete")
+_NOT_THE_SCHEDULERS = ("controllers.py", "controller_process.py", "object_writes.py")
+SCHEDULER = [
+    *(path for path in (SOURCES / "live").glob("*.py") if path.name not in _NOT_THE_SCHEDULERS),
+    *(SOURCES / "kube" / name for name in ("pods.py", "recorder.py", "election.py")),
+]
+WEBHOOKS = list((SOURCES / "live/webhooks").glob("*.py"))
+
+
+def calls(paths: Iterable[Path]) -> set[Right]:
+    """The rights that are needed for `transport.create(PODS, ..., subresource="binding")` and the like."""
+    return {right for path in paths for node in ast.walk(ast.parse(path.read_text())) for right in _needed(node)}
+
+
+def _needed(node: ast.AST) -> Iterator[Right]:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=verb), args=[ast.Name(name), *_]) if verb.strip("_") in VERBS:
+            found = getattr(resource, name, None)
+            below = [f"/{each.value.value}" for each in node.keywords if each.arg == "subresource" and isinstance(each.value, ast.Constant)]
+            if isinstance(found, Resource):
+                yield found.group, found.plural + "".join(below), verb.strip("_")
+
+
+#: The API server asks for the right to an object's finalizers when a dependent is made whose owner must wait for it.
+_CONTROLLERS = """
+batch.volcano.sh | jobs | get create patch delete | job/controller.py
+batch.volcano.sh | jobs/status | patch | job/controller.py
+batch.volcano.sh | cronjobs/status | patch | cron/controller.py
+batch.volcano.sh | jobs/finalizers | update | job/sync.py
+batch.volcano.sh | cronjobs/finalizers | update | cron/controller.py
+bus.volcano.sh | commands | delete | command.py
+flow.volcano.sh | jobflows/status jobtemplates/status | patch | flow/controller.py
+flow.volcano.sh | jobflows/finalizers | update | flow/controller.py
+scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
+scheduling.volcano.sh | queues queues/status | patch | queue.py
+topology.volcano.sh | hypernodes | get create patch delete | hypernode_discovery.py
+topology.volcano.sh | hypernodes/status | patch | hypernode.py
+ | pods | get create patch delete | job/sync.py
+ | pods/finalizers | update | podgroup.py
+ | persistentvolumeclaims | get create | job/volumes.py
+ | services | get create delete | job/plugins/svc.py
+ | secrets | get create delete | job/plugins/ssh.py
+ | configmaps | get create patch delete | job/plugins/svc.py
+ | events | create patch | job/controller.py
+networking.k8s.io | networkpolicies | get create delete | job/plugins/svc.py
+apps | replicasets/finalizers statefulsets/finalizers daemonsets/finalizers | update | podgroup.py
+batch | jobs/finalizers | update | podgroup.py
+coordination.k8s.io | leases | get create update | ../kube/election.py
+"""
+CONTROLLERS = frozenset(_table(_CONTROLLERS))
+CONTROLLERS_MODULES = {line.rpartition("|")[2].strip() for line in _CONTROLLERS.strip("\n").splitlines()}

@@ -28,6 +28,7 @@ from pumice.live.usage import UsageFailure, fetch
 from pumice.model.cluster import Cluster
 from pumice.sim.defaults import complete
 from pumice.web.listener import Listener
+from pumice.web.loopback import is_loopback
 from pumice.web.messages import Request, Response
 from tests.dripping import dripping
 from tests.live.memory import MemoryServer
@@ -154,6 +155,33 @@ def test_probes_and_insights_are_served() -> None:
             assert (await get("/none"))[0] == 404 and (await get("/broken"))[0] == 500
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("peer", "local"),
+    [
+        (("127.0.0.1", 4000), True),
+        (("127.9.9.9", 4000), True),
+        (("::1", 4000, 0, 0), True),
+        (("::ffff:127.0.0.1", 4000, 0, 0), True),
+        (("::ffff:10.0.0.1", 4000, 0, 0), False),
+        (("10.0.0.1", 4000), False),
+        (("fe80::1%eth0", 4000, 0, 2), False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_only_this_machine_is_told_the_state(peer: object, local: bool) -> None:
+    assert is_loopback(peer) is local
+    page = insights(Told())["/debug/state"](Request("GET", "/debug/state", {}, local=local))
+    assert not isinstance(page, Response)
+    answer = asyncio.run(page)  # type: ignore[arg-type]
+    assert (answer.status, b"{}" in answer.body) == ((200, True) if local else (403, False))
+
+
+def test_everybody_is_told_the_metrics() -> None:
+    page = insights(Told())["/metrics"](Request("GET", "/metrics", {}))
+    assert asyncio.run(page).body == b"g 1\n"  # type: ignore[arg-type,union-attr]
 
 
 # ---- logs

@@ -3,7 +3,7 @@
 /healthz, /livez   the loop answers, this replica has not lost its lead, and its cycles come to an end
 /readyz            it stands by, or leads and has read the cluster
 /metrics           Prometheus' text
-/debug/state       the state as a file for `pumice cycle -f`
+/debug/state       the state as a file for `pumice cycle -f`, to this machine only: it holds everybody's pods
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def insights(status: Status) -> Routes:
     async def metrics(_: Request) -> Response:
         return _page(await status.metrics())
 
-    async def state(_: Request) -> Response:
+    async def state(request: Request) -> Response:
+        if not request.local:
+            return Response.text("the state is told over loopback only: kubectl port-forward leads there", 403)
         return Response(await status.state())
 
     return {"/metrics": metrics, "/debug/state": state}

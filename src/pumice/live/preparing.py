@@ -14,8 +14,9 @@ from uuid import uuid4
 
 from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.kube.errors import ApiError, Fenced, KubeError
+from pumice.kube.pods import amend_status
 from pumice.kube.retry import Backoff
-from pumice.kube.transport import PatchType, Transport, as_dict
+from pumice.kube.transport import Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.originals import Originals
 from pumice.live.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
@@ -176,8 +177,13 @@ class Preparing:
         made = as_dict(await self._transport.create(RESOURCE_CLAIMS, body, pod.namespace))["metadata"]
         ref = ObjectRef(made["name"], pod.namespace)
         told = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
-        patch = {"status": {"extendedResourceClaimStatus": told}}
-        await self._transport.patch(PODS, pod, patch, PatchType.MERGE, subresource="status", repeatable=True)
+
+        def tell(status: Object) -> bool:
+            news = status.get("extendedResourceClaimStatus") != told
+            status["extendedResourceClaimStatus"] = told
+            return news
+
+        await amend_status(self._transport, pod, tell)
         return wanted._replace(claim=ref)
 
     async def _unmake(self, pod: ObjectRef) -> None:

@@ -22,6 +22,7 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes = b""
+    local: bool = False  #: it came over this machine's loopback
     user: Any = None  #: who asks, once somebody has found out
     path: str = field(init=False)
     query: dict[str, str] = field(init=False)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import cast
 
+from pumice.web.loopback import is_loopback
 from pumice.web.messages import Answer, Request, Respond, Response, Stream
 from pumice.web.outgoing import Outgoing
 from pumice.web.request_head import MAX_HEAD, Head, Malformed
@@ -66,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._continued = False
         self._busy = False
         self._keep_alive = True
+        self._local = False
         self._framed = True  #: a stream says where it ends; to clients of HTTP/1.0 by closing
         self._ending = False
         self._stream: Stream | None = None
@@ -79,6 +81,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._out = Outgoing(self._transport, self._tls.seal if self._tls else bytes)
+        self._local = is_loopback(transport.get_extra_info("peername"))
         self.since_s = self._door.time()
         self._door.admit(self)
 
@@ -194,7 +197,7 @@ class Connection(asyncio.Protocol):
         self._head = None
         self._continued = False
         self._keep_alive, self._framed = head.keep_alive, head.framed
-        return Request(head.method, head.target, head.headers, body)
+        return Request(head.method, head.target, head.headers, body, local=self._local)
 
     def _sized_body(self, length: int) -> bytes | None:
         self._door.check_length(length)

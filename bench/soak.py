@@ -1,0 +1,266 @@
+"""`python -m bench.soak --pods 100000`: gangs come and go, everything fails now and then, nothing may be lost, doubled or kept.
+
+The API server with its journal and two replicas of the scheduler, each a process of its own. Between them stands the proxy of the tests,
+which spoils every kind of call and watch. Ten times a replica is killed, five times the server; whatever ends is started again. Gangs are
+created, seen bound, and deleted. Checked are: every gang is bound whole; no pod goes from one node to another; no node holds more than it
+has; what the server acknowledged outlives its killing; memory in the last third is that of the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from pumice.kube.client import Client
+from pumice.kube.errors import ApiError, NoAnswer
+from pumice.kube.login import find
+from pumice.kube.reflector import Reflector, dict_metadata
+from pumice.kube.resource import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
+from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.kube.view import Deleted
+from pumice.live.bootstrap import make_queues
+from pumice.live.clock import WallClock
+from tests.live.fault_proxy import FaultProxy
+
+PLACE = "soak"
+NODE_COUNT, NODE_CPU = 40, 16
+LARGEST_GANG = 20
+AT_ONCE = 30  #: gangs, so that a part of them waits for room
+REPLICA_KILLS, SERVER_KILLS = 10, 5
+STALLED_S = 300.0
+SHORT = ("--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
+
+
+class Program:
+    """A process that is started again whenever it ends."""
+
+    def __init__(self, log: Path, *command: str) -> None:
+        self.starts = 0
+        self._command = command
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def run(self) -> None:
+        try:
+            while True:
+                with self._log.open("ab") as out:
+                    self._process = await asyncio.create_subprocess_exec(*self._command, stdout=out, stderr=out)
+                self.starts += 1
+                await self._process.wait()
+                await asyncio.sleep(0.5)
+        finally:
+            if self._process is not None and self._process.returncode is None:
+                self._process.terminate()
+                await self._process.wait()
+
+    def kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGKILL)
+
+    def mib(self) -> float:
+        """Resident now; 0 while it is down."""
+        with contextlib.suppress(OSError, StopIteration, AttributeError):
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()  # type: ignore[union-attr]
+            return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+        return 0.0
+
+
+class Watchman:
+    """Looks at every change of a pod."""
+
+    def __init__(self) -> None:
+        self.breaches: list[str] = []
+        self.placed: dict[str, str] = {}  #: name of the pod to its node
+        self._used: Counter[str] = Counter()
+        self.news = asyncio.Event()
+
+    def take(self, change: Any) -> None:
+        if isinstance(change, Deleted):
+            node = self.placed.pop(change.name, "")
+            self._used[node] -= 1
+            return
+        name, node = change.object["metadata"]["name"], change.object["spec"].get("nodeName") or ""
+        before = self.placed.get(name, "")
+        if before and before != node:
+            self.breaches.append(f"{name} went from {before} to {node or 'nowhere'}")
+        if node and not before:
+            self.placed[name] = node
+            self._used[node] += 1
+            if self._used[node] > NODE_CPU:
+                self.breaches.append(f"{node} holds {self._used[node]} of {NODE_CPU}")
+            self.news.set()
+
+
+async def insist(call: Callable[[], Awaitable[Any]], done: int = 0) -> None:
+    """Until it is answered. `done` is the code that says so after a try without an answer; at the first try it is an error like others."""
+    unsure = False
+    while True:
+        try:
+            await call()
+            return
+        except NoAnswer:
+            unsure = True
+        except ApiError as error:
+            if unsure and error.code == done:
+                return
+            if error.code < 429:
+                raise
+        await asyncio.sleep(0.2)
+
+
+class Soak:
+    """See the module."""
+
+    def __init__(self, pods: int, seed: int, rate: float) -> None:
+        self.done = 0
+        self.watchman = Watchman()
+        self.memory: dict[str, list[tuple[int, float]]] = {"scheduler": [], "API server": []}
+        self.faults: Counter[str] = Counter()
+        self.started_at = time.monotonic()
+        self._pods, self._seed, self._rate = pods, seed, rate
+        self._chance = random.Random(seed)
+        self._made = 0
+
+    async def run(self, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        kubeconfig = folder / "kubeconfig"
+        serving = ("-m", "pumice.apiserver", "--plain", f"--port={port}", f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")
+        self.server = Program(folder / "server.log", sys.executable, *serving)
+        async with asyncio.TaskGroup() as tasks:
+            beside = [tasks.create_task(self.server.run())]
+            while not kubeconfig.exists():
+                await asyncio.sleep(0.1)
+            async with Client(find(str(kubeconfig))) as client, FaultProxy(f"http://127.0.0.1:{port}", self._seed, self._rate) as proxy:
+                self.faults = proxy.done
+                await self._set_up(client)
+                flags = (f"--kubeconfig={kubeconfig}", f"--master={proxy.url}", f"--leader-elect-resource-namespace={PLACE}", *SHORT)
+                command = (sys.executable, "-m", "pumice", "scheduler", *flags)
+                self.replicas = [Program(folder / f"scheduler-{name}.log", *command) for name in "ab"]
+                beside += [tasks.create_task(replica.run()) for replica in self.replicas]
+                reflector = Reflector(client, Scope(PODS, PLACE), as_dict, self.watchman.take, metadata=dict_metadata)
+                beside += [tasks.create_task(work) for work in (reflector.run(), self._weigh(), self._break())]
+                await asyncio.gather(*(self._churn(client) for _ in range(AT_ONCE)))
+                for task in beside[1:]:
+                    task.cancel()
+                await asyncio.gather(*beside[1:], return_exceptions=True)
+            beside[0].cancel()
+
+    async def _set_up(self, client: Client) -> None:
+        await insist(lambda: client.create(NAMESPACES, {"metadata": {"name": PLACE}}), 409)
+        await make_queues(client, "default", WallClock())
+        opened = {"status": {"state": "Open"}}
+        await insist(lambda: client.patch(QUEUES, ObjectRef("default"), opened, PatchType.MERGE, subresource="status"))
+        amounts = {"cpu": str(NODE_CPU), "memory": "256Gi", "pods": "256"}
+        for number in range(NODE_COUNT):
+            node = {"metadata": {"name": f"n{number}"}, "status": {"allocatable": amounts, "capacity": amounts}}
+            await insist(lambda n=node: client.create(NODES, n), 409)  # type: ignore[misc]
+
+    # ---- what comes and goes
+
+    async def _churn(self, client: Client) -> None:
+        while self._made < self._pods:
+            size = min(self._chance.randint(1, LARGEST_GANG), self._pods - self._made)
+            first, self._made = self._made, self._made + size
+            await self._gang(client, f"g{first}", size)
+            self.done += size
+
+    async def _gang(self, client: Client, group: str, size: int) -> None:
+        """Created, bound, deleted."""
+        spec = {"minMember": size, "queue": "default"}
+        made = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": {"name": group}, "spec": spec}
+        await insist(lambda: client.create(POD_GROUPS, made, PLACE), 409)
+        names = [f"{group}-{number}" for number in range(size)]
+        for name in names:
+            await insist(lambda n=name: client.create(PODS, _pod(n, group), PLACE), 409)  # type: ignore[misc]
+        since = time.monotonic()
+        while not all(name in self.watchman.placed for name in names):
+            if time.monotonic() - since > STALLED_S:
+                here = sum(name in self.watchman.placed for name in names)
+                raise RuntimeError(f"{group}: {here} of {size} pods were bound in {STALLED_S:.0f} s")
+            self.watchman.news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.watchman.news.wait(), 1.0)
+        for name in names:
+            await insist(lambda n=name: client.delete(PODS, ObjectRef(n, PLACE), grace_s=0), 404)  # type: ignore[misc]
+        await insist(lambda: client.delete(POD_GROUPS, ObjectRef(group, PLACE)), 404)
+
+    # ---- beside
+
+    async def _break(self) -> None:
+        kills = [(self._pods * (n + 1) // (REPLICA_KILLS + 1), n % 2) for n in range(REPLICA_KILLS)]
+        kills += [(self._pods * (2 * n + 1) // (2 * SERVER_KILLS), 2) for n in range(SERVER_KILLS)]
+        programs = [*self.replicas, self.server]
+        waiting = deque(sorted(kills))
+        while waiting:
+            if self.done >= waiting[0][0]:
+                programs[waiting.popleft()[1]].kill()
+                print(f"{self.done} pods after {time.monotonic() - self.started_at:.0f} s", flush=True)
+            await asyncio.sleep(0.1)
+
+    async def _weigh(self) -> None:
+        while True:
+            self.memory["scheduler"].append((self.done, max(replica.mib() for replica in self.replicas)))
+            self.memory["API server"].append((self.done, self.server.mib()))
+            await asyncio.sleep(1)
+
+    def thirds(self, program: str) -> list[float]:
+        """Median MiB in each third of the pods."""
+        seen = [[mib for done, mib in self.memory[program] if mib and third <= 3 * done / self._pods < third + 1] for third in range(3)]
+        return [statistics.median(each) if each else 0.0 for each in seen]
+
+    def report(self) -> list[str]:
+        """Prints what was seen; what was wrong."""
+        took = time.monotonic() - self.started_at
+        print(f"{self.done} pods in {took:.0f} s; {sum(self.faults.values())} faults of {len(self.faults)} kinds by the proxy")
+        print(f"starts: replicas {[replica.starts for replica in self.replicas]}, API server {self.server.starts}")
+        wrong = self.watchman.breaches[:10]
+        for program in self.memory:
+            first, second, last = self.thirds(program)
+            print(f"memory of the {program} by thirds: {first:.0f}, {second:.0f}, {last:.0f} MiB")
+            if last > 1.2 * second + 5:
+                wrong.append(f"the {program} grew from {second:.0f} to {last:.0f} MiB")
+        return wrong
+
+
+def _pod(name: str, group: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    spec = {"containers": [container], "schedulerName": "volcano", "automountServiceAccountToken": False}
+    return {"metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": group}}, "spec": spec}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pods", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=0.02, help="the part of calls that the proxy spoils (0.02)")
+    parser.add_argument("--folder", type=Path, help="an empty folder for the journal and the programs' logs, which stay there")
+    options = parser.parse_args()
+    logging.getLogger("aiohttp.server").disabled = True  # what the proxy says while the server is down
+    soak = Soak(options.pods, options.seed, options.rate)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        asyncio.run(soak.run(folder))
+    wrong = soak.report()
+    for each in wrong:
+        print(f"WRONG: {each}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
