@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.api.quantity import quantity
 from pumice.cli.main import cli
 from pumice.config.volcano import DEFAULT
 from pumice.controllers.hypernode_discovery import CONFIG_MAP
@@ -133,6 +134,23 @@ def test_pods_are_restricted(part: str) -> None:
     }
 
 
+@pytest.mark.parametrize("part", NAMES)
+def test_pods_have_limits_above_what_they_ask_for(part: str) -> None:
+    resources = container(part)["resources"]
+    for name in ("cpu", "memory"):
+        asked, most = (quantity(str(resources[kind][name])).milli for kind in ("requests", "limits"))
+        assert 0 < asked < most
+
+
+@pytest.mark.parametrize("part", NAMES)
+def test_nobody_reaches_a_port_that_is_not_served(part: str) -> None:
+    found = one(part, "NetworkPolicy")["spec"]
+    assert found["podSelector"]["matchLabels"] == one(part, "Deployment")["spec"]["selector"]["matchLabels"]
+    assert found["policyTypes"] == ["Ingress"]
+    (rule,) = found["ingress"]
+    assert {port["port"] for port in rule["ports"]} == {port["name"] for port in container(part)["ports"]}
+
+
 def test_the_configurations_are_understood() -> None:
     from pumice.config.reading import config_text, read_configurations
     from pumice.plugins.registry import plugins
@@ -187,6 +205,16 @@ def test_the_images_run_commands_that_exist() -> None:
     for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
         assert all((DEPLOY.parent / source).exists() for source in line.split()), line
     assert "USER 10001" in text and text.count("--require-hashes") == 2
+
+
+def test_the_base_image_is_the_one_that_whoever_builds_has_pinned() -> None:
+    """There is no default: a tag may be another image tomorrow. A build without a digest ends."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    bases = [line.split()[1] for line in text.splitlines() if line.startswith("FROM ")]
+    assert [base for base in bases if base != "pumice"] == ["${PYTHON}", "${PYTHON}"]
+    assert re.findall(r"^ARG PYTHON.*$", text, re.MULTILINE)[0] == "ARG PYTHON", "no default"
+    pinned = re.search(r"^RUN case \"\$PYTHON\" in (\S+)\) ;;", text, re.MULTILINE)
+    assert pinned is not None and pinned[1] == "*@sha256:*"
 
 
 def test_the_images_have_what_volcanos_chart_looks_for_in_them() -> None:
