@@ -24,11 +24,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.login import find
 from pumice.kube.reflector import Reflector, dict_metadata
-from pumice.kube.resource import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.kube.transport import PatchType, Scope, as_dict
 from pumice.kube.view import Deleted
 from pumice.live.bootstrap import make_queues

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pumice
-from pumice.kube import resource
-from pumice.kube.resource import Resource
+from pumice.api import kinds
+from pumice.api.kinds import Kind
 
 Right = tuple[str, str, str]  #: group, resource, verb
 
@@ -90,9 +90,9 @@ def calls(paths: Iterable[Path]) -> set[Right]:
 def _needed(node: ast.AST) -> Iterator[Right]:
     match node:
         case ast.Call(func=ast.Attribute(attr=verb), args=[ast.Name(name), *_]) if verb.strip("_") in VERBS:
-            found = getattr(resource, name, None)
+            found = getattr(kinds, name, None)
             below = [f"/{each.value.value}" for each in node.keywords if each.arg == "subresource" and isinstance(each.value, ast.Constant)]
-            if isinstance(found, Resource):
+            if isinstance(found, Kind):
                 yield found.group, found.plural + "".join(below), verb.strip("_")
 
 
