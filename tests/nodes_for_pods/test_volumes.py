@@ -78,6 +78,7 @@ def test_a_waiting_claim_needs_a_free_volume_within_reach() -> None:
         {"storageClassName": "other"},
         {"accessModes": ["ReadOnlyMany"]},
         {"volumeMode": "Block"},
+        {"volumeAttributesClassName": "gold"},
         {"labels": {"kind": "slow"}},
         {"claimRef": {"namespace": "default", "name": "somebody"}},
         {"claimRef": {"namespace": "default", "name": "c", "uid": "of an earlier one"}},
@@ -93,7 +94,9 @@ def test_a_volume_that_does_not_suit_is_not_taken(wrong: Thing) -> None:
     assert admitted(made, "default/p", *binding(made)) == "b"
 
 
-@pytest.mark.parametrize("wrong", [{"size": "1Mi"}, {"storageClassName": "other"}, {"volumeMode": "Block"}])
+@pytest.mark.parametrize(
+    "wrong", [{"size": "1Mi"}, {"storageClassName": "other"}, {"volumeMode": "Block"}, {"volumeAttributesClassName": "gold"}]
+)
 def test_a_volume_that_is_reserved_for_the_claim_and_would_not_do_is_passed_over(wrong: Thing) -> None:
     reserved = {"claimRef": {"namespace": "default", "name": "c"}}
     first, second = volume("v", nodes="a", **reserved | wrong), volume("w", nodes="b", **reserved)
@@ -101,6 +104,18 @@ def test_a_volume_that_is_reserved_for_the_claim_and_would_not_do_is_passed_over
     assert admitted(made, "default/p", *binding(made)) == "c"
     put(made, second)
     assert admitted(made, "default/p", *binding(made)) == "b"
+
+
+def test_the_old_annotation_names_the_class_even_by_an_empty_word() -> None:
+    old = "volume.beta.kubernetes.io/storage-class"
+    asker, offered = claim("c", storageClassName="other"), volume("v", nodes="a", storageClassName="other")
+    for thing in (asker, offered):
+        thing["metadata"]["annotations"] = {old: "local"}
+    made = made_of(*NODES, storage_class(), asker, offered, using("p", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "a"
+    asker["metadata"]["annotations"] = {old: ""}
+    put(made, asker | {"spec": asker["spec"] | {"storageClassName": "local"}})
+    assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", "pod has unbound immediate PersistentVolumeClaims!")
 
 
 def test_what_a_claim_was_promised_somewhere_is_made_there() -> None:
@@ -160,6 +175,11 @@ def test_each_claim_of_a_pod_needs_a_volume_of_its_own_the_smallest_that_will_do
     assert [(each.claim, each.volume, each.node) for each in decided] == [("default/large", "l", "a"), ("default/small", "s", "a")]
 
 
+def test_a_claim_that_a_pod_names_twice_gets_one_volume() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), using("p", "c", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+
+
 def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
     made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     assert admitted(made, "default/q", *binding(made)) == "a b c"
@@ -168,6 +188,44 @@ def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
     made.move(made.tasks["default/p"], status.PENDING, -1)
     assert admitted(made, "default/q", *binding(made)) == "a b c"
     assert AssumedVolumes.of(made).of_pod(made.tasks["default/p"]) == []
+
+
+def test_what_a_bound_pod_was_given_is_not_given_back_when_it_goes() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"), using("r", "c"))
+    AssumedVolumes.of(made)
+    first, third = made.tasks["default/p"], made.tasks["default/r"]
+    made.move(first, status.ALLOCATED, 0)
+    made.decide(first)
+    made.move(first, status.RUNNING, 0)
+    made.remove("Pod", "default/p")
+    made.move(third, status.ALLOCATED, 1)
+    made.move(third, status.PENDING, -1)
+    assert admitted(made, "default/q", *binding(made)) == ""
+    assert [each.volume for each in AssumedVolumes.of(made).of_pod(third)] == ["v"]
+
+
+def test_a_pod_that_came_with_its_node_decides_nothing() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("x", "c").on("a"), using("p", "d"), using("q", "c"))
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+    made.move(made.tasks["default/x"], status.RELEASING, 0)
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+    made.move(made.tasks["default/q"], status.ALLOCATED, 1)
+    assert admitted(made, "default/p", *binding(made)) == ""
+    made.move(made.tasks["default/q"], status.PENDING, -1)
+    assert admitted(made, "default/p", *binding(made)) == "a b c"
+
+
+def test_a_volume_given_back_and_taken_by_another_is_not_taken_again() -> None:
+    made = made_of(*NODES, storage_class(), volume("v"), volume("w", "9Gi"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    first, second, assumed = made.tasks["default/p"], made.tasks["default/q"], AssumedVolumes.of(made)
+    for task, to, row in (
+        (first, status.ALLOCATED, 0),
+        (first, status.PENDING, -1),
+        (second, status.ALLOCATED, 0),
+        (first, status.ALLOCATED, 0),
+    ):
+        made.move(task, to, row)
+    assert {each.claim: each.volume for each in assumed.by_claim.values()} == {"default/c": "w", "default/d": "v"}
 
 
 def test_a_claim_that_two_pods_share_is_decided_by_the_first_and_given_back_by_the_last() -> None:
@@ -253,6 +311,12 @@ def test_a_volume_of_a_zone_is_used_there_and_on_nodes_of_no_zone(old: str) -> N
         nodes = [node("a").label(f"topology.kubernetes.io/{old}", "z1"), node("b").label(f"topology.kubernetes.io/{old}", "z2"), node("c")]
         made = made_of(*nodes, volume("v", labels={key: "z2__z3"}), claim("c", "v"), using("p", "c"))
         assert refusals(made, "default/p", VolumeZone(made)) == {"a": "node(s) had no available volume zone!"}
+
+
+@pytest.mark.parametrize("empty", ["", "z2____z3"])
+def test_a_label_that_names_an_empty_zone_says_nothing(empty: str) -> None:
+    made = made_of(*NODES, volume("v", labels={ZONE: empty}), claim("c", "v"), using("p", "c"))
+    assert admitted(made, "default/p", VolumeZone(made)) == "a b c"
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ class ClaimSpec(Wire, frozen=True):
     resources: Resources | None = None
     selector: LabelSelector | None = None
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class Phase(Wire, frozen=True):
@@ -125,6 +126,7 @@ class VolumeSpec(Wire, frozen=True):
     storage_class_name: str | None = None
     csi: CSISource | None = None
     volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolume(Wire, frozen=True):

@@ -69,9 +69,9 @@ def selected_node(claim: PersistentVolumeClaim) -> str | None:
 
 
 def class_name(claim: PersistentVolumeClaim) -> str:
-    annotations = claim.metadata.annotations or {}
+    """The old annotation has the word where it is there, even if it is empty."""
     named = claim.spec.storage_class_name
-    return annotations.get(CLASS_ANNOTATION) or ("" if named is UNSET or named is None else named)
+    return (claim.metadata.annotations or {}).get(CLASS_ANNOTATION, "" if named is UNSET or named is None else named)
 
 
 def class_of(cluster: Cluster, claim: PersistentVolumeClaim) -> StorageClass | None:

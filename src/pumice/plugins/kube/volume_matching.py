@@ -69,7 +69,9 @@ class Matching(NamedTuple):
 def signature(claim: PersistentVolumeClaim) -> Hashable:
     """What of a claim decides which volumes suit it, unless one is reserved for it."""
     selector = claim.spec.selector.requirements if claim.spec.selector else ()
-    return class_name(claim), size_of(claim), tuple(claim.spec.access_modes or ()), selector, claim.spec.volume_mode
+    spec = claim.spec
+    modes = tuple(spec.access_modes or ()), spec.volume_mode, spec.volume_attributes_class_name
+    return class_name(claim), size_of(claim), selector, modes
 
 
 def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
@@ -88,11 +90,11 @@ def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether a volume that names such a claim means this one, and not an earlier one of the same name, and would do."""
     reference = volume.spec.claim_ref
     means = reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
-    return means and class_of_volume(volume) == class_name(claim) and _large_enough(claim, volume)
+    return means and class_of_volume(volume) == class_name(claim) and _would_do(claim, volume)
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    return (volume.metadata.annotations or {}).get(CLASS_ANNOTATION) or volume.spec.storage_class_name or ""
+    return (volume.metadata.annotations or {}).get(CLASS_ANNOTATION, volume.spec.storage_class_name or "")
 
 
 def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:
@@ -107,17 +109,19 @@ def _suits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     return (
         spec.claim_ref is None
         and volume.status.phase == "Available"
-        and _large_enough(claim, volume)
+        and _would_do(claim, volume)
         and class_of_volume(volume) == class_name(claim)
         and matches(selector, volume.metadata.labels or {})
         and set(claim.spec.access_modes or ()) <= set(spec.access_modes or ())
     )
 
 
-def _large_enough(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """And of the right mode, and not going."""
-    same_mode = (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
-    return same_mode and not volume.metadata.deletion_timestamp and capacity_of(volume) >= size_of(claim)
+def _would_do(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Whether it is large enough, of the right mode and attributes, and not going."""
+    offered, asked = volume.spec, claim.spec
+    same_mode = (offered.volume_mode or "Filesystem") == (asked.volume_mode or "Filesystem")
+    same_attributes = (offered.volume_attributes_class_name or "") == (asked.volume_attributes_class_name or "")
+    return same_mode and same_attributes and not volume.metadata.deletion_timestamp and capacity_of(volume) >= size_of(claim)
 
 
 def provisionable(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:

@@ -73,6 +73,7 @@ class VolumeZone(Filter):
 
 
 def _zones(volume: PersistentVolume) -> list[Requirement]:
-    """What the volume's labels ask of a node's. A value may be several, joined by "__"."""
+    """What the volume's labels ask of a node's. A value may be several, joined by "__"; one that names an empty zone counts as none."""
     labels = volume.metadata.labels or {}
-    return [Requirement(key, "In", tuple(labels[key].split("__"))) for key in ZONE_KEYS if key in labels]
+    named = {key: tuple(labels[key].split("__")) for key in ZONE_KEYS if key in labels}
+    return [Requirement(key, "In", zones) for key, zones in named.items() if all(zone.strip() for zone in zones)]

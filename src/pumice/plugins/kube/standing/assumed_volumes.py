@@ -1,7 +1,8 @@
 """Which volume each waiting claim of a placed pod is to get: decided when the pod gets its row, given back when it leaves it.
 
-The claim object says nothing of it until somebody has written it, so it is remembered here for as long as the pod stands and its
-claim is not bound. Several pods may use one claim: the first of them decides, the last of them gives it back. Trials change nothing here.
+The claim object says nothing of it until somebody has written it, so it is remembered here until then. Several pods may use one
+claim: the first of them decides, the last of them gives it back, unless one of them was bound: what is written before a bind outlives
+the pod. Pods that came with their node decide nothing. Trials change nothing here.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.api.core import PersistentVolumeClaim
+from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import Use, claim_of, has_claims, selected_node, uses, waits_for_pod
-from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, is_reserved, matching, reserved, signature, size_of
 
 KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods that were placed here, and may yet be placed elsewhere
 
 
 class Assumed(NamedTuple):
@@ -30,16 +32,17 @@ class Assumed(NamedTuple):
     node: str
 
 
+NOBODY: tuple[str, int, list[Assumed]] = ("", -1, [])
+
+
 class AssumedVolumes:
     """See the module. Use `AssumedVolumes.of(cluster)`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._users: dict[str, dict[str, Task]] = {}  #: claim to the placed pods that wait for it, by uid
+        self._users: dict[str, set[str]] = {}  #: claim to the uids of the pods that were placed to have it
         self.by_claim: dict[str, Assumed] = {}
         self._read()
-        for task in standing(cluster):
-            self.change(task.node, task, 1)
         cluster.watchers.append(self.change)
 
     @classmethod
@@ -54,6 +57,7 @@ class AssumedVolumes:
     def _read(self) -> None:
         """Forget what is no longer waiting: it was written, or is gone."""
         self._versions = _versions(self._cluster)
+        self._left: tuple[str, int, list[Assumed]] = NOBODY  #: the pod that left just now, from where, and what it gave back
         volumes = self._cluster.of("PersistentVolume")
         self._names = list(volumes)
         self._numbers = {name: number for number, name in enumerate(volumes)}
@@ -107,21 +111,37 @@ class AssumedVolumes:
         if self._versions != _versions(self._cluster):
             self._read()
         if sign > 0:
+            self._come(row, task)
+        elif task.status & UNDECIDED:
+            self._go(row, task)
+
+    def _come(self, row: int, task: Task) -> None:
+        (uid, left, given_back), self._left = self._left, NOBODY
+        if (uid, left) == (task.uid, row):  # it only changed its status
+            for assumed in given_back:
+                self._assume(assumed)
+        elif task.status & UNDECIDED:
             self._decide(row, task)
+        else:
+            return
         for use in uses(task):
-            if use.key not in self.by_claim:
-                continue
-            users = self._users.setdefault(use.key, {})
-            if sign > 0:
-                users[task.uid] = task
-                continue
-            users.pop(task.uid, None)
-            if not users:
+            if use.key in self.by_claim:
+                self._users.setdefault(use.key, set()).add(task.uid)
+
+    def _go(self, row: int, task: Task) -> None:
+        self._left = task.uid, row, []
+        for use in uses(task):
+            users = self._users.get(use.key, set())
+            users.discard(task.uid)
+            if not users and use.key in self.by_claim:
                 del self._users[use.key]
-                self._mark(self.by_claim.pop(use.key), False)
+                given_back = self.by_claim.pop(use.key)
+                self._mark(given_back, False)
+                self._left[2].append(given_back)
 
     def _decide(self, row: int, task: Task) -> None:
         earlier: list[Ids] = []
+        decided: list[Assumed] = []
         table = self._cluster.nodes
         for use, claim in self.unassumed(task):
             number = NONE
@@ -129,10 +149,13 @@ class AssumedVolumes:
                 choice = self.matching(use.key, claim).choice(self.taken, earlier, len(table))
                 earlier.append(choice)
                 number = int(choice[row])
-            self.by_claim[use.key] = Assumed(use.key, self._names[number] if number != NONE else "", table.names[row])
-        for use in uses(task):
-            if use.key in self.by_claim:
-                self._mark(self.by_claim[use.key], True)
+            decided.append(Assumed(use.key, self._names[number] if number != NONE else "", table.names[row]))
+        for assumed in decided:
+            self._assume(assumed)
+
+    def _assume(self, assumed: Assumed) -> None:
+        self.by_claim[assumed.claim] = assumed
+        self._mark(assumed, True)
 
     def _mark(self, assumed: Assumed, taken: bool) -> None:
         if assumed.volume:
