@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pumice.cli.painting import print_table
 from pumice.cli.place import places
 from pumice.report.columns import columns
 
@@ -12,4 +13,4 @@ from pumice.report.columns import columns
 def clusters() -> None:
     """List the clusters that `pumice up` runs."""
     rows = [(place.name, place.context, place.holder() or "", place.directory) for place in places()]
-    click.echo(columns(("NAME", "CONTEXT", "PROCESS", "DIRECTORY"), rows) if rows else "No clusters run; `pumice up` starts one.")
+    print_table(columns(("NAME", "CONTEXT", "PROCESS", "DIRECTORY"), rows) if rows else "No clusters run; `pumice up` starts one.")

@@ -12,6 +12,7 @@ import msgspec
 from pumice.api.errors import InputError, raise_all
 from pumice.api.times import instant
 from pumice.cli.loading import Inputs, input_options, load
+from pumice.cli.painting import print_table
 from pumice.framework.containment import Failure
 from pumice.live.http_world import HttpWorld
 from pumice.report.outcome import tables
@@ -56,4 +57,4 @@ def show(result: dict[str, Any], output: str) -> None:
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(result), nl=False)
     else:
-        click.echo(tables(result, wide=output == "wide"))
+        print_table(tables(result, wide=output == "wide"))

@@ -12,6 +12,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.spans import age
 from pumice.cli.manifests import manifests
+from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.kube.client import Client
 from pumice.kube.transport import Scope, as_dict
@@ -92,7 +93,7 @@ def _list(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
         """List what there is."""
         scope = Scope(resource, remote.namespace(namespace, everywhere))
         found = remote.run(lambda client: listed(client, scope))
-        click.echo(_table(found, more) if found else "No resources found")
+        print_table(_table(found, more) if found else "No resources found")
 
     return list_
 
@@ -105,7 +106,7 @@ def _get(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     def get(remote: Remote, namespace: str | None, name: str) -> None:
         """Show one."""
         ref = ObjectRef(name, remote.namespace(namespace))
-        click.echo(_table([as_dict(remote.run(lambda client: client.get(resource, ref)))], more))
+        print_table(_table([as_dict(remote.run(lambda client: client.get(resource, ref)))], more))
 
     return get
 

@@ -13,6 +13,7 @@ import msgspec
 from pumice.api import kinds
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
+from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.kube.client import Client
 from pumice.kube.discovery import Served, discover, named
@@ -132,7 +133,7 @@ async def _tables(client: Client, wanted: list[Wanted], *, wide: bool, everywher
         if table is not None and rows:
             prefix = f"{each.served.title}/" if len(wanted) > 1 else ""
             texts.append(table.text(_prefixed(rows, prefix)))
-    click.echo("\n\n".join(texts)) if texts else _nothing(wanted, everywhere)
+    print_table("\n\n".join(texts)) if texts else _nothing(wanted, everywhere)
 
 
 def _new_table(part: dict[str, Any], wanted: Wanted, wide: bool, everywhere: bool) -> ServerTable:

@@ -13,6 +13,7 @@ from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.manifests import Manifest, manifests
 from pumice.cli.names import name_option
 from pumice.cli.orders import order
+from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
 from pumice.kube.client import Client
 from pumice.kube.transport import Scope, as_dict
@@ -133,7 +134,7 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, output: str |
         return
     widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
     head = [*([("Namespace", widest[0])] if everywhere else []), ("Name", max(widest[1], 7)), *COLUMNS]
-    click.echo(wide_columns(head, (([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found)))
+    print_table(wide_columns(head, (([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found)))
 
 
 def _is_meant(item: dict[str, Any], names: tuple[str, ...], *, scheduler: str | None, queue: str | None, selector: str) -> bool:

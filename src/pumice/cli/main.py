@@ -12,6 +12,7 @@ import click
 
 from pumice import __version__, memory
 from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.painting import complain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -95,16 +96,16 @@ def main() -> None:
         code = cli.main(args=[*short, *sys.argv[1:]], prog_name="pumice", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
-        click.echo(str(error), err=True)
+        complain(str(error))
         sys.exit(2)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
     except click.UsageError as error:
-        click.echo(_in_one_line(error), err=True)
+        complain(_in_one_line(error))
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        complain(f"Error: {error.format_message()}")
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit("Aborted!")
@@ -112,7 +113,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output would fail as well
-        click.echo(f"Error: {error.filename or 'the output'}: {error.strerror or error}", err=True)
+        complain(f"Error: {error.filename or 'the output'}: {error.strerror or error}")
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 

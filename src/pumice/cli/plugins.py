@@ -10,6 +10,7 @@ from msgspec import structs
 
 from pumice.actions.registry import actions
 from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.painting import print_table
 from pumice.config.arguments import REST
 from pumice.framework.plugin import Plugin
 from pumice.plugins.registry import plugins as known
@@ -33,7 +34,7 @@ def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
         _one(name, described[name])
     else:
         rows = [(key, about["summary"], ", ".join(about["hooks"])) for key, about in described.items()]
-        click.echo(columns(("PLUGIN", "WHAT IT DOES", "HOOKS"), rows))
+        print_table(columns(("PLUGIN", "WHAT IT DOES", "HOOKS"), rows))
         click.echo(f"\nActions: {', '.join(sorted(actions(plugins_dir)))}")
 
 

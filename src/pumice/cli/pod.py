@@ -9,6 +9,7 @@ import click
 
 from pumice.api.kinds import PODS
 from pumice.api.spans import age
+from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.kube.transport import Scope
 from pumice.report.columns import columns
@@ -38,7 +39,7 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | No
         return
     now = time.time()
     rows = [([item["metadata"]["namespace"]] if everywhere else []) + _row(item, now) for item in found]
-    click.echo(columns((("Namespace",) if everywhere else ()) + HEAD, rows))
+    print_table(columns((("Namespace",) if everywhere else ()) + HEAD, rows))
 
 
 def _queue(metadata: dict[str, Any]) -> str | None:

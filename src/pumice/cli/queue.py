@@ -14,6 +14,7 @@ from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.names import name_option
 from pumice.cli.orders import order
+from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
@@ -67,7 +68,7 @@ def list_(remote: Remote, output: str | None, names: tuple[str, ...]) -> None:
     if output in ("json", "yaml", "name"):
         print_all(QUEUES, found, output)
     else:
-        click.echo(_table(found, groups, wide=output == "wide") if found else "No resources found")
+        print_table(_table(found, groups, wide=output == "wide") if found else "No resources found")
 
 
 @queue.command()
@@ -80,7 +81,7 @@ def get(remote: Remote, name: str) -> None:
         return as_dict(await client.get(QUEUES, ObjectRef(name))), await _groups(client)
 
     found, groups = remote.run(both)
-    click.echo(_table([found], groups))
+    print_table(_table([found], groups))
 
 
 async def _groups(client: Client) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import msgspec
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of, refuse
 from pumice.cli.loading import Inputs, input_options, load
+from pumice.cli.painting import print_table
 from pumice.live.http_world import HttpWorld
 from pumice.report.columns import columns
 from pumice.report.score import ScoreTable
@@ -35,7 +36,7 @@ def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(table.as_json()), nl=False)
     else:
-        click.echo(as_text(table))
+        print_table(as_text(table))
     refuse(table.failures)
 
 

@@ -1,4 +1,4 @@
-"""Plain columns in kubectl's manner, greppable, no lines, no colours; and in vcctl's, whose columns have widths of their own."""
+"""Plain columns in kubectl's manner, greppable, no lines; and in vcctl's, whose columns have widths of their own."""
 
 from __future__ import annotations
 
