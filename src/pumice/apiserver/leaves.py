@@ -10,8 +10,11 @@ import json
 from collections.abc import Set
 from typing import Any
 
+import msgspec
+
 from pumice.apiserver.shapes import Object, Shape
 
+_ENCODER = msgspec.json.Encoder(order="sorted")
 Path = tuple[str, ...]
 Leaves = dict[Path, Any]
 
@@ -62,10 +65,13 @@ def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves) -> None
 def item_step(shape: Shape, item: Any) -> str:
     """How an item of a keyed list or a set is called in a path."""
     if shape.is_set or not isinstance(item, dict):
-        return f"v:{json.dumps(item, separators=(',', ':'), sort_keys=True)}"
+        return f"v:{_as_text(item)}"
     keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in shape.keys}
-    known = {key: value for key, value in sorted(keys.items()) if value is not None}
-    return f"k:{json.dumps(known, separators=(',', ':'))}"
+    return f"k:{_as_text({key: value for key, value in keys.items() if value is not None})}"
+
+
+def _as_text(value: Any) -> str:
+    return _ENCODER.encode(value).decode()
 
 
 def to_fields(paths: Set[Path]) -> Object:
