@@ -108,3 +108,26 @@ def test_limit_ranges_give_to_those_who_do_not_ask() -> None:
     made.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [limit]}}, "default")
     resources = made.create("pods", pod("p"), "default")["spec"]["containers"][0]["resources"]
     assert resources == {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"completionMode": "Indexed", "parallelism": 1}, "spec.completions: Required value: when completion mode is Indexed"),
+        ({"backoffLimitPerIndex": 1}, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"),
+        ({"successPolicy": {"rules": []}}, "requires indexed completion mode"),
+        (
+            {"completionMode": "Indexed", "completions": 1, "maxFailedIndexes": 1},
+            "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified",
+        ),
+        ({"podFailurePolicy": {"rules": []}, "restart": "OnFailure"}, 'only "Never" is supported when podFailurePolicy is specified'),
+        ({"maxFailedIndexes": -1}, "spec.maxFailedIndexes: Invalid value: -1: must be greater than or equal to 0"),
+    ],
+)
+def test_jobs_whose_fields_do_not_fit_together_are_refused(spec: dict[str, Any], sentence: str) -> None:
+    restart = spec.get("restart", "Never")
+    whole = {"template": {"spec": {**pod("p")["spec"], "restartPolicy": restart}}, **spec}
+    whole.pop("restart", None)
+    with pytest.raises(ApiError) as refused:
+        store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": whole}, "default")
+    assert sentence in refused.value.message

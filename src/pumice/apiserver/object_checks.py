@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -93,10 +94,21 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
 
 
+_JOB_NUMBERS = (
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+
+
 def job_causes(job: Object, old: Object | None) -> Causes:
     spec = job["spec"]
     found: Causes = []
-    for field in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
+    for field in _JOB_NUMBERS:
         if spec.get(field, 0) < 0:
             found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
     if old is not None:
@@ -106,7 +118,25 @@ def job_causes(job: Object, old: Object | None) -> Causes:
     if spec["template"]["spec"].get("restartPolicy") not in ("OnFailure", "Never"):
         text = f'Unsupported value: "{spec["template"]["spec"].get("restartPolicy")}": supported values: "OnFailure", "Never"'
         found.append(("spec.template.spec.restartPolicy", text))
-    return found + spec_causes(spec["template"]["spec"], "spec.template.spec")
+    return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
+
+
+def _combinations(spec: Object) -> Causes:
+    """Fields of a Job that need others."""
+    found: Causes = []
+    is_indexed, restarts = spec["completionMode"] == "Indexed", spec["template"]["spec"].get("restartPolicy")
+    if is_indexed and "completions" not in spec:
+        found.append(("spec.completions", "Required value: when completion mode is Indexed"))
+    for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+        if field in spec and not is_indexed:
+            found.append((f"spec.{field}", f"Invalid value: {json.dumps(spec[field])}: requires indexed completion mode"))
+    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+        found.append(("spec.backoffLimitPerIndex", "Required value: when maxFailedIndexes is specified"))
+    for field in ("podFailurePolicy", "backoffLimitPerIndex"):
+        if field in spec and restarts == "OnFailure":
+            text = f'Invalid value: "{restarts}": only "Never" is supported when {field} is specified'
+            found.append(("spec.template.spec.restartPolicy", text))
+    return found
 
 
 def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
