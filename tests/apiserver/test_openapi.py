@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+from pumice.apiserver.openapi import descriptions
+from pumice.apiserver.wire_types import shape_of
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 
@@ -18,6 +20,13 @@ def test_patch_strategies_are_told_with_the_keys_that_are_retained() -> None:
             assert told == (strategy, key)
         apps = wire.ask("GET", "/openapi/v3/apis/apps/v1")[1]["components"]["schemas"]["apps.v1.DeploymentSpec"]["properties"]
         assert apps["strategy"]["x-kubernetes-patch-strategy"] == "retainKeys"
+        assert spec["nodeName"]["description"].startswith("The node that it is bound to")
+
+
+def test_what_is_described_exists() -> None:
+    for name in descriptions():
+        struct, field = name.rsplit(".", 1) if name.count(".") == 3 else (name, "")
+        assert not field or field in shape_of(struct).fields, name
 
 
 def test_version_2_has_every_kind_and_only_references_that_lead_somewhere() -> None:

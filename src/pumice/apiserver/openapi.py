@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from functools import cache
+from importlib.resources import files
 
 import msgspec
 
@@ -82,6 +84,13 @@ class OpenApi:
         return {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={mark:X}"} for path in paths}
 
 
+@cache
+def descriptions() -> dict[str, str]:
+    """By type, or type and field: few, since kubectl reads a whole document for each object that it applies."""
+    lines = (files(__package__) / "descriptions.txt").read_text().splitlines()[2:]
+    return dict(line.split(": ", 1) for line in lines)
+
+
 def _path(kind: Kind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
@@ -141,4 +150,10 @@ def _struct(shape: Shape, schemas: Object) -> Object:
     found: Object = {"type": "object", "properties": {name: _of(field, schemas) for name, field in sorted(shape.fields.items())}}
     for name in shape.retained:
         found["properties"][name]["x-kubernetes-patch-strategy"] = "retainKeys"
+    told = descriptions()
+    for name, field in found["properties"].items():
+        if text := told.get(f"{shape.name}.{name}"):
+            field["description"] = text
+    if text := told.get(shape.name):
+        found["description"] = text
     return found | ({"required": list(shape.required)} if shape.required else {})
