@@ -7,7 +7,7 @@ DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
-.PHONY: run demo test test-cluster check nightly bench lock clean
+.PHONY: run demo quick test test-cluster check nightly bench lock clean
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
@@ -16,16 +16,27 @@ run: $(RUN)
 demo: $(RUN)
 	$(BIN)/pumice up --submit examples/job.yaml --once --port 0
 
+# As many processes as there are cores; whoever is done takes tests from another.
+PARALLEL := -n auto --dist worksteal
+
 test: $(DEV)
-	$(BIN)/pytest -m "not nightly and not cluster"
+	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster"
+
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+# For each save: the rules of engine and controllers, without cases, properties, servers and processes.
+QUICK_TESTS := tests/controllers tests/docs tests/engine tests/framework tests/model tests/nodes_for_pods tests/plugins tests/topology
+
+quick: $(DEV)
+	$(LINT)
+	$(BIN)/pytest $(PARALLEL) -m "not nightly" $(QUICK_TESTS)
 
 # The tests that hold the engine to its rules, under coverage of branches.
 ENGINE_TESTS := tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
 
 check: $(DEV)
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-	$(BIN)/pytest -q tests/deploy
-	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -m "not nightly" $(ENGINE_TESTS)
+	$(LINT)
+	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest $(PARALLEL) -m "not nightly" $(ENGINE_TESTS)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
 test-cluster: $(DEV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -198,14 +199,39 @@ def test_whoever_keeps_a_cluster_is_told_how_to_end_it(pumice: Pumice, tmp_path:
     assert pumice.run("down", "--data", str(data)).returncode == 0
 
 
+@contextlib.contextmanager
+def held_back(pumice: Pumice) -> Iterator[Path]:
+    """A file whose reader waits until the block ends: a start that is not over before, however slow the test is."""
+    path = pumice.home / "slow.yaml"
+    os.mkfifo(path)
+    yield path
+    ends = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:  # nobody reads yet
+            assert time.monotonic() < ends, "the file was not read"
+            time.sleep(0.01)
+    os.write(file, CLUSTER_FILE.encode())
+    os.close(file)
+
+
+def claimed(pumice: Pumice) -> None:
+    """Wait until a start has claimed its place."""
+    ends = time.monotonic() + TIMEOUT_S
+    while not (pumice.place / "pid").exists():
+        assert time.monotonic() < ends, "it did not start"
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
 def test_a_start_that_is_interrupted_leaves_nothing_behind(pumice: Pumice, name: signal.Signals) -> None:
-    process = pumice.popen("up", "--port", "0", "--nodes", "2000x8gpu")
+    with held_back(pumice) as file:
+        process = pumice.popen("up", "--port", "0", "-f", str(file))
+        claimed(pumice)
+        process.send_signal(name)
     assert process.stdout is not None
-    until = time.monotonic() + TIMEOUT_S
-    while not (pumice.place / "pid").exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    process.send_signal(name)
     with process.stdout:
         assert process.stdout.read() == ""
     assert process.wait(TIMEOUT_S) == 0
@@ -230,12 +256,11 @@ def test_where_kubectl_and_pumice_are_not_on_the_path_the_welcome_says_what_work
 
 
 def test_a_start_in_the_background_that_is_interrupted_leaves_nothing_behind(pumice: Pumice) -> None:
-    process = pumice.popen("up", "-d", "--port", "0", "--nodes", "2000x8gpu")
+    with held_back(pumice) as file:
+        process = pumice.popen("up", "-d", "--port", "0", "-f", str(file))
+        claimed(pumice)
+        process.send_signal(signal.SIGINT)
     assert process.stdout is not None
-    until = time.monotonic() + TIMEOUT_S
-    while not (pumice.place / "pid").exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
     with process.stdout:
         process.stdout.read()
     assert process.wait(TIMEOUT_S) == 1
