@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
 from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.memory import Memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import annotations_of, labels_of
 from tests.controllers.job_stage import play, running, status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import annotations_of, labels_of, name_of, status_of, terminating
 from tests.controllers.stage import Stage, queue, task, vcjob

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of
 from pumice.controllers.podgroup import PodGroups, Subject

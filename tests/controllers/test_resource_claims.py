@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import POD_CLAIM
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object
-from pumice.controllers.resource_claim import POD_CLAIM, ResourceClaims
+from pumice.controllers.resource_claim import ResourceClaims
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, plain_pod
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, SELECTED_NODE
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of, spec_of, status_of
 from pumice.controllers.registry import kubernetes_controllers
-from pumice.controllers.volumes import BIND_COMPLETED, DEFAULT_CLASS, NO_PROVISIONER, SELECTED_NODE
+from pumice.controllers.volumes import NO_PROVISIONER
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage
 
@@ -27,7 +28,7 @@ def volume(name: str, size: str, labels: dict[str, str] | None = None, **spec: A
 
 
 def class_(name: str = "fast", mode: str = "Immediate", default: bool = False, provisioner: str = "x", **more: Any) -> Object:
-    meta = {"name": name, "uid": f"uid-{name}", "annotations": {DEFAULT_CLASS: "true"} if default else {}}
+    meta = {"name": name, "uid": f"uid-{name}", "annotations": {DEFAULT_STORAGE_CLASS: "true"} if default else {}}
     head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta}
     return {**head, "provisioner": provisioner, "volumeBindingMode": mode, **more}
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import (
     DEVICE_CLASSES,
     POD_GROUPS,
@@ -28,7 +29,6 @@ from pumice.api.kinds import (
 from pumice.api.quantity import quantity
 from pumice.config.volcano import DEFAULT
 from pumice.kube.errors import ApiError
-from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
 

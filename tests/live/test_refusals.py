@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind
 from pumice.kube.errors import ApiError, NoAnswer
 from pumice.kube.retry import is_refusal
 from pumice.live.options import Options, Sharding
 from pumice.live.pauses import Pauses
-from pumice.model.task import QUEUE_GATE
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

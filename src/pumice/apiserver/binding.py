@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
 from pumice.api.times import rfc3339
 from pumice.apiserver import status
 from pumice.apiserver.admission import Options
@@ -12,7 +13,7 @@ from pumice.apiserver.shapes import Object
 if TYPE_CHECKING:
     from pumice.apiserver.store import Store
 
-_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_TOPOLOGY_LABELS = (ZONE_LABEL, REGION_LABEL)
 
 
 def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: Options) -> Object:

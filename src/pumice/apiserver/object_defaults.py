@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.apiserver.shapes import Object
 from pumice.apiserver.wire_types import shape_of
 
@@ -18,7 +19,7 @@ def default_namespace(namespace: Object) -> None:
     if "deletionTimestamp" not in metadata:
         namespace.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
     if metadata.get("name"):
-        metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+        metadata.setdefault("labels", {})[NAMESPACE_NAME] = metadata["name"]
 
 
 def default_node(node: Object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pumice.api.annotations import LAST_APPLIED
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.leaves import Leaves, Path, item_step, leaves, shown
 from pumice.apiserver.managed_fields import CLIENT_SIDE, UNMANAGED, Manager, Ownership
@@ -17,8 +18,7 @@ from pumice.apiserver.status import ApiError
 
 Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
 
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
+_LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 
 
 def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = "") -> Object:
@@ -74,7 +74,7 @@ def _refuse_conflicts(
 
 def _applied_by_client(kind: Kind, live: Object) -> Leaves:
     """Fields that client-side apply set: kubectl takes them over when it changes to server-side apply."""
-    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None
     except ValueError:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pumice.api.annotations import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS
 from pumice.apiserver.kinds import Column, Kind
 from pumice.apiserver.shapes import Object
 
 _NAME = Column("Name", lambda obj, now: obj["metadata"]["name"], format="name", description="Name must be unique within a namespace.")
-_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "ingressclass.kubernetes.io/is-default-class")
+_IS_DEFAULT = (DEFAULT_STORAGE_CLASS, DEFAULT_INGRESS_CLASS)
 _NAME_OF_CLASS = Column("Name", lambda obj, now: _marked(obj["metadata"]), format="name", description=_NAME.description)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pumice.api.annotations import JOB_NAME, JOB_TYPE
 from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
@@ -81,7 +82,7 @@ def _from_flags(
     container: dict[str, Any] = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", "resources": amounts}
     if command:
         container["command"] = _words(command)
-    pod = {"metadata": {"name": name, "labels": {"volcano.sh/job-name": name}}}
+    pod = {"metadata": {"name": name, "labels": {JOB_NAME: name}}}
     template = {**pod, "spec": {"restartPolicy": "Never", "containers": [container]}}
     spec: dict[str, Any] = {"minAvailable": least, "schedulerName": scheduler}
     spec |= {"queue": queue} if queue else {}
@@ -149,7 +150,7 @@ def _row(item: dict[str, Any]) -> list[object]:
     replicas = sum(task.get("replicas") or 0 for task in spec.get("tasks") or ())
     phase = (status.get("state") or {}).get("phase") or ""
     counts = [status.get(field) or 0 for field in ("pending", "running", "succeeded", "failed", "unknown", "retryCount")]
-    kind = (item["metadata"].get("labels") or {}).get("volcano.sh/job-type") or "Batch"
+    kind = (item["metadata"].get("labels") or {}).get(JOB_TYPE) or "Batch"
     created = (item["metadata"].get("creationTimestamp") or "")[:10]
     return [item["metadata"]["name"], created, phase, kind, replicas, spec.get("minAvailable") or 0, *counts]
 

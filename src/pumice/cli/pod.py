@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
 from pumice.api.spans import age
 from pumice.cli.painting import print_table
@@ -14,7 +15,6 @@ from pumice.cli.remote import Remote, everywhere_option, listed, namespace_optio
 from pumice.kube.transport import Scope
 from pumice.report.columns import columns
 
-JOB_NAME, QUEUE_NAME, QUEUE_OF_PLAIN_PODS = "volcano.sh/job-name", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"
 HEAD = ("Name", "Ready", "Status", "Restart", "Age")
 
 
@@ -44,7 +44,7 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | No
 
 def _queue(metadata: dict[str, Any]) -> str | None:
     """Jobs label their pods; other pods name their queue in an annotation."""
-    return (metadata.get("labels") or {}).get(QUEUE_NAME) or (metadata.get("annotations") or {}).get(QUEUE_OF_PLAIN_PODS)
+    return (metadata.get("labels") or {}).get(JOB_QUEUE) or (metadata.get("annotations") or {}).get(QUEUE_NAME)
 
 
 def _row(item: dict[str, Any], now: float) -> list[str]:

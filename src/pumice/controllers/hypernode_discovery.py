@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from pumice.api.annotations import NETWORK_SOURCE
 from pumice.api.errors import InputError
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
@@ -18,7 +19,7 @@ from pumice.controllers.topology import Topology, topologies_in
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, change, delete
 
-SOURCE, SOURCE_LABEL = "volcano.sh/network-topology-source", "label"
+SOURCE, SOURCE_LABEL = NETWORK_SOURCE, "label"
 ALL = Key("", "")  #: all nodes are looked at at once
 CONFIG_MAP = Key("volcano-system", "volcano-controller-configmap")
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api import annotations as key
 from pumice.api.integers import integer
+from pumice.api.names import SCHEDULER_NAME
 from pumice.api.quota import pod_usage, times, written
-from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.kinds import kind_of
@@ -55,7 +56,7 @@ class PodGroups:
 
     name = "podgroup"
 
-    def __init__(self, scheduler_names: Iterable[str] = (key.SCHEDULER_NAME,), inherit_owner_annotations: bool = True) -> None:
+    def __init__(self, scheduler_names: Iterable[str] = (SCHEDULER_NAME,), inherit_owner_annotations: bool = True) -> None:
         self.scheduler_names = frozenset(scheduler_names)
         self.inherit = inherit_owner_annotations
         self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_lost, **dict.fromkeys(SCALABLE, _scale_changed)}
@@ -137,7 +138,7 @@ class PodGroups:
         if not self._in_own_group(pod):
             return False
         revision = status_of(workload).get("updateRevision")
-        return not revision or labels_of(pod).get("controller-revision-hash", revision) == revision
+        return not revision or labels_of(pod).get(key.CONTROLLER_REVISION_HASH, revision) == revision
 
     def build(self, pod: Object, world: World) -> Object:
         """The PodGroup that this pod asks for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.command import commands_for, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result

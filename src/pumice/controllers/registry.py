@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api.names import SCHEDULER_NAME
 from pumice.controllers import kinds
-from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.controller import Controller
 from pumice.controllers.cron.controller import CronJobs
 from pumice.controllers.disruption import DisruptionBudgets

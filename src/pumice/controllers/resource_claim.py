@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
+from pumice.api.annotations import POD_CLAIM
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.kinds import kind_of
@@ -29,8 +30,6 @@ from pumice.controllers.objects import (
 from pumice.controllers.workloads.pods import ENDED, phase
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, delete, status_change
-
-POD_CLAIM = "resource.kubernetes.io/pod-claim-name"  #: annotation of a made claim
 
 
 class Subject(NamedTuple):

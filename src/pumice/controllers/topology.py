@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
+from pumice.api.annotations import NETWORK_PROFILE
 from pumice.api.errors import InputError
 from pumice.api.selectors import Selector, matches
 from pumice.controllers.objects import Object, labels_of, name_of, namespace_of
 from pumice.controllers.selecting import label_selector
 
 FILE = "volcano-controller.conf"
-PROFILE = "volcano.sh/network-topology-profile"
 
 
 class Topology(NamedTuple):
@@ -59,7 +59,7 @@ def _topologies(stated: Any) -> Iterator[Topology]:
 def _profile(name: str, body: dict[str, Any]) -> Topology:
     levels = body["levels"]
     names = tuple(level.get("tierName") or level["nodeLabel"] for level in levels[:-1])
-    return Topology(name, _domains(levels), names, label_selector(body.get("nodeSelector")) or (), {PROFILE: name})
+    return Topology(name, _domains(levels), names, label_selector(body.get("nodeSelector")) or (), {NETWORK_PROFILE: name})
 
 
 def _domains(levels: list[dict[str, str]]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
+from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVISIONED_BY, SELECTED_NODE
 from pumice.api.quantity import quantity
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -31,9 +32,6 @@ from pumice.controllers.objects import (
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change
 
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
@@ -119,7 +117,7 @@ def _class_of(claim: Object, world: World) -> Object | None:
     named = spec_of(claim).get("storageClassName")
     if named is not None:
         return world.get(kinds.STORAGE_CLASS, "", named) if named else None
-    defaults = [each for each in world.all(kinds.STORAGE_CLASS) if annotations_of(each).get(DEFAULT_CLASS) == "true"]
+    defaults = [each for each in world.all(kinds.STORAGE_CLASS) if annotations_of(each).get(DEFAULT_STORAGE_CLASS) == "true"]
     return max(defaults, key=created_at, default=None)
 
 
@@ -187,5 +185,5 @@ def _provide(claim: Object, class_: Object) -> list[Write]:
         "claimRef": _reference(claim),
     }
     made = kinds.new(kinds.VOLUME, "", name, spec=spec)
-    made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": class_.get("provisioner", "")}
+    made["metadata"]["annotations"] = {PROVISIONED_BY: class_.get("provisioner", "")}
     return [Create(made, claim), Emit(claim, "Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")]

@@ -6,6 +6,7 @@ to know of all (`unserved`).
 
 from __future__ import annotations
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
 from pumice.framework.decisions import Decisions, Waiting
 from pumice.framework.policy import Policy
@@ -14,7 +15,6 @@ from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.task import Task
-from pumice.model.template import GROUP_ANNOTATION
 
 GRACE_S = 5.0  #: within it the PodGroup of a new pod may still come
 
@@ -43,7 +43,7 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
     if policy.profiles is not None and wanted in policy.profiles.by_name:
         return ""
     if job is None:
-        return f"it has no PodGroup; name one in the annotation {GROUP_ANNOTATION}, or have Volcano's controllers make one"
+        return f"it has no PodGroup; name one in the annotation {GROUP_NAME}, or have Volcano's controllers make one"
     if job.group is None:
         groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
         return absent(cluster, "PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")

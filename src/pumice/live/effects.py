@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import ALLOCATED_HYPERNODE
 from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.framework.decisions import Condition, Decisions, Evict, GroupStatus
 from pumice.kube.events import Occurrence, Regarding
-from pumice.live.group_status import HYPERNODE_KEY, is_news, known_status, next_status
+from pumice.live.group_status import is_news, known_status, next_status
 from pumice.live.options import UNSHARDED, Sharding
 from pumice.live.prerequisites import prerequisites
 from pumice.live.queue_status import queue_requests
@@ -134,9 +135,9 @@ def _group(group: GroupStatus, said: Said, now: float, transition: str) -> Write
 def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
     """The annotation to write, None to take it away; empty if it is there as it should be."""
     told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
-    known: Any = told.get(HYPERNODE_KEY, group.job.annotations.get(HYPERNODE_KEY)) or None
+    known: Any = told.get(ALLOCATED_HYPERNODE, group.job.annotations.get(ALLOCATED_HYPERNODE)) or None
     wanted = group.hypernode or None
-    return {} if known == wanted else {HYPERNODE_KEY: wanted}
+    return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
 
 
 def _speech(group: GroupStatus, said: Said, now: float, *, written: bool) -> list[Occurrence]:

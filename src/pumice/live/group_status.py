@@ -13,7 +13,6 @@ from pumice.framework.decisions import GroupStatus
 from pumice.live.said import without_amounts
 from pumice.model import status
 
-HYPERNODE_KEY = "volcano.sh/job-allocated-hypernode"
 AMOUNTS_S = 60.0  #: within it a condition is not written again for the amounts in its message
 Status = dict[str, Any]
 

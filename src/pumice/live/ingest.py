@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.core import Node
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
@@ -30,7 +31,6 @@ from pumice.live.said import Said
 from pumice.live.urgency import Urgency
 from pumice.model import status
 from pumice.model.cluster import Cluster
-from pumice.model.template import GROUP_ANNOTATION
 
 ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
 
@@ -119,7 +119,7 @@ class Ingest:
 
     def _note_whose(self, pod: Pod, ours: bool) -> None:
         """Whose PodGroup it is: its pods tell, even those that have ended."""
-        group = (pod.metadata.annotations or {}).get(GROUP_ANNOTATION)
+        group = (pod.metadata.annotations or {}).get(GROUP_NAME)
         if group:
             uid = f"{pod.metadata.namespace or 'default'}/{group}"
             if ours:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api import kinds as r
+from pumice.api.annotations import JOB_NAME
 from pumice.api.kinds import Kind
 from pumice.controllers import kinds
-from pumice.controllers.annotations import JOB_NAME
 from pumice.controllers.objects import Key, Object, labels_of
 from pumice.kube.transport import Scope
 

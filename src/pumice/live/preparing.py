@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.pods import amend_status
@@ -20,10 +21,7 @@ from pumice.kube.transport import Transport, as_dict
 from pumice.live.clock import Clock
 from pumice.live.originals import Originals
 from pumice.live.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
-from pumice.plugins.kube.claims import BIND_COMPLETED, SELECTED_NODE
-from pumice.plugins.kube.extended_resources import ANNOTATION
 
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 LOOK_S = 0.2
 LOOK_AT_DEVICES_S = 1.0
@@ -167,7 +165,7 @@ class Preparing:
         if making.stale is not None:
             await self._again(partial(self._release, pod, making.stale))
         owner = {"apiVersion": PODS.api_version, "kind": PODS.kind, "name": pod.name, "uid": pod.uid, "controller": True}
-        metadata = {"generateName": f"{pod.name}-extended-resources-", "annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
+        metadata = {"generateName": f"{pod.name}-extended-resources-", "annotations": {EXTENDED_CLAIM: "true"}, "ownerReferences": [owner]}
         body = {
             "apiVersion": RESOURCE_CLAIMS.api_version,
             "kind": RESOURCE_CLAIMS.kind,

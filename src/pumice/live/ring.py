@@ -13,8 +13,8 @@ from __future__ import annotations
 from bisect import bisect
 from hashlib import sha256
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import Metadata
-from pumice.model.template import GROUP_ANNOTATION
 
 PLACES = 100  #: of each replica
 
@@ -53,7 +53,7 @@ def numbered(mine: str, count: int) -> Ring:
 def _name_of_job(metadata: Metadata) -> str:
     if metadata.owner_references:
         return metadata.owner_references[0].name
-    group = (metadata.annotations or {}).get(GROUP_ANNOTATION, "")
+    group = (metadata.annotations or {}).get(GROUP_NAME, "")
     made_for_it = group == f"podgroup-{metadata.uid}"  # and owned by it
     return metadata.name if made_for_it or not group else group
 

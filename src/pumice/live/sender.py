@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.api.codec import decoder
 from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.api.pod import Pod
@@ -31,7 +32,6 @@ from pumice.live.originals import Originals
 from pumice.live.preparing import NotPrepared, Preparing
 from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
 from pumice.model import status
-from pumice.model.task import QUEUE_GATE
 
 BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
@@ -21,7 +22,7 @@ from pumice.model.resources import DEVICE_SHARES, Dimensions
 from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.sharing import Shared
 from pumice.model.task import Task
-from pumice.model.template import GROUP_ANNOTATION, Template
+from pumice.model.template import Template
 
 DEFAULT_QUEUE = "default"
 
@@ -149,7 +150,7 @@ class Cluster:
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
-        named = (pod.metadata.annotations or {}).get(GROUP_ANNOTATION, "")
+        named = (pod.metadata.annotations or {}).get(GROUP_NAME, "")
         if named or not self.shadow_groups or pod.spec.scheduler_name not in self.schedulers:
             return named
         shadow = shadow_group(pod)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pumice.api.annotations import ALLOCATED_HYPERNODE, OLD_SLA_WAITING_TIME, PREEMPTABLE, QUEUE_GATE, SLA_WAITING_TIME
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.model import status
@@ -16,7 +17,7 @@ from pumice.model.promises import Promises
 from pumice.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, beyond
 from pumice.model.subjob import SubJobs
 from pumice.model.suggesting import Suggesting
-from pumice.model.task import PREEMPTABLE_KEY, QUEUE_GATE, Task, flag, revocable_zone
+from pumice.model.task import Task, flag, revocable_zone
 
 if TYPE_CHECKING:
     from pumice.model.queue import Queue
@@ -96,12 +97,12 @@ class Job(Suggesting):
         self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
         self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount of them that no cluster has
         self.waiting_time = _waiting_time(annotations)
-        self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=False)
-        self.never_preempted = annotations.get(PREEMPTABLE_KEY, labels.get(PREEMPTABLE_KEY)) is not None and not self.preemptable
+        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
+        self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
         self.zone = revocable_zone(annotations)
         self.annotations, self.labels = annotations, labels
         self.phase = (group.status.phase if group else None) or PENDING
-        self.allocated_hypernode = annotations.get("volcano.sh/job-allocated-hypernode", "")
+        self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
         self._subjobs = None
 
     def widen(self, dimensions: Dimensions) -> None:
@@ -257,7 +258,7 @@ class Job(Suggesting):
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
     """Seconds a job may wait before sla lets it in."""
-    text = annotations.get("volcano.sh/sla-waiting-time", annotations.get("sla-waiting-time"))
+    text = annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))
     try:
         seconds = duration(text) if text else 0.0
     except ValueError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
 from pumice.api.pod import Pod
 from pumice.api.times import instant_or
 from pumice.model import status
@@ -16,11 +17,6 @@ from pumice.model.template import Template
 if TYPE_CHECKING:
     from pumice.model.job import Job
 
-PREEMPTABLE_KEY = "volcano.sh/preemptable"
-REVOCABLE_ZONE_KEY = "volcano.sh/revocable-zone"
-ROLE_KEY = "volcano.sh/task-spec"
-QUEUE_GATE = "scheduling.volcano.sh/queue-allocation-gate"
-PRIORITY_KEY = "volcano.sh/task-priority"
 SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
 TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 
@@ -80,9 +76,9 @@ class Task(Suggesting):
         self.created = meta.created
         self.controller = _controller(pod)
         self.index = pod_index(meta.name)
-        self.role = annotations.get(ROLE_KEY) or labels.get(ROLE_KEY) or ""
+        self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
         self.priority = _priority(pod, annotations)
-        self.preemptable = flag(annotations, labels, PREEMPTABLE_KEY, default=True)
+        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
         self.zone = revocable_zone(annotations)
         self.status = status.PENDING
         self.evicted = False  #: evicted by the present session: still there, but about to go
@@ -148,9 +144,9 @@ def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *,
 
 def revocable_zone(annotations: Mapping[str, str]) -> str:
     """`*` or nothing: whether a pod or job may use nodes of any revocable zone."""
-    if REVOCABLE_ZONE_KEY in annotations:
-        return "*" if annotations[REVOCABLE_ZONE_KEY] == "*" else ""
-    return "*" if annotations.get(PREEMPTABLE_KEY) in TRUE_WORDS else ""
+    if REVOCABLE_ZONE in annotations:
+        return "*" if annotations[REVOCABLE_ZONE] == "*" else ""
+    return "*" if annotations.get(PREEMPTABLE) in TRUE_WORDS else ""
 
 
 def _controller(pod: Pod) -> str:
@@ -160,9 +156,9 @@ def _controller(pod: Pod) -> str:
 
 
 def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
-    if PRIORITY_KEY in annotations:
+    if TASK_PRIORITY in annotations:
         with suppress(ValueError):
-            override = int(annotations[PRIORITY_KEY], 10)
+            override = int(annotations[TASK_PRIORITY], 10)
             if -(2**31) <= override < 2**31:
                 return override
     return 1 if pod.spec.priority is None else pod.spec.priority

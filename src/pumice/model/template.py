@@ -15,7 +15,6 @@ from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceLis
 from pumice.api.quantity import Quantity, format_milli
 from pumice.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, bounded, in_units
 
-GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
 POD_LEVEL = ("cpu", "memory")
 

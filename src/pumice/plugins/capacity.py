@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api.annotations import QUEUE_GATE
 from pumice.framework.eviction import victim_order
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
@@ -22,7 +23,7 @@ from pumice.framework.verdict import Vote
 from pumice.model.job import Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Vector, fits
-from pumice.model.task import QUEUE_GATE, Task
+from pumice.model.task import Task
 from pumice.plugins.device_quota import Devices
 from pumice.plugins.queue_accounts import Account, flat, tree
 from pumice.plugins.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within

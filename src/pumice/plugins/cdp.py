@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import COOLDOWN_TIME
 from pumice.api.times import duration
 from pumice.framework.plugin import Plugin
 from pumice.model import status
 from pumice.model.task import Task
-
-COOLDOWN_KEY = "volcano.sh/cooldown-time"
 
 
 class CooldownProtection(Plugin):
@@ -27,7 +26,7 @@ class CooldownProtection(Plugin):
         """All are alike."""
 
     def _protected(self, task: Task) -> bool:
-        text = task.labels.get(COOLDOWN_KEY, task.annotations.get(COOLDOWN_KEY))
+        text = task.labels.get(COOLDOWN_TIME, task.annotations.get(COOLDOWN_TIME))
         if text is None or task.placed_at is None or task.status != status.RUNNING:
             return False
         try:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api.annotations import DEVICE_LOCK
 from pumice.api.times import instant
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
@@ -25,7 +26,7 @@ from pumice.plugins.devices.gpushare import GpuShare
 from pumice.plugins.devices.pools import Pools
 from pumice.plugins.devices.vgpu import Vgpu
 
-LOCK_KEY, LOCK_S = "volcano.sh/mutex.lock", 300.0
+LOCK_S = 300.0
 LOCKED = Reason("node(s) are handing out devices to another pod")
 
 Wants = tuple[tuple[Pools, Request], ...]
@@ -150,7 +151,7 @@ class DeviceFilter(_DeviceRule, Filter):
 
     def _locked(self, nodes: View, row: int) -> bool:
         """Whether somebody else holds the node's lock, and took it lately."""
-        text = (nodes.table.wire[row].metadata.annotations or {}).get(LOCK_KEY)
+        text = (nodes.table.wire[row].metadata.annotations or {}).get(DEVICE_LOCK)
         try:
             return text is not None and self._plugin.session.now - instant(text) < LOCK_S
         except ValueError:

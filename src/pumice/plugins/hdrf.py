@@ -14,11 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.model.job import COMPLETED, Job
 from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
-
-PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
 
 class Node:
@@ -111,8 +110,8 @@ class Tree:
 
     def _grow(self, queue: Queue) -> list[Node]:
         """The nodes of a queue's path, made where they are missing."""
-        steps = queue.annotations.get(PATH, "").split("/")[1:]
-        weights = queue.annotations.get(WEIGHTS, "").split("/")[1:]
+        steps = queue.annotations.get(HIERARCHY, "").split("/")[1:]
+        weights = queue.annotations.get(HIERARCHY_WEIGHTS, "").split("/")[1:]
         path = [self.root]
         for number, step in enumerate(steps):
             weight = _weight(weights[number]) if number < len(weights) else 1.0

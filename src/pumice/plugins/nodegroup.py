@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api.annotations import NODE_GROUP, NODE_GROUP_LIMITS
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.volcano import QueueAffinity
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer
@@ -27,12 +28,9 @@ from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, Mask, Vector
 from pumice.model.task import Task
 
-GROUP_LABEL = "volcano.sh/nodegroup-name"
-LIMITS_ANNOTATION = "volcano.sh/nodegroup-resource-limits"
-
 OUTSIDE = Reason("node(s) were in no node group of the queue", final=True)
 EXHAUSTED = Reason("node(s) were in a node group of which the queue holds all it may", final=True)
-UNREADABLE = Reason(f"the queue's annotation {LIMITS_ANNOTATION} cannot be read", final=True)
+UNREADABLE = Reason(f"the queue's annotation {NODE_GROUP_LIMITS} cannot be read", final=True)
 
 REQUIRED_SCORE, PREFERRED_SCORE, AVOIDED_SCORE = 100.0, 50.0, -1.0
 
@@ -102,7 +100,7 @@ class NodeGroup(Plugin):
 
     def _read_limits(self, queue: Queue) -> dict[str, dict[int, float]] | None:
         """By group, column to amount; None if it cannot be read."""
-        text = queue.annotations.get(LIMITS_ANNOTATION)
+        text = queue.annotations.get(NODE_GROUP_LIMITS)
         if not text:
             return {}
         try:
@@ -139,7 +137,7 @@ class NodeGroup(Plugin):
             self._held[task.job.queue.name][group] -= task.template.request
 
     def _count(self, queue: Queue, task: Task) -> None:
-        group = self.session.nodes.labels(task.node).get(GROUP_LABEL) if task.node >= 0 else None
+        group = self.session.nodes.labels(task.node).get(NODE_GROUP) if task.node >= 0 else None
         if group:
             held = self._held[queue.name]
             held[group] = held.get(group, 0.0) + task.template.request
@@ -209,13 +207,13 @@ class GroupScorer(_OfQueue, Scorer):
         return self.plugin.groups_of(queue) if queue else None
 
     def score(self, groups: Any, nodes: View) -> Scores:
-        codes, names = nodes.codes(GROUP_LABEL)
+        codes, names = nodes.codes(NODE_GROUP)
         ordered = self.plugin.args.preferred_order
         return np.array([*(groups.score(name, ordered) if name else 0.0 for name in names), 0.0])[codes]
 
 
 def _by_group(nodes: View, verdict: Any, without: bool) -> Mask:
     """A verdict per group, spread over the nodes; `without` is that of nodes in no group."""
-    codes, names = nodes.codes(GROUP_LABEL)
+    codes, names = nodes.codes(NODE_GROUP)
     mask: Mask = np.array([*(verdict(name) if name else without for name in names), without], bool)[codes]
     return mask

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from pumice.api.annotations import NUMA_DECISION, NUMA_POLICY
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
@@ -24,8 +25,6 @@ from pumice.plugins.kube.normalize import to_hundred
 from pumice.plugins.numa.hints import NONE, assign
 from pumice.plugins.numa.machines import CPU, Machine, Machines
 from pumice.plugins.numa.topology import NO_CPUS, Cpus, Topology
-
-POLICY_KEY, DECISION_KEY = "volcano.sh/numa-topology-policy", "volcano.sh/topology-decision"
 
 OTHER_POLICY = Reason("node(s) have not the NUMA topology policy that the pod asks for", final=True)
 NOT_ADMITTED = Reason("node(s) have not the CPUs that the NUMA topology policy demands")
@@ -98,11 +97,11 @@ class NumaAware(Plugin):
         if cpus:
             self._given[task.uid] = cpus
             self.machines.forget(task.node)
-            self.session.annotations.setdefault(task.uid, {})[DECISION_KEY] = decision(machine.topology, cpus)
+            self.session.annotations.setdefault(task.uid, {})[NUMA_DECISION] = decision(machine.topology, cpus)
 
     def on_deallocate(self, task: Task) -> None:
         if task.status == status.PENDING and self._given.pop(task.uid, NO_CPUS):
-            self.session.annotations.get(task.uid, {}).pop(DECISION_KEY, None)
+            self.session.annotations.get(task.uid, {}).pop(NUMA_DECISION, None)
 
     def close(self, session: Session) -> None:
         """Remember what the pods that are bound now, or were and are not shown yet, were given."""
@@ -119,7 +118,7 @@ def wish_of(task: Task) -> Wish | None:
     """What the plugin has to look after; None for pods whose CPUs are not their own."""
     if not task.template.guaranteed:
         return None
-    policy = task.annotations.get(POLICY_KEY, "")
+    policy = task.annotations.get(NUMA_POLICY, "")
     return Wish(cpu_requests(task.template), "" if policy == NONE else policy)
 
 

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
@@ -21,8 +22,6 @@ from pumice.model.resources import CPU, MEMORY, PODS
 from pumice.model.task import Task
 from pumice.plugins.binpack import MAX_SCORE, parts_of, weighted_mean
 
-TYPE_ANNOTATION = "volcano.sh/resource-strategy-scoring-type"
-WEIGHT_ANNOTATION = "volcano.sh/resource-strategy-weight"
 LEAST, MOST = "LeastAllocated", "MostAllocated"
 DEFAULT_WEIGHT = 10
 GIGA = 1_000_000  #: bytes per thousandth of a unit and GB
@@ -112,7 +111,7 @@ class FitByStrategy(Scorer):
         self.names = names
 
     def key(self, task: Task) -> Hashable:
-        return task.annotations.get(TYPE_ANNOTATION), task.annotations.get(WEIGHT_ANNOTATION)
+        return task.annotations.get(SCORING_TYPE), task.annotations.get(SCORING_WEIGHT)
 
     def prepare(self, task: Task) -> Any:
         own = _own_strategies(task)
@@ -125,11 +124,11 @@ class FitByStrategy(Scorer):
 
 def _own_strategies(task: Task) -> dict[str, tuple[float, bool]] | None:
     """Those that the pod brings; none at all if it brings a type without readable weights."""
-    kind = task.annotations.get(TYPE_ANNOTATION)
+    kind = task.annotations.get(SCORING_TYPE)
     if kind is None:
         return None
     try:
-        weights = msgspec.json.decode(task.annotations.get(WEIGHT_ANNOTATION, ""), type=dict[str, int])
+        weights = msgspec.json.decode(task.annotations.get(SCORING_WEIGHT, ""), type=dict[str, int])
     except msgspec.DecodeError:
         return {}
     return {name: (weight, kind == LEAST) for name, weight in weights.items()} if kind in (LEAST, MOST) else {}

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from msgspec import Struct, field
 
+from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
 from pumice.api.times import duration
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
@@ -26,11 +27,10 @@ from pumice.framework.verdict import Vote
 from pumice.model import status
 from pumice.model.job import Job
 from pumice.model.resources import Mask
-from pumice.model.task import REVOCABLE_ZONE_KEY, Task
+from pumice.model.task import Task
 
 MAX_SCORE = 100.0
 EVICT_PERIOD_S = 60.0
-MIN_AVAILABLE_KEY, MAX_UNAVAILABLE_KEY = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 EVICTIONS_WITHOUT_BUDGET = 1
 
 INACTIVE = Reason("node(s) are in a revocable zone that is not active now", final=True)
@@ -132,7 +132,7 @@ class Tdm(Plugin):
         return task.preemptable and task.status == status.RUNNING and task.node >= 0
 
     def _zone(self, task: Task) -> str:
-        return self.session.nodes.labels(task.node).get(REVOCABLE_ZONE_KEY, "")
+        return self.session.nodes.labels(task.node).get(REVOCABLE_ZONE, "")
 
 
 def within_budgets(tasks: Iterable[Task]) -> list[Task]:
@@ -150,10 +150,10 @@ def within_budgets(tasks: Iterable[Task]) -> list[Task]:
 def spare(job: Job) -> int:
     """How many running tasks the job's disruption budget lets go. A budget that cannot be read lets none go."""
     running = job.counts[status.RUNNING]
-    if text := job.annotations.get(MIN_AVAILABLE_KEY):
+    if text := job.annotations.get(JDB_MIN_AVAILABLE):
         least = _amount(text, len(job.tasks))
         return 0 if least is None else max(0, running - least)
-    if text := job.annotations.get(MAX_UNAVAILABLE_KEY):
+    if text := job.annotations.get(JDB_MAX_UNAVAILABLE):
         most = _amount(text, len(job.tasks))
         unavailable = len(job.tasks) - job.count(status.FINISHED) - running
         return 0 if most is None else max(0, most - unavailable)
@@ -187,7 +187,7 @@ class _ZoneRule:
 
     def lookup(self, nodes: View) -> tuple[Mask, Mask]:
         """Nodes in any zone, and nodes in an active one."""
-        codes, zones = nodes.codes(REVOCABLE_ZONE_KEY)
+        codes, zones = nodes.codes(REVOCABLE_ZONE)
         return np.array([*(bool(z) for z in zones), False])[codes], np.array([*(z in self.active for z in zones), False])[codes]
 
 

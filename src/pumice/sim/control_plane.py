@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pumice.api.annotations import DEFAULT_STORAGE_CLASS
+from pumice.api.names import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.apiserver import Options, Server, Store
 from pumice.config.volcano import KUBE_BATCH_NAME
 from pumice.controllers.admission import Settings
-from pumice.controllers.annotations import SCHEDULER_NAME
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.root_certificate import RootCertificates
-from pumice.controllers.volumes import DEFAULT_CLASS
 from pumice.sim.clock import Clock, RunningClock
 from pumice.sim.controller_loop import ControllerLoop
 from pumice.sim.in_process import InProcess
@@ -87,7 +87,7 @@ class ControlPlane:
 def _default_storage(store: Store) -> None:
     """The class whose volumes are made for claims that name none."""
     if store.find("storageclasses.storage.k8s.io", "", "standard") is None:
-        metadata = {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}}
+        metadata = {"name": "standard", "annotations": {DEFAULT_STORAGE_CLASS: "true"}}
         store.create("storageclasses.storage.k8s.io", {"metadata": metadata, "provisioner": "pumice.io/simulated"})
 
 

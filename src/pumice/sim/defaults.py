@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Metadata, Wire
@@ -39,7 +40,7 @@ def complete(items: Iterable[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
 
 
 def _labelled(meta: Metadata) -> Metadata:
-    return replace(meta, labels={"kubernetes.io/metadata.name": meta.name} | (meta.labels or {}))
+    return replace(meta, labels={NAMESPACE_NAME: meta.name} | (meta.labels or {}))
 
 
 def _system_classes(known: dict[str, Any]) -> list[tuple[str, Wire]]:

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from pumice.api.annotations import KUBELET
 from pumice.api.times import rfc3339
 from pumice.apiserver import ApiError, Store
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
 from pumice.sim.addresses import Addresses
 from pumice.sim.clock import Alarm, Clock
 
-STOPPED = ("pumice.io/kubelet", "stopped")  #: annotation of a failed node
+STOPPED = (KUBELET, "stopped")  #: annotation of a failed node
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 LEASE_S, RENEW_S, LONGEST_RENEW_S = 40, 10.0, 3600.0
 RENEWALS_PER_S = 100.0  #: of the machine's time, of all nodes together

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pumice.api.annotations import HOSTNAME, NODE_POOL
 from pumice.api.errors import InputError
 from pumice.controllers.objects import Object
 
 GPU = "nvidia.com/gpu"
-POOL_LABEL = "pumice.io/pool"
 CPU_PER_GPU, GIB_PER_GPU, GIB_PER_CPU, PODS, DISK = 12, 96, 4, 110, "100Gi"
 
 _POOL = re.compile(r"(\d+)x(\S+)\Z")
@@ -74,6 +74,6 @@ def nodes_of(pools: list[Pool]) -> Iterator[Object]:
         width = len(str(pool.size - 1))
         for number in range(pool.size):
             name = f"{pool.name}-{number:0{width}d}"
-            labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", POOL_LABEL: pool.name}
+            labels = {HOSTNAME: name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", NODE_POOL: pool.name}
             status = {"capacity": dict(pool.allocatable), "allocatable": dict(pool.allocatable)}
             yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}

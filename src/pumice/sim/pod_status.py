@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api.annotations import CPU_USAGE, MEMORY_USAGE
 from pumice.api.times import rfc3339
 from pumice.controllers.objects import Object, annotations_of, field, spec_of, status_of, uid_of
 
@@ -79,8 +80,8 @@ def restarts_itself(pod: Object, exit_code: int) -> bool:
 def usage(pod: Object, milli: dict[str, int]) -> dict[str, str]:
     """What metrics tell of a pod that asks for `milli`: as annotated, else four fifths of the CPU and memory that it asked for."""
     notes = annotations_of(pod)
-    cpu = notes.get("pumice.io/cpu-usage") or f"{milli.get('cpu', 0) * 4 // 5}m"
-    memory = notes.get("pumice.io/memory-usage") or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
+    cpu = notes.get(CPU_USAGE) or f"{milli.get('cpu', 0) * 4 // 5}m"
+    memory = notes.get(MEMORY_USAGE) or f"{milli.get('memory', 0) // 1000 * 4 // 5 // 1024}Ki"
     return {"cpu": cpu, "memory": memory}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from pumice.api.annotations import GROUP_NAME, HOSTNAME, PREEMPTABLE, TASK_SPEC
 from pumice.api.codec import convert
 from pumice.api.core import Node, PriorityClass
 from pumice.api.meta import Wire
@@ -100,13 +101,13 @@ class PodBuilder(_Builder):
         return self.request(GPU, amount)
 
     def gang(self, group: str) -> PodBuilder:
-        return self.annotation("scheduling.k8s.io/group-name", group)
+        return self.annotation(GROUP_NAME, group)
 
     def role(self, name: str) -> PodBuilder:
-        return self.annotation("volcano.sh/task-spec", name)
+        return self.annotation(TASK_SPEC, name)
 
     def preemptable(self, value: bool) -> PodBuilder:
-        return self.annotation("volcano.sh/preemptable", str(value).lower())
+        return self.annotation(PREEMPTABLE, str(value).lower())
 
     def priority(self, value: int) -> PodBuilder:
         return self.having("spec", "priority", value=value)
@@ -202,7 +203,7 @@ class PriorityClassBuilder(_Builder):
 
 def node(name: str) -> NodeBuilder:
     """A node for 110 pods, with nothing else yet."""
-    return NodeBuilder({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}, "status": {"allocatable": {"pods": 110}}})
+    return NodeBuilder({"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": {"allocatable": {"pods": 110}}})
 
 
 def pod(name: str, namespace: str = "default") -> PodBuilder:

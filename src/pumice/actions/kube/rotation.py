@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Nodes
 from pumice.model.resources import Mask, Rows
 
 FEWEST = 100  #: below so many nodes all are looked at, and so many feasible ones are looked for at least
-ZONE_KEYS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-REGION_KEYS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
+REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 
 
 class Rotation:

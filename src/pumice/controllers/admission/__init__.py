@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pumice.controllers import annotations as keys
+from pumice.api import annotations as keys
 from pumice.controllers import kinds
 from pumice.controllers.admission import cronjob, hypernode, job, jobflow, pod, podgroup, queue
 from pumice.controllers.admission.problem import CREATE, DELETE, UPDATE, Problem, Settings, readable

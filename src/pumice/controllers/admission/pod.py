@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.objects import Object, annotations_of, copied, namespace_of, spec_of
 from pumice.controllers.world import World
 
-RESOURCE_GROUP = "volcano.sh/resource-group"
 BUDGETS = (key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 
 _COUNT = re.compile(r"[1-9]\d*\Z")
@@ -45,7 +44,7 @@ def _matches(group: Mapping[str, Any], pod: Object) -> bool:
     if subject.get("key") == "annotation" and values:
         wanted = (value.partition(":") for value in values)
         return any(notes.get(name.strip()) == text.strip() for name, _, text in wanted)
-    return notes.get(RESOURCE_GROUP) == group.get("resourceGroup")
+    return notes.get(key.RESOURCE_GROUP) == group.get("resourceGroup")
 
 
 def _join(spec: Object, group: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.objects import Object, annotations_of, copied, namespace_of, spec_of, status_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.objects import Object, annotations_of, copied, name_of, spec_of, status_of

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
@@ -35,8 +36,6 @@ from pumice.controllers.objects import (
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Delete, Emit, Write, delete, status_change
 
-SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-VOLCANO_SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
 MANY = 100  #: missed times that are worth a warning
 
 
@@ -102,7 +101,7 @@ class CronJobs:
         template = copied(spec_of(cron).get("jobTemplate") or {})
         meta = template.get("metadata") or {}
         made = kinds.new(self.job_kind, namespace_of(cron), name, spec=template.get("spec") or {})
-        note = SCHEDULED_AT if self.job_kind == kinds.BATCH_JOB else VOLCANO_SCHEDULED_AT
+        note = CRON_SCHEDULED_AT if self.job_kind == kinds.BATCH_JOB else VOLCANO_SCHEDULED_AT
         made["metadata"]["annotations"] = {**(meta.get("annotations") or {}), note: rfc3339(due)}
         if meta.get("labels"):
             made["metadata"]["labels"] = meta["labels"]
@@ -122,7 +121,7 @@ def _zone(cron: Object) -> ZoneInfo | None:
 
 def _scheduled_at(job: Object) -> str:
     notes = job["metadata"]["annotations"]
-    return str(notes.get(SCHEDULED_AT) or notes[VOLCANO_SCHEDULED_AT])
+    return str(notes.get(CRON_SCHEDULED_AT) or notes[VOLCANO_SCHEDULED_AT])
 
 
 def ended_well(job: Object) -> bool | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers import annotations as key_names
+from pumice.api import annotations as key_names
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, its_controller, itself, result
 from pumice.controllers.flow.overlay import laid_over

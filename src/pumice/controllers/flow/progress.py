@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.controllers.annotations import TASK_SPEC
+from pumice.api.annotations import TASK_SPEC
 from pumice.controllers.flow.record import conditions, job_status_list
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job import state

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api import annotations as key
 from pumice.api.times import rfc3339
-from pumice.controllers import annotations as key
 from pumice.controllers.job import spec
 from pumice.controllers.objects import Object, annotations_of, copied, created_at, status_of, terminating
 from pumice.controllers.writes import Emit, Write, status_change

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers.job import spec, state
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import Object, annotations_of, labels_of, status_of, terminating, uid_of

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
+from pumice.api.names import SCHEDULER_NAME
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
 from pumice.controllers.objects import Object, annotations_of, controlled_by, copied, labels_of, name_of, namespace_of, spec_of, status_of
@@ -29,7 +30,7 @@ def make_pod(job: Object, task: Object, index: int, group: str, forwarded: bool 
     pod["metadata"]["labels"] = {**(meta.get("labels") or {}), **labels}
     pod["metadata"]["annotations"] = {**(meta.get("annotations") or {}), **notes}
     pod["metadata"]["ownerReferences"] = [controlled_by(job)]
-    pod["spec"]["schedulerName"] = pod["spec"].get("schedulerName") or spec_of(job).get("schedulerName") or key.SCHEDULER_NAME
+    pod["spec"]["schedulerName"] = pod["spec"].get("schedulerName") or spec_of(job).get("schedulerName") or SCHEDULER_NAME
     priority_class = pod["spec"].get("priorityClassName") or spec_of(job).get("priorityClassName")
     if priority_class:
         pod["spec"]["priorityClassName"] = priority_class

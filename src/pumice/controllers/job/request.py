@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api import annotations as key
 from pumice.api.integers import integer
-from pumice.controllers import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.job import spec

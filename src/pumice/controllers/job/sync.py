@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import draft, spec
 from pumice.controllers.job.group import group_of, group_writes

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, all_of, itself, result
 from pumice.controllers.naming import suffix
 from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.node_fit import fits, tolerates
-from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, active, available, from_template, phase, ready, revision_of, share
+from pumice.controllers.workloads.pods import ENDED, active, available, from_template, phase, ready, revision_of, share
 from pumice.controllers.workloads.revisions import keep_revision
 from pumice.controllers.workloads.told import created, ended
 from pumice.controllers.world import World
@@ -58,7 +59,7 @@ class DaemonSets:
 
 def _remember(owner: Object, by_node: dict[str, list[Object]], world: World) -> list[Write]:
     revision = revision_of(spec_of(owner).get("template") or {})
-    in_use = {labels_of(pod).get(REVISION_LABEL, "") for pods in by_node.values() for pod in pods}
+    in_use = {labels_of(pod).get(CONTROLLER_REVISION_HASH, "") for pods in by_node.values() for pod in pods}
     return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, world)
 
 
@@ -107,7 +108,7 @@ def _make(owner: Object, node: str) -> Object:
     template = spec_of(owner).get("template") or {}
     revision = revision_of(template)
     name = f"{name_of(owner)}-{suffix(uid_of(owner), node, owner['metadata'].get('resourceVersion'))}"
-    pod = from_template(owner, template, name, **{REVISION_LABEL: revision})
+    pod = from_template(owner, template, name, **{CONTROLLER_REVISION_HASH: revision})
     field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
     affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [field]}
@@ -122,9 +123,8 @@ def _update(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]
         return []
     allowed = max(1, share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(nodes), True))
     revision = revision_of(spec_of(owner).get("template") or {})
-    old = [
-        pod for node in nodes for pod in by_node.get(node, ()) if labels_of(pod).get(REVISION_LABEL) != revision and not terminating(pod)
-    ]
+    here = (pod for node in nodes for pod in by_node.get(node, ()))
+    old = [pod for pod in here if labels_of(pod).get(CONTROLLER_REVISION_HASH) != revision and not terminating(pod)]
     serving = sum(any(ready(pod) and not terminating(pod) for pod in by_node.get(node, ())) for node in nodes)
     idle = [pod for pod in old if not ready(pod)]
     room = max(0, allowed - (len(nodes) - serving))
@@ -135,7 +135,7 @@ def _status(owner: Object, nodes: Sequence[str], by_node: dict[str, list[Object]
     revision = revision_of(spec_of(owner).get("template") or {})
     here = [pod for node in nodes for pod in by_node.get(node, ())[:1] if phase(pod) not in ENDED]
     count, next_ready = available(here, float(spec_of(owner).get("minReadySeconds") or 0), now)
-    updated = sum(labels_of(pod).get(REVISION_LABEL) == revision for pod in here)
+    updated = sum(labels_of(pod).get(CONTROLLER_REVISION_HASH) == revision for pod in here)
     status = {
         **status_of(owner),
         "desiredNumberScheduled": len(nodes),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, TEMPLATE_HASH
 from pumice.api.integers import integer
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, itself, result
@@ -34,8 +35,6 @@ from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, delete, patch, status_change
 
-HASH_LABEL = "pod-template-hash"
-REVISION = "deployment.kubernetes.io/revision"
 HISTORY_LIMIT = 10
 
 
@@ -117,7 +116,7 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
         return [Create(made, deployment), _scaled(deployment, made, 0, size), *_note_revision(deployment, revision)]
     writes: list[Write] = []
     if old and _revision(new) < int(revision):
-        writes.append(patch(new, {"metadata": {"annotations": {REVISION: revision}}}))
+        writes.append(patch(new, {"metadata": {"annotations": {DEPLOYMENT_REVISION: revision}}}))
     else:
         revision = str(_revision(new))
     writes.extend(_resize(deployment, new, size))
@@ -130,30 +129,30 @@ def _keep_new(deployment: Object, new: Object | None, old: list[Object], hash_: 
 
 
 def _note_revision(deployment: Object, revision: str) -> list[Write]:
-    if annotations_of(deployment).get(REVISION) == revision:
+    if annotations_of(deployment).get(DEPLOYMENT_REVISION) == revision:
         return []
-    return [patch(deployment, {"metadata": {"annotations": {REVISION: revision}}})]
+    return [patch(deployment, {"metadata": {"annotations": {DEPLOYMENT_REVISION: revision}}})]
 
 
 def _new_set(deployment: Object, hash_: str, size: int, revision: str) -> Object:
     spec: dict[str, Any] = copied(spec_of(deployment))
     template = spec.get("template") or {}
-    template.setdefault("metadata", {})["labels"] = {**(template["metadata"].get("labels") or {}), HASH_LABEL: hash_}
+    template.setdefault("metadata", {})["labels"] = {**(template["metadata"].get("labels") or {}), TEMPLATE_HASH: hash_}
     selector = spec.get("selector") or {}
-    selector = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), HASH_LABEL: hash_}}
+    selector = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), TEMPLATE_HASH: hash_}}
     fields = {"replicas": size, "selector": selector, "template": template}
     if spec.get("minReadySeconds"):
         fields["minReadySeconds"] = spec["minReadySeconds"]
     made = kinds.new(kinds.REPLICA_SET, namespace_of(deployment), f"{name_of(deployment)}-{hash_}", spec=fields)
     made["metadata"]["labels"] = dict(template["metadata"]["labels"])
-    made["metadata"]["annotations"] = {**_inherited(deployment), REVISION: revision}
+    made["metadata"]["annotations"] = {**_inherited(deployment), DEPLOYMENT_REVISION: revision}
     made["metadata"]["ownerReferences"] = [controlled_by(deployment)]
     return made
 
 
 def _inherited(deployment: Object) -> dict[str, str]:
     """The Deployment's own annotations reach its ReplicaSet (and so the PodGroup that is made for it)."""
-    left_out = (REVISION, "kubectl.kubernetes.io/last-applied-configuration")
+    left_out = (DEPLOYMENT_REVISION, LAST_APPLIED)
     return {name: value for name, value in annotations_of(deployment).items() if name not in left_out}
 
 
@@ -179,4 +178,4 @@ def _size(each: Object) -> Size:
 
 
 def _revision(each: Object) -> int:
-    return integer(annotations_of(each).get(REVISION, "0"))
+    return integer(annotations_of(each).get(DEPLOYMENT_REVISION, "0"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
 from pumice.controllers.objects import Object, name_of, spec_of, uid_of
-from pumice.controllers.workloads.job_tally import FAILURES, FIRST, IGNORED, INDEX, Attempts, by_index
+from pumice.controllers.workloads.job_tally import FIRST, Attempts, by_index
 from pumice.controllers.workloads.pods import free_names, from_template
 from pumice.controllers.world import World
 
@@ -14,16 +15,16 @@ def plain_pods(job: Object, count: int, world: World) -> list[Object]:
 
 def indexed_pod(job: Object, index: int, attempts: Attempts | None, world: World) -> Object:
     name = next(free_names(job, 1, world, f"{name_of(job)}-{index}"))
-    pod = from_template(job, spec_of(job).get("template") or {}, name, **_labels(job), **{INDEX: str(index)})
+    pod = from_template(job, spec_of(job).get("template") or {}, name, **_labels(job), **{COMPLETION_INDEX: str(index)})
     notes = pod["metadata"].setdefault("annotations", {})
-    notes[INDEX] = str(index)
+    notes[COMPLETION_INDEX] = str(index)
     if by_index(job):
         counted, ignored, _ = attempts or FIRST
-        notes[FAILURES] = str(counted)
+        notes[INDEX_FAILURES] = str(counted)
         if ignored:
-            notes[IGNORED] = str(ignored)
+            notes[IGNORED_FAILURES] = str(ignored)
     pod["spec"].setdefault("hostname", f"{name_of(job)}-{index}")
-    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}}
+    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{COMPLETION_INDEX}']"}}}
     for container in (*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())):
         container.setdefault("env", []).append(dict(variable))
     return pod

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
 from pumice.api.integers import index_set, integer
 from pumice.api.times import instant
 from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of, terminating
 from pumice.controllers.workloads.job_rules import FAIL_INDEX, FAIL_JOB, IGNORE, judged
 from pumice.controllers.workloads.pods import ENDED, active, phase
 
-INDEX = "batch.kubernetes.io/job-completion-index"
-FAILURES = "batch.kubernetes.io/job-index-failure-count"  #: of its index, before this pod
-IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 360.0
 
 
@@ -51,7 +49,7 @@ def by_index(job: Object) -> bool:
 
 
 def index_of(pod: Object) -> int:
-    return integer(annotations_of(pod).get(INDEX, ""), -1)
+    return integer(annotations_of(pod).get(COMPLETION_INDEX, ""), -1)
 
 
 def tally(job: Object, pods: list[Object]) -> Tally:
@@ -110,7 +108,7 @@ def _surplus(job: Object, running: Iterable[Object], settled: frozenset[int]) ->
 
 def _attempt(pod: Object, *, ignored: bool) -> Attempts:
     notes = annotations_of(pod)
-    before = integer(notes.get(FAILURES, "0")), integer(notes.get(IGNORED, "0"))
+    before = integer(notes.get(INDEX_FAILURES, "0")), integer(notes.get(IGNORED_FAILURES, "0"))
     return Attempts(before[0] + (not ignored), before[1] + ignored, _ended_at(pod) + _pause_s(sum(before) + 1))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pumice.api.annotations import DELETION_COST
 from pumice.api.integers import integer
 from pumice.api.times import instant
 from pumice.controllers import kinds
@@ -27,8 +28,6 @@ from pumice.controllers.objects import (
 )
 from pumice.controllers.world import World
 
-REVISION_LABEL = "controller-revision-hash"
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}
 

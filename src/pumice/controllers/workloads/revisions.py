@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, controlled_by, controller_of, copied, name_of, namespace_of, spec_of, uid_of
-from pumice.controllers.workloads.pods import REVISION_LABEL
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, patch
 
@@ -29,7 +29,7 @@ def keep_revision(owner: Object, name: str, label: str, in_use: Collection[str],
         writes.append(Create(_made(owner, name, label, latest + 1)))
     elif number_of(mine) < latest:
         writes.append(patch(mine, {"revision": latest + 1}))
-    idle = [each for each in others if each["metadata"].get("labels", {}).get(REVISION_LABEL) not in in_use]
+    idle = [each for each in others if each["metadata"].get("labels", {}).get(CONTROLLER_REVISION_HASH) not in in_use]
     surplus = len(idle) - int(spec_of(owner).get("revisionHistoryLimit", HISTORY_LIMIT))
     return [*writes, *map(delete, idle[: max(0, surplus)])]
 
@@ -42,5 +42,5 @@ def _made(owner: Object, name: str, label: str, number: int) -> Object:
     template = {**copied(spec_of(owner).get("template") or {}), "$patch": "replace"}
     made = kinds.new(kinds.CONTROLLER_REVISION, namespace_of(owner), name, data={"spec": {"template": template}}, revision=number)
     made["metadata"]["ownerReferences"] = [controlled_by(owner)]
-    made["metadata"]["labels"] = {**((spec_of(owner).get("selector") or {}).get("matchLabels") or {}), REVISION_LABEL: label}
+    made["metadata"]["labels"] = {**((spec_of(owner).get("selector") or {}).get("matchLabels") or {}), CONTROLLER_REVISION_HASH: label}
     return made

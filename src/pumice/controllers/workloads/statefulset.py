@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.integers import integer
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
@@ -25,14 +26,11 @@ from pumice.controllers.objects import (
     terminating,
 )
 from pumice.controllers.workloads.adoption import claim, its_claimants
-from pumice.controllers.workloads.pods import ENDED, REVISION_LABEL, available, from_template, phase, ready, revision_of
+from pumice.controllers.workloads.pods import ENDED, available, from_template, phase, ready, revision_of
 from pumice.controllers.workloads.revisions import keep_revision
 from pumice.controllers.workloads.told import BURST, of_set
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, status_change
-
-POD_INDEX = "apps.kubernetes.io/pod-index"
-POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 
 class Revisions(NamedTuple):
@@ -121,7 +119,7 @@ def _end(owner: Object, pods: list[Object]) -> list[Write]:
 
 
 def _revision(pod: Object) -> str:
-    return labels_of(pod).get(REVISION_LABEL, "")
+    return labels_of(pod).get(CONTROLLER_REVISION_HASH, "")
 
 
 def _revision_for(owner: Object, ordinal: int, revisions: Revisions) -> str:
@@ -134,7 +132,7 @@ def _make(owner: Object, ordinal: int, revision: str, world: World) -> list[Writ
     kept = world.get(kinds.CONTROLLER_REVISION, namespace_of(owner), revision)
     template = kept["data"]["spec"]["template"] if kept else spec_of(owner).get("template") or {}
     name = f"{name_of(owner)}-{ordinal}"
-    pod = from_template(owner, template, name, **{REVISION_LABEL: revision, POD_NAME: name, POD_INDEX: str(ordinal)})
+    pod = from_template(owner, template, name, **{CONTROLLER_REVISION_HASH: revision, STATEFUL_POD_NAME: name, POD_INDEX: str(ordinal)})
     pod["spec"]["hostname"] = name
     pod["spec"]["subdomain"] = spec_of(owner).get("serviceName") or ""
     claims: list[Write] = []

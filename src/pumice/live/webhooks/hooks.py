@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind
 from pumice.controllers import admission, kinds
 from pumice.live.object_kinds import RESOURCES
@@ -86,7 +87,7 @@ def configuration(hook: Hook, caller: Caller, authority: bytes) -> dict[str, Any
         "clientConfig": caller.client(hook, authority),
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
-        "namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": spared}]},
+        "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": spared}]},
         "rules": [
             {
                 "apiGroups": [resource.group],

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.api.annotations import REVOCABLE_ZONE
 from pumice.framework.session import Session
 from pumice.framework.wire import as_pod
 from pumice.model.job import Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
 from pumice.model.resources import CPU, MEMORY, Dimensions, Vector
-from pumice.model.task import REVOCABLE_ZONE_KEY, Task
+from pumice.model.task import Task
 
 Body = dict[str, Any]
 
@@ -55,7 +56,7 @@ def node_body(nodes: Nodes, row: int) -> Body:
     return {
         "Name": nodes.names[row],
         "Node": nodes.wire[row],
-        "RevocableZone": nodes.labels(row).get(REVOCABLE_ZONE_KEY, ""),
+        "RevocableZone": nodes.labels(row).get(REVOCABLE_ZONE, ""),
         "Tasks": {task.key: task_body(task, nodes.dimensions) for task in nodes.tasks[row].values()},
         **{name: resource_body(vector, nodes.dimensions) for name, vector in amounts.items()},
     }
@@ -86,7 +87,7 @@ def queue_body(queue: Queue) -> Body:
 def session_body(session: Session) -> Body:
     """All there is, for those who want to know when a session opens."""
     nodes, dimensions = session.nodes, session.cluster.dimensions
-    zoned = [row for row in nodes if nodes.labels(row).get(REVOCABLE_ZONE_KEY)]
+    zoned = [row for row in nodes if nodes.labels(row).get(REVOCABLE_ZONE)]
     return {
         "Jobs": {job.uid: job_body(job, dimensions) for job in session.jobs(session.cluster.jobs.values())},
         "Nodes": {nodes.names[row]: node_body(nodes, row) for row in nodes},

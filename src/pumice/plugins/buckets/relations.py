@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from itertools import permutations
 
-AFFINITY_KEY = "volcano.sh/task-topology-affinity"
-ANTI_AFFINITY_KEY = "volcano.sh/task-topology-anti-affinity"
-ORDER_KEY = "volcano.sh/task-topology-task-order"
-KEYS = (AFFINITY_KEY, ANTI_AFFINITY_KEY, ORDER_KEY)
+from pumice.api.annotations import TASK_AFFINITY, TASK_ANTI_AFFINITY, TASK_ORDER
+
+KEYS = (TASK_AFFINITY, TASK_ANTI_AFFINITY, TASK_ORDER)
 
 SELF_ANTI, INTER_AFFINITY, SELF_AFFINITY, INTER_ANTI = 4, 3, 2, 1  #: what a relation adds to its role's importance
 
@@ -66,9 +65,9 @@ def read_relations(annotations: Mapping[str, str], roles: Collection[str]) -> Re
     """What the annotations say of a job whose tasks have these roles; None if they say nothing, or nothing valid."""
     if not any(key in annotations for key in KEYS):
         return None
-    affinity = _groups(annotations.get(AFFINITY_KEY))
-    anti_affinity = _groups(annotations.get(ANTI_AFFINITY_KEY))
-    order = annotations[ORDER_KEY].split(",") if ORDER_KEY in annotations else []
+    affinity = _groups(annotations.get(TASK_AFFINITY))
+    anti_affinity = _groups(annotations.get(TASK_ANTI_AFFINITY))
+    order = annotations[TASK_ORDER].split(",") if TASK_ORDER in annotations else []
     for group in (*affinity, *anti_affinity, order):
         if len(set(group)) < len(group) or not set(group) <= set(roles):
             return None

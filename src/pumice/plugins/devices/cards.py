@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from pumice.api.annotations import VGPU_GROUP_POLICY
 from pumice.api.core import Node
 from pumice.model.task import Task
 
-GROUP_POLICY_KEY = "volcano.sh/vgpu-podgroup-policy"
 WHOLE = -1  #: memory of a share that is the whole card
 
 
@@ -124,6 +124,6 @@ class Exclusive:
 
     def marks(self, task: Task) -> frozenset[str]:
         found = [f"rule {number}" for number, rule in enumerate(self._rules) if rule <= task.labels.items()]
-        if task.job is not None and task.annotations.get(GROUP_POLICY_KEY) == "spread":
+        if task.job is not None and task.annotations.get(VGPU_GROUP_POLICY) == "spread":
             found.append(f"group {task.job.uid}")
         return frozenset(found)

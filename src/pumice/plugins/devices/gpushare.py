@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pumice.api.annotations import GPU_INDEX, GPU_TIME, GPU_UNHEALTHY
 from pumice.api.core import Node
 from pumice.model.task import Task
 from pumice.plugins.devices.cards import WHOLE, Card, Cards, Choice, Holding, Misfit, Share
 
 MEMORY, NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
-INDEX_KEY, TIME_KEY, UNHEALTHY_KEY = "volcano.sh/gpu-index", "volcano.sh/predicate-time", "volcano.sh/gpu-unhealthy-ids"
 
 
 class GpuRequest(NamedTuple):
@@ -57,11 +57,11 @@ class GpuShare:
             return ()
         number = capacity[NUMBER].whole
         each = capacity[MEMORY].whole // number
-        unhealthy = set(((node.metadata.annotations or {}).get(UNHEALTHY_KEY) or "").replace(" ", "").split(","))
+        unhealthy = set(((node.metadata.annotations or {}).get(GPU_UNHEALTHY) or "").replace(" ", "").split(","))
         return tuple(Card(str(index), "", 0, each) for index in range(number) if str(index) not in unhealthy)
 
     def holding(self, task: Task, annotations: Mapping[str, str]) -> Holding:
-        text = annotations.get(INDEX_KEY)
+        text = annotations.get(GPU_INDEX)
         if not text:
             return ()
         limits = task.template.limits
@@ -69,4 +69,4 @@ class GpuShare:
         return (tuple(Share(index.strip(), memory) for index in text.split(",")),) if memory else ()
 
     def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
-        return {INDEX_KEY: ",".join(share.card for share in holding[0]), TIME_KEY: str(round(now * 1e9))}
+        return {GPU_INDEX: ",".join(share.card for share in holding[0]), GPU_TIME: str(round(now * 1e9))}

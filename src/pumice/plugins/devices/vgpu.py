@@ -10,6 +10,21 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from pumice.api.annotations import (
+    VGPU_BIND_TIME,
+    VGPU_CARDS,
+    VGPU_HANDSHAKE,
+    VGPU_IDS,
+    VGPU_MODE,
+    VGPU_MODELS,
+    VGPU_NODE,
+    VGPU_OTHER_CARDS,
+    VGPU_OTHER_MODELS,
+    VGPU_PHASE,
+    VGPU_REGISTER,
+    VGPU_TIME,
+    VGPU_TO_ALLOCATE,
+)
 from pumice.api.core import Node
 from pumice.api.integers import integer
 from pumice.api.pod import Container
@@ -18,13 +33,6 @@ from pumice.plugins.devices.cards import Card, Cards, Choice, Holding, Misfit, S
 
 NUMBER, MEMORY = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"
 PERCENTAGE, CORES = "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"
-REGISTER_KEY, HANDSHAKE_KEY = "volcano.sh/node-vgpu-register", "volcano.sh/node-vgpu-handshake"
-IDS_KEY, TO_ALLOCATE_KEY = "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"
-NODE_KEY, TIME_KEY = "volcano.sh/vgpu-node", "volcano.sh/vgpu-time"
-PHASE_KEY, BIND_TIME_KEY = "volcano.sh/bind-phase", "volcano.sh/bind-time"
-MODE_KEY = "volcano.sh/vgpu-mode"
-USE_MODEL_KEY, AVOID_MODEL_KEY = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
-USE_ID_KEY, AVOID_ID_KEY = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
 
 HAMI_CORE = "hami-core"
 VENDOR = "NVIDIA"
@@ -129,23 +137,23 @@ class Vgpu:
         return VgpuRequest(
             needs,
             self._policy,
-            notes.get(MODE_KEY) or HAMI_CORE,
-            models=_words(notes.get(USE_MODEL_KEY, "").lower()),
-            other_models=_words(notes.get(AVOID_MODEL_KEY, "").lower()),
-            ids=_words(notes.get(USE_ID_KEY, "")),
-            other_ids=_words(notes.get(AVOID_ID_KEY, "")),
+            notes.get(VGPU_MODE) or HAMI_CORE,
+            models=_words(notes.get(VGPU_MODELS, "").lower()),
+            other_models=_words(notes.get(VGPU_OTHER_MODELS, "").lower()),
+            ids=_words(notes.get(VGPU_CARDS, "")),
+            other_ids=_words(notes.get(VGPU_OTHER_CARDS, "")),
             marks=marks,
         )
 
     def cards(self, node: Node, now: float) -> Cards:
         notes = node.metadata.annotations or {}
-        if not _answers(notes.get(HANDSHAKE_KEY, ""), now):
+        if not _answers(notes.get(VGPU_HANDSHAKE, ""), now):
             return ()
-        entries = [entry.split(",") for entry in notes.get(REGISTER_KEY, "").split(":")]
+        entries = [entry.split(",") for entry in notes.get(VGPU_REGISTER, "").split(":")]
         return tuple(card for card in map(_card, entries) if card is not None)
 
     def holding(self, task: Task, annotations: Mapping[str, str]) -> Holding:
-        text = annotations.get(IDS_KEY)
+        text = annotations.get(VGPU_IDS)
         if not text:
             return ()
         return tuple(tuple(map(_share, filter(None, container.split(":")))) for container in text.split(";"))
@@ -153,7 +161,7 @@ class Vgpu:
     def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
         ids = ";".join("".join(f"{s.card},{VENDOR},{s.memory},{s.cores}:" for s in container) for container in holding)
         moment = str(int(now))
-        return {IDS_KEY: ids, TO_ALLOCATE_KEY: ids, NODE_KEY: node, TIME_KEY: moment, PHASE_KEY: "allocating", BIND_TIME_KEY: moment}
+        return {VGPU_IDS: ids, VGPU_TO_ALLOCATE: ids, VGPU_NODE: node, VGPU_TIME: moment, VGPU_PHASE: "allocating", VGPU_BIND_TIME: moment}
 
 
 def _need(container: Container) -> Need | None:

@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from pumice.api.annotations import BIND_COMPLETED, OLD_STORAGE_CLASS, SELECTED_NODE
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.engine.rules import Reason
 from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.task import Task
 from pumice.model.template import Template
-
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"  #: where somebody is making, or is to make, the volume of a claim
 
 
 class Use(NamedTuple):
@@ -71,7 +68,7 @@ def selected_node(claim: PersistentVolumeClaim) -> str | None:
 def class_name(claim: PersistentVolumeClaim) -> str:
     """The old annotation has the word where it is there, even if it is empty."""
     named = claim.spec.storage_class_name
-    return (claim.metadata.annotations or {}).get(CLASS_ANNOTATION, "" if named is UNSET or named is None else named)
+    return (claim.metadata.annotations or {}).get(OLD_STORAGE_CLASS, "" if named is UNSET or named is None else named)
 
 
 def class_of(cluster: Cluster, claim: PersistentVolumeClaim) -> StorageClass | None:

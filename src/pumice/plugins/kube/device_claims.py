@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pumice.api.annotations import EXTENDED_CLAIM
 from pumice.api.devices import ResourceClaim
 from pumice.engine.rules import Reason
 from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.task import Task
-from pumice.plugins.kube.extended_resources import ANNOTATION, SPECIAL
+from pumice.plugins.kube.extended_resources import SPECIAL
 
 MOST_USERS = 256
 IN_USE = Reason("resourceclaim in use", final=True)
@@ -55,7 +56,7 @@ def special_key(task: Task) -> str:
 def written_specials(claims: Mapping[str, ResourceClaim]) -> dict[str, str]:
     """Such claims that are allocated: by `special_key`, their keys."""
     allocated = [(key, claim.metadata) for key, claim in claims.items() if claim.status.allocation is not None]
-    made = [(key, meta) for key, meta in allocated if (meta.annotations or {}).get(ANNOTATION) == "true"]
+    made = [(key, meta) for key, meta in allocated if (meta.annotations or {}).get(EXTENDED_CLAIM) == "true"]
     return {f"{SPECIAL}/{meta.controller.uid}": key for key, meta in made if meta.controller is not None}
 
 

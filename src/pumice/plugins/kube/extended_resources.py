@@ -15,7 +15,6 @@ from pumice.api.pod import Container, PodSpec
 from pumice.model.cluster import Cluster
 
 AFTER_CLASS = "deviceclass.resource.kubernetes.io/"
-ANNOTATION = "resource.kubernetes.io/extended-resource-claim"  #: "true" on claims of the scheduler's making
 SPECIAL = "<extended-resources>"  #: no name that a claim could have
 
 

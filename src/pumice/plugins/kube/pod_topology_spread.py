@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pumice.api.annotations import HOSTNAME
 from pumice.api.pod import SpreadConstraint
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
@@ -19,7 +20,7 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.node_affinity import required_matches
 from pumice.plugins.kube.normalize import MAX_SCORE
-from pumice.plugins.kube.spread_constraints import HOST_KEY, Spread, SpreadConstraints
+from pumice.plugins.kube.spread_constraints import Spread, SpreadConstraints
 from pumice.plugins.kube.standing.groups import Groups
 from pumice.plugins.kube.standing.imagined import Imagined
 from pumice.plugins.kube.standing.row_counts import shown_per_node
@@ -145,14 +146,14 @@ class PodTopologySpreadScorer(Scorer):
         for domains in constraints:
             constraint = domains.spread.constraint
             codes: Codes = nodes.of(domains.codes)  # type: ignore[assignment]
-            size = taking_part.sum() if domains.spread.key == HOST_KEY else len(np.unique(codes[taking_part]))
+            size = taking_part.sum() if domains.spread.key == HOSTNAME else len(np.unique(codes[taking_part]))
             rating = self._counts(domains, nodes) * np.log(size + 2.0) + (constraint.max_skew - 1)
             total += np.where(codes == ABSENT, 0.0, rating)
         return np.where(taking_part, np.floor(total + 0.5), np.nan)
 
     def _counts(self, domains: _Domains, nodes: View) -> Scores:
         groups = Groups.of(self.constraints.cluster)
-        if domains.spread.key != HOST_KEY:
+        if domains.spread.key != HOSTNAME:
             sums = _sums(groups, domains.spread, domains.counted, domains.number)
             return nodes.of(shown_per_node(sums, domains.codes))  # type: ignore[return-value]
         if domains.spread.group is None:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from pumice.api.annotations import HOSTNAME, ZONE_LABEL
 from pumice.api.pod import SpreadConstraint
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.model.cluster import Cluster
@@ -15,10 +16,9 @@ from pumice.plugins.kube.standing.groups import Group
 from pumice.plugins.kube.standing.scope import Register, Scope
 from pumice.plugins.kube.standing.terms import merged, selector_of
 
-HOST_KEY, ZONE_KEY = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SYSTEM_DEFAULTS = (
-    SpreadConstraint(max_skew=3, topology_key=HOST_KEY, when_unsatisfiable="ScheduleAnyway"),
-    SpreadConstraint(max_skew=5, topology_key=ZONE_KEY, when_unsatisfiable="ScheduleAnyway"),
+    SpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
+    SpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable="ScheduleAnyway"),
 )
 
 

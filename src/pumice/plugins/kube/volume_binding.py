@@ -18,18 +18,7 @@ from pumice.model.cluster import Cluster
 from pumice.model.lacking import absent
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.claims import (
-    Use,
-    claim_of,
-    has_claims,
-    is_bound,
-    missing,
-    pod_key,
-    selected_node,
-    uses,
-    volume_of,
-    waits_for_pod,
-)
+from pumice.plugins.kube.claims import Use, claim_of, has_claims, is_bound, missing, pod_key, selected_node, uses, volume_of, waits_for_pod
 from pumice.plugins.kube.standing.assumed_volumes import Assumed, AssumedVolumes
 from pumice.plugins.kube.volume_capacity import roomy
 from pumice.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable

@@ -13,13 +13,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from pumice.api.annotations import OLD_STORAGE_CLASS
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from pumice.api.pod import NodeSelector
 from pumice.api.selectors import Requirement, matches
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Nodes
 from pumice.model.resources import Mask, Rows
-from pumice.plugins.kube.claims import CLASS_ANNOTATION, class_name, class_of
+from pumice.plugins.kube.claims import class_name, class_of
 from pumice.plugins.kube.node_affinity import selector_matches
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -94,7 +95,7 @@ def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    return (volume.metadata.annotations or {}).get(CLASS_ANNOTATION, volume.spec.storage_class_name or "")
+    return (volume.metadata.annotations or {}).get(OLD_STORAGE_CLASS, volume.spec.storage_class_name or "")
 
 
 def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:

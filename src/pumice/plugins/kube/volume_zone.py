@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.api.core import PersistentVolume, PersistentVolumeClaim
 from pumice.api.selectors import Requirement
 from pumice.engine.rules import Filter, Reach, Reason, Refused, Rejected
@@ -19,8 +20,8 @@ from pumice.plugins.kube.claims import claim_of, class_name, class_of, missing, 
 
 REFUSAL = Reason("node(s) had no available volume zone", final=True)
 CURRENT = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    OLD_ZONE_LABEL: ZONE_LABEL,
+    OLD_REGION_LABEL: REGION_LABEL,
 }  #: old keys to those that took their place
 ZONE_KEYS = (*CURRENT, *CURRENT.values())
 

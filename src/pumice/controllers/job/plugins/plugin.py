@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
 from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pumice.controllers import annotations as key
+from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
 from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed, set_env
