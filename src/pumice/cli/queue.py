@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
+from pumice.api.names import DEFAULT_QUEUE
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.names import name_option
 from pumice.cli.orders import order
@@ -112,7 +113,7 @@ def _table(found: list[dict[str, Any]], groups: list[dict[str, Any]], *, wide: b
 
 
 def _queue_of(group: dict[str, Any]) -> str:
-    return str((group.get("spec") or {}).get("queue") or "default")
+    return str((group.get("spec") or {}).get("queue") or DEFAULT_QUEUE)
 
 
 def _amounts(found: dict[str, Any] | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from pumice.api.names import DEFAULT_QUEUE
 from pumice.cli.go_flags import Decorator, seconds, switch
 from pumice.cli.replica_flags import ELECTION, PROBES_TLS
 
@@ -28,7 +29,9 @@ NOT_NEEDED = {
 OWN: tuple[Decorator, ...] = (
     click.option("--scheduler-conf", default="", help="The configuration file; read again when it changes. Default: a built-in one."),
     seconds("--schedule-period", "1s", "Waiting pods are looked at again after so long; news are answered at once."),
-    click.option("--default-queue", default="default", show_default=True, help="Created at the start; for PodGroups that name no queue."),
+    click.option(
+        "--default-queue", default=DEFAULT_QUEUE, show_default=True, help="Created at the start; for PodGroups that name no queue."
+    ),
     click.option("--node-selector", "node_selector", multiple=True, help="label:value; only nodes with any of these are used."),
     click.option("--plugins-dir", default=None, help="A folder of Python files with plugins."),
     seconds("--resource-sync-timeout", "60s", "How long resources that can be done without are waited for."),

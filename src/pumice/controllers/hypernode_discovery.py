@@ -19,7 +19,7 @@ from pumice.controllers.topology import Topology, topologies_in
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Emit, Write, change, delete
 
-SOURCE, SOURCE_LABEL = NETWORK_SOURCE, "label"
+BY_LABEL = "label"
 ALL = Key("", "")  #: all nodes are looked at at once
 CONFIG_MAP = Key("volcano-system", "volcano-controller-configmap")
 
@@ -62,7 +62,7 @@ def _made_so(wanted: dict[str, Object], world: World) -> list[Write]:
     writes: list[Write] = []
     missing = dict(wanted)
     for each in world.all(kinds.HYPER_NODE):
-        name, ours = name_of(each), labels_of(each).get(SOURCE) == SOURCE_LABEL
+        name, ours = name_of(each), labels_of(each).get(NETWORK_SOURCE) == BY_LABEL
         if ours and name not in wanted and not terminating(each):
             writes.append(delete(each))
         elif ours and name in wanted:
@@ -97,5 +97,5 @@ def _hyper_node(topology: Topology, domain: tuple[str, ...], inside: list[tuple[
     members = [{"type": type_, "selector": {"exactMatch": {"name": name}}} for type_, name in inside]
     fields = {"tier": _tier(topology, domain), "tierName": topology.tier_names[len(domain) - 1], "members": members}
     made = kinds.new(kinds.HYPER_NODE, "", _name(topology, domain), spec=fields)
-    made["metadata"]["labels"] = {SOURCE: SOURCE_LABEL, **topology.tags}
+    made["metadata"]["labels"] = {NETWORK_SOURCE: BY_LABEL, **topology.tags}
     return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.api import annotations as key
+from pumice.api.names import ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.command import commands_for, taken, target_of
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -17,7 +18,6 @@ from pumice.controllers.objects import Key, Object, annotations_of, field, name_
 from pumice.controllers.world import World
 from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
-ROOT = "root"
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
 SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"
 
@@ -64,9 +64,9 @@ class Queues:
 
 def _adopt(queue: Object) -> list[Write]:
     """Last of all for what has a state: a queue from before admission knew of some rule may be refused it."""
-    if name_of(queue) == ROOT or spec_of(queue).get("parent"):
+    if name_of(queue) == ROOT_QUEUE or spec_of(queue).get("parent"):
         return []
-    return [patch(queue, {"spec": {"parent": ROOT}})]
+    return [patch(queue, {"spec": {"parent": ROOT_QUEUE}})]
 
 
 def _refusal(queue: Object, action: str, world: World) -> str:
@@ -74,7 +74,7 @@ def _refusal(queue: Object, action: str, world: World) -> str:
     parent = _parent(queue, world)
     if action not in (OPEN_QUEUE, CLOSE_QUEUE):
         return f'"{action}" is not an action for a queue; use {OPEN_QUEUE} or {CLOSE_QUEUE}'
-    if action == CLOSE_QUEUE and name_of(queue) == ROOT:
+    if action == CLOSE_QUEUE and name_of(queue) == ROOT_QUEUE:
         return "the root queue cannot be closed"
     if action == OPEN_QUEUE and parent is not None and _shut(parent):
         return f'queue "{name_of(queue)}" cannot be opened while its parent "{name_of(parent)}" is {state_of(parent)}; open that first'
@@ -94,8 +94,8 @@ def _without_command(queue: Object, world: World) -> tuple[str, bool | None]:
 
 def _parent(queue: Object, world: World) -> Object | None:
     """The parent, unless it is root: that one is always open."""
-    name = spec_of(queue).get("parent") or ROOT
-    return None if name in (ROOT, name_of(queue)) else world.get(kinds.QUEUE, "", name)
+    name = spec_of(queue).get("parent") or ROOT_QUEUE
+    return None if name in (ROOT_QUEUE, name_of(queue)) else world.get(kinds.QUEUE, "", name)
 
 
 def _enter(queue: Object, action: str, closed_by_parent: bool | None, world: World) -> list[Write]:

@@ -14,6 +14,8 @@ from pumice.engine.view import Scores, View
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 
+MAX_SCORE = 100.0  #: the best that a node gets of one scorer, before its weight
+
 
 class Reach(Enum):
     """What an answer depends on, besides the task's template."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from pumice.api.kinds import QUEUES, ObjectRef
+from pumice.api.names import ROOT_QUEUE
 from pumice.kube.errors import ApiError, KubeError
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock
-from pumice.model.queue import ROOT
 
 TRIES = 60
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
     """Create them if they are not there. A server that has no queues at all is told of and done without."""
-    for name, reclaimable in ((ROOT, False), (default_queue, True)):
+    for name, reclaimable in ((ROOT_QUEUE, False), (default_queue, True)):
         for left in reversed(range(TRIES)):
             try:
                 await _make(transport, name, reclaimable)

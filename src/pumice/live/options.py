@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from pumice.api.names import DEFAULT_QUEUE
 from pumice.live.ring import Ring
-from pumice.model.cluster import DEFAULT_QUEUE
 
 
 class Sharding(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import Wire
+from pumice.api.names import DEFAULT_QUEUE
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
@@ -23,8 +24,6 @@ from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.sharing import Shared
 from pumice.model.task import Task
 from pumice.model.template import Template
-
-DEFAULT_QUEUE = "default"
 
 
 class Cluster:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pumice.api.names import ROOT_QUEUE
 from pumice.api.volcano import Queue as QueueObject
 from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector
 from pumice.model.suggesting import Suggesting
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
-
-ROOT = "root"
 
 
 class Queue(Suggesting):
@@ -35,7 +34,7 @@ class Queue(Suggesting):
         spec = self.wire.spec if self.wire else None
         self.weight = spec.weight if spec and spec.weight is not None else 1
         self.priority = (spec.priority if spec else None) or 0
-        self.parent = (spec.parent if spec else None) or ("" if self.name == ROOT else ROOT)
+        self.parent = (spec.parent if spec else None) or ("" if self.name == ROOT_QUEUE else ROOT_QUEUE)
         self.reclaimable = self.wire is not None and (spec is None or spec.reclaimable is not False)
         self.state = (self.wire.status.state if self.wire else None) or ""
         self.created = self.wire.metadata.created if self.wire else 0.0

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.engine.rules import Reach, Scorer
+from pumice.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.model.task import Task
 from pumice.model.template import Template
-
-MAX_SCORE = 100.0
 
 
 class BinpackArgs(Struct):

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.engine.domain_sums import DomainSums
-from pumice.engine.rules import Scorer
+from pumice.engine.rules import MAX_SCORE, Scorer
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.topology import Purpose
@@ -21,7 +21,6 @@ from pumice.model.resources import Vector
 from pumice.model.subjob import SubJob
 from pumice.plugins.network_nearness import Fullness, Nearness
 
-MAX_SCORE = 100.0
 DEFAULT_FADING, DEFAULT_DOMAINS = 0.8, 8
 
 

@@ -12,8 +12,9 @@ from itertools import takewhile
 
 import numpy as np
 
+from pumice.api.names import ROOT_QUEUE
 from pumice.model.job import COMPLETED
-from pumice.model.queue import ROOT, Queue
+from pumice.model.queue import Queue
 from pumice.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, dominant_share
 
 
@@ -43,7 +44,7 @@ class Account:
 
     @property
     def is_root(self) -> bool:
-        return self.queue.name == ROOT
+        return self.queue.name == ROOT_QUEUE
 
     @property
     def upward(self) -> tuple[Account, ...]:
@@ -114,7 +115,7 @@ def tree(queues: Iterable[Queue]) -> dict[str, Account]:
             account.parent = accounts.get(account.queue.parent)
             if account.parent is not None:
                 account.parent.children.append(account)
-    reached = list(_downward(accounts[ROOT])) if ROOT in accounts else []
+    reached = list(_downward(accounts[ROOT_QUEUE])) if ROOT_QUEUE in accounts else []
     for account in accounts.values():
         account.sound = False
     for account in reached:

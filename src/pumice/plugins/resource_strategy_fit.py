@@ -15,12 +15,12 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.model.resources import CPU, MEMORY, PODS
 from pumice.model.task import Task
-from pumice.plugins.binpack import MAX_SCORE, parts_of, weighted_mean
+from pumice.plugins.binpack import parts_of, weighted_mean
 
 LEAST, MOST = "LeastAllocated", "MostAllocated"
 DEFAULT_WEIGHT = 10

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.engine.rules import Reach, Scorer
+from pumice.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
@@ -20,8 +20,6 @@ from pumice.model.resources import EPSILON
 from pumice.model.task import Task
 from pumice.plugins.buckets.bucket import Bucket, Buckets
 from pumice.plugins.buckets.relations import KEYS, read_relations
-
-MAX_SCORE = 100.0
 
 
 class TaskTopologyArgs(Struct):

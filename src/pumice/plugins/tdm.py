@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOCABLE_ZONE
 from pumice.api.times import duration
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
@@ -29,7 +29,6 @@ from pumice.model.job import Job
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 
-MAX_SCORE = 100.0
 EVICT_PERIOD_S = 60.0
 EVICTIONS_WITHOUT_BUDGET = 1
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
@@ -24,7 +24,6 @@ from pumice.model.resources import CPU, MEMORY, Mask
 from pumice.model.task import Task
 from pumice.model.template import Template
 
-MAX_SCORE = 100.0
 INTERVAL_S = 30.0  #: between measurements, unless the configuration says otherwise
 UNSEEN = status.ALLOCATED | status.PIPELINED | status.BINDING | status.BOUND
 CPU_BUSY = Reason("node cpu usage exceeds the threshold", final=True)

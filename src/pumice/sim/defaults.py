@@ -11,6 +11,7 @@ from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Metadata, Wire
+from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.pod import Container, Pod, PodSpec, Resources
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
@@ -55,7 +56,7 @@ def _namespaces(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
 
 def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
     present = {item.metadata.name for kind, item in items if isinstance(item, Queue)}
-    made = {"default": True, "root": False}
+    made = {DEFAULT_QUEUE: True, ROOT_QUEUE: False}
     return [
         ("Queue", Queue(Metadata(name=name), QueueSpec(weight=1, reclaimable=reclaimable), QueueStatus(state="Open")))
         for name, reclaimable in made.items()

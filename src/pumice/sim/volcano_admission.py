@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.apiserver import Refusal, Review, Rule, Store, World
 from pumice.apiserver.admission import Mutate, Validate
 from pumice.apiserver.shapes import Object
@@ -55,7 +56,7 @@ def _validation(world: StoreWorld, settings: admission.Settings, word: str) -> V
 
 def default_queues(store: Store) -> None:
     """The queues that Volcano makes when it starts."""
-    for name, spec in (("root", {"weight": 1, "reclaimable": False}), ("default", {"weight": 1, "reclaimable": True})):
+    for name, spec in ((ROOT_QUEUE, {"weight": 1, "reclaimable": False}), (DEFAULT_QUEUE, {"weight": 1, "reclaimable": True})):
         if store.find("queues.scheduling.volcano.sh", "", name) is None:
             queue: Object = {"metadata": {"name": name}, "spec": spec}
             store.create("queues.scheduling.volcano.sh", queue)

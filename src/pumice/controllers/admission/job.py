@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pumice.api.errors import did_you_mean
+from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
 from pumice.controllers import kinds
 from pumice.controllers.admission import lifecycle, pod_template
@@ -18,7 +19,6 @@ from pumice.controllers.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.job.plugins.plugin import flags, is_port
 from pumice.controllers.job.plugins.ringsconfigmap import TEXTS, texts
 from pumice.controllers.objects import Object, copied, name_of, spec_of
-from pumice.controllers.queue import ROOT
 from pumice.controllers.world import World
 
 LONGEST_NAME = 63  #: of what is written as a label, or names a host
@@ -36,7 +36,7 @@ NOT_NEGATIVE = {
 def mutate(job: Object, world: World, settings: Settings) -> Object:
     result: Object = copied(job)
     spec = result.setdefault("spec", {})
-    spec["queue"] = spec.get("queue") or job_spec.DEFAULT_QUEUE
+    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
     spec["schedulerName"] = spec.get("schedulerName") or settings.scheduler_names[0]
     spec["maxRetry"] = spec.get("maxRetry") or job_spec.MAX_RETRY
     for index, task in enumerate(job_spec.tasks(result)):
@@ -240,7 +240,7 @@ def _volumes(job: Object) -> Iterator[Problem]:
 
 def _queue(job: Object, world: World) -> Iterator[Problem]:
     name = job_spec.queue_name(job)
-    if name == ROOT:
+    if name == ROOT_QUEUE:
         yield Problem("spec.queue", "can not submit job to root queue, which holds other queues and no jobs; name a queue below it")
         return
     yield from open_queue(name, world, "job")

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pumice.api import annotations as key
+from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.objects import Object, annotations_of, copied, name_of, spec_of, status_of
-from pumice.controllers.queue import CLOSED, OPEN, ROOT
+from pumice.controllers.queue import CLOSED, OPEN
 from pumice.controllers.world import World
 
 AMOUNTS: dict[str, Callable[[Object], Any]] = {
@@ -31,8 +32,8 @@ def mutate(queue: Object, world: World, settings: Settings) -> Object:
         spec["weight"] = 1
     notes = annotations_of(queue)
     path, weights = notes.get(key.HIERARCHY), notes.get(key.HIERARCHY_WEIGHTS)
-    if path and weights and path.split("/")[0] != ROOT:
-        result["metadata"]["annotations"] |= {key.HIERARCHY: f"{ROOT}/{path}", key.HIERARCHY_WEIGHTS: f"1/{weights}"}
+    if path and weights and path.split("/")[0] != ROOT_QUEUE:
+        result["metadata"]["annotations"] |= {key.HIERARCHY: f"{ROOT_QUEUE}/{path}", key.HIERARCHY_WEIGHTS: f"1/{weights}"}
     return result
 
 
@@ -42,14 +43,14 @@ def validate(operation: str, new: Object | None, old: Object | None, world: Worl
         return list(_deletion(old, world, settings))
     assert new is not None
     problems = [*_own(new, old), *_hierarchy(new, world), *_amounts(new)]
-    if old is not None and settings.protect_root and name_of(new) == ROOT:
+    if old is not None and settings.protect_root and name_of(new) == ROOT_QUEUE:
         problems.extend(_root_changes(new, old))
     return problems or list(_tree(new, old, world, settings))
 
 
 def _deletion(queue: Object, world: World, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
-    if name in ("default", ROOT):
+    if name in (DEFAULT_QUEUE, ROOT_QUEUE):
         yield Problem("", f"`{name}` queue can not be deleted: the scheduler needs it")
     children = [name_of(child) for child in _children(name, world)]
     if children:
@@ -126,14 +127,14 @@ def _root_changes(new: Object, old: Object) -> Iterator[Problem]:
 
 def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -> Iterator[Problem]:
     name = name_of(queue)
-    if name == ROOT:
+    if name == ROOT_QUEUE:
         return
-    parent_name = spec_of(queue).get("parent") or ROOT
+    parent_name = spec_of(queue).get("parent") or ROOT_QUEUE
     if parent_name == name:
         yield Problem("spec.parent", f'queue "{name}" cannot be its own parent; name another queue, or leave it out')
         return
     parent = world.get(kinds.QUEUE, "", parent_name)
-    if parent is None and parent_name != ROOT:
+    if parent is None and parent_name != ROOT_QUEUE:
         yield Problem("spec.parent", f'queue "{parent_name}" does not exist; create it first')
         return
     ancestors = list(_ancestors(parent_name, world))
@@ -143,7 +144,7 @@ def _tree(queue: Object, old: Object | None, world: World, settings: Settings) -
             f'"{parent_name}" lies below "{name}": {" > ".join([name, *ancestors[: ancestors.index(name) + 1]])}; a tree has no loops',
         )
         return
-    moved = old is None or (spec_of(old).get("parent") or ROOT) != parent_name
+    moved = old is None or (spec_of(old).get("parent") or ROOT_QUEUE) != parent_name
     if moved:
         yield from _place(queue, parent_name, parent, len(ancestors), world, settings)
     yield from _fits(queue, ancestors, world)
@@ -156,7 +157,7 @@ def _place(queue: Object, parent_name: str, parent: Object | None, depth: int, w
         yield Problem("spec.parent", f"the tree would be {deepest} levels deep below root; at most {settings.max_queue_depth} are allowed")
     pods = (status_of(parent).get("allocated") or {}).get("pods") if parent else None
     is_leaf = not any(name_of(child) != name_of(queue) for child in _children(parent_name, world))
-    if parent_name != ROOT and is_leaf and amounts({"pods": pods or "0"}, "")[0].get("pods"):
+    if parent_name != ROOT_QUEUE and is_leaf and amounts({"pods": pods or "0"}, "")[0].get("pods"):
         yield Problem("spec.parent", f'queue "{parent_name}" runs {pods} pods itself and cannot become a parent; wait until it is empty')
 
 
@@ -173,7 +174,7 @@ def _fits(queue: Object, ancestors: list[str], world: World) -> Iterator[Problem
                 problem = f'{found} is less than queue "{name_of(below)}" below it may use ({most}); write at least that'
                 yield Problem(f"spec.capability.{resource}", problem)
     for name in ("guarantee.resource", "deserved"):
-        yield from _sums(queue, ancestors[0] if ancestors else ROOT, name, world)
+        yield from _sums(queue, ancestors[0] if ancestors else ROOT_QUEUE, name, world)
 
 
 def _sums(queue: Object, parent: str, part: str, world: World) -> Iterator[Problem]:
@@ -184,7 +185,7 @@ def _sums(queue: Object, parent: str, part: str, world: World) -> Iterator[Probl
         if sum(each.get(resource, 0) for each in of_children) > amount:
             found = _text(queue, part, resource)
             yield Problem(f"spec.{part}.{resource}", f"{found} is less than its children have together; write at least their sum")
-    if parent == ROOT:
+    if parent == ROOT_QUEUE:
         return
     siblings = [_read(each, part) for each in _children(parent, world) if name_of(each) != name_of(queue)]
     for resource, amount in _stored(parent, part, world).items():
@@ -217,9 +218,9 @@ def _ancestors(name: str, world: World) -> Iterator[str]:
     while name not in seen:
         seen.add(name)
         yield name
-        if name == ROOT:
+        if name == ROOT_QUEUE:
             return
-        name = spec_of(world.get(kinds.QUEUE, "", name) or {}).get("parent") or ROOT
+        name = spec_of(world.get(kinds.QUEUE, "", name) or {}).get("parent") or ROOT_QUEUE
 
 
 def _subtree(name: str, world: World) -> Iterator[Object]:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pumice.engine.rules import Reach, Scorer
+from pumice.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.engine.view import Scores, View
 from pumice.model.resources import MEMORY, Vector
 from pumice.model.task import Task
-from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.resources_fit import STORAGE
 
 DEFAULT_RESOURCES = ("cpu", "memory")

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.api.pod import PodSpec
-from pumice.engine.rules import Reach, Scorer
+from pumice.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.engine.view import Scores, View
 from pumice.model.cluster import Cluster
 from pumice.model.resources import Rows
 from pumice.model.task import Task
-from pumice.plugins.kube.normalize import MAX_SCORE
 
 MEBIBYTE = 1024.0 * 1024
 LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE

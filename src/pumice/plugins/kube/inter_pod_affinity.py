@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import ABSENT, Nodes
 from pumice.model.resources import Mask
 from pumice.model.task import Task
-from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.standing.groups import Group, Groups
 from pumice.plugins.kube.standing.row_counts import RowCounts, shown_per_node
 from pumice.plugins.kube.standing.terms import PodTerms, Role, Terms

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pumice.engine.rules import MAX_SCORE
 from pumice.engine.view import Scores
-
-MAX_SCORE = 100.0
 
 
 def to_hundred(scores: Scores, *, reverse: bool = False) -> Scores:

@@ -13,13 +13,12 @@ import numpy as np
 
 from pumice.api.annotations import HOSTNAME
 from pumice.api.pod import SpreadConstraint
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.model.nodes import ABSENT, Codes, Nodes
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.node_affinity import required_matches
-from pumice.plugins.kube.normalize import MAX_SCORE
 from pumice.plugins.kube.spread_constraints import Spread, SpreadConstraints
 from pumice.plugins.kube.standing.groups import Groups
 from pumice.plugins.kube.standing.imagined import Imagined

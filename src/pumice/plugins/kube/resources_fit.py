@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pumice.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.engine.view import Scores, View
 from pumice.model.resources import CPU, MEMORY, PODS
 from pumice.model.task import Task
-from pumice.plugins.kube.normalize import MAX_SCORE
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
 STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
