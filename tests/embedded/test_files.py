@@ -113,10 +113,13 @@ def test_what_exists_is_said_to_and_queues_become_as_the_file_says(tmp_path: Pat
     root = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: root}, spec: {weight: 1}}"
     space = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}"
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {schedulerName: mine, containers: [{name: c, image: i}]}}"
-    path = cluster_file(tmp_path, NODE, queue, root, space, pod)
+    tasks = "[{name: t, replicas: 1, template: {spec: {containers: [{name: c, image: i}]}}}]"
+    job = f"{{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {{name: j}}, spec: {{schedulerName: yours, tasks: {tasks}}}}}"
+    path = cluster_file(tmp_path, NODE, queue, root, space, pod, job)
     said = run(asked(submitted=path), lambda cluster: cluster.plane.store.get(QUEUES, "default")["spec"]["weight"] == 7)
     assert {"queue default configured", "queue root exists", "namespace default exists, and stays as it is", "pod p created"} <= set(said)
-    assert any('no scheduler "mine" runs here unless you start one; volcano, ' in line for line in said)
+    for name in ("mine", "yours"):
+        assert any(f'no scheduler "{name}" runs here unless you start one; volcano, ' in line for line in said)
 
 
 def test_parts_of_a_queue_come_after_it_and_what_is_its_own_parent_does_no_harm() -> None:

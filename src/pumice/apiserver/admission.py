@@ -65,6 +65,11 @@ class Review:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)  #: what the rules have to say to the user beside yes and no
 
+    def about(self, obj: Object) -> Review:
+        """The same of an object that a rule has changed."""
+        same = (self.operation, self.kind, self.namespace, self.name, self.subresource)
+        return Review(*same, obj, self.old, self.user, self.dry_run, self.warnings)
+
 
 class Refusal(NamedTuple):
     """Why not."""
@@ -118,7 +123,7 @@ class Admission:
     def mutated(self, review: Review, world: World) -> Object:
         obj = review.obj
         for mutate in self._for(review)[0]:
-            obj = mutate(review if obj is review.obj else _with(review, obj), world)
+            obj = mutate(review if obj is review.obj else review.about(obj), world)
         return obj
 
     def check(self, review: Review, world: World) -> None:
@@ -127,18 +132,3 @@ class Admission:
             refusal = validate(review, world)
             if refusal is not None:
                 raise refusal.error(review)
-
-
-def _with(review: Review, obj: Object) -> Review:
-    return Review(
-        review.operation,
-        review.kind,
-        review.namespace,
-        review.name,
-        review.subresource,
-        obj,
-        review.old,
-        review.user,
-        review.dry_run,
-        review.warnings,
-    )

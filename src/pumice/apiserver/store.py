@@ -266,9 +266,7 @@ class Store:
         if causes:
             raise kind.invalid(review.name, list(dict.fromkeys(causes)))
         if obj is not review.obj:
-            review = Review(
-                review.operation, kind, review.namespace, review.name, review.subresource, obj, review.old, review.user, review.dry_run
-            )
+            review = review.about(obj)
         self.admission.check(review, self)
         return obj
 
