@@ -288,6 +288,13 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     assert AssumedDevices.of(made).in_use.alone == {("drv", "a", "a0"): 1}
 
 
+def test_a_pod_that_came_with_its_node_has_the_devices_that_its_claim_says() -> None:
+    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(2)), claim("d", asks(2)), using("x", "c").on("a"), using("p", "d"))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
+    put(made, claim("c", asks(2), **held("a0")))
+    assert admitted(made, "default/p", *dynamic_resources(made)) == ""
+
+
 def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -> None:
     made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c"), pod("q"), using("r", "d"))
     AssumedDevices.of(made)

@@ -25,7 +25,7 @@ from pumice.plugins.kube.standing.groups import standing
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
 KINDS = ("ResourceClaim", "DeviceClass", *OFFERS)
-NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: whose special claim nobody has written yet
+NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: placed here; nobody has written yet what their claims get
 
 
 NOBODY: tuple[str, int, list[Allotted]] = ("", -1, [])
@@ -140,17 +140,19 @@ class AssumedDevices:
         (uid, left, allotted), self._left = self._left, NOBODY
         if uid == task.uid and left == row:  # it only changed its status
             self._take([each for each in allotted if each.claim not in self.by_claim])
+        if not task.status & NEW:
+            return  # somebody else put it there: what its claims have, they say themselves
         objects = self._cluster.of("ResourceClaim")
         undecided = [key for key in _keys(task) if key in objects and key not in self.by_claim]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
         known = special_key(task) in self.specials or special_key(task) in self.by_claim
-        special = self.special_on(task, row) if task.status & NEW and not known else None
+        special = self.special_on(task, row) if not known else None
         if special is not None:
             claims[special_key(task)] = special.claim
         try:
             picks = self.try_on(row, wanted_by(claims, self._cluster.of("DeviceClass"))) if claims else None
         except (Unclear, Failed, GivenUp, Faulty):
-            return  # it stands there all the same: somebody else put it there
+            return  # it was placed by rules that do not ask for devices
         if picks is None:
             return
         node = self._cluster.nodes.names[row]
