@@ -79,3 +79,10 @@ def test_running_installs_only_what_running_needs() -> None:
 
     assert installed("run") == installed("demo") == {"run", "build"}
     assert installed("test") == {"dev"}
+
+
+def test_the_tests_that_hold_a_promise_exist() -> None:
+    pages = [ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+    named = {name for page in pages for name in re.findall(r"`((?:tests|bench)/[\w./]+)`", page.read_text())}
+    assert "tests/live/test_leading.py" in named
+    assert {name for name in named if not (ROOT / name).exists()} == set()

@@ -1,0 +1,39 @@
+"""The faults that are tried: each is one change, can be compiled, and leaves alone what no test should have to see."""
+
+from __future__ import annotations
+
+import ast
+
+from bench.mutations import mutations
+
+SOURCE = '''"""Text."""
+
+def limit(number: int, most: int = 3) -> int:
+    """Not this."""
+    if number > most and not most == 7:
+        log.info("nor this %d", number)
+        return min(number, most)
+    raise ValueError("nor " + "this")
+'''
+
+
+def test_each_is_one_change_where_it_says() -> None:
+    found = [(each.line, " ".join(each.old.split())[:20], " ".join(each.new.split())[:26]) for each in mutations("a.py", SOURCE)]
+    assert (3, "3", "(4)") in found
+    assert (5, "number > most", "(number <= most)") in found and (5, "number > most", "(number >= most)") in found
+    assert (5, "not most == 7", "(most == 7)") in found and (5, "most == 7", "(most != 7)") in found
+    assert (7, "return min(number, m", "return None") in found and (7, "min(number, most)", "(min(most, number))") in found
+    assert {each.within for each in mutations("a.py", SOURCE)} == {"limit"}
+
+
+def test_all_can_be_compiled_and_none_touches_texts_logs_and_errors() -> None:
+    for each in mutations("a.py", SOURCE):
+        ast.parse(each.text)
+        assert each.text != SOURCE
+        assert all(line in each.text for line in ("Not this", "nor this %d")) or each.line == 5
+        assert each.line not in (1, 4, 6, 8)
+
+
+def test_characters_of_several_bytes_do_not_move_the_place() -> None:
+    (found,) = mutations("a.py", 'x = "µ µ"; y = 1\n')
+    assert found.text == 'x = "µ µ"; y = (2)\n'
