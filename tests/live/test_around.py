@@ -102,6 +102,7 @@ def test_metrics_are_written_as_prometheus_reads_them() -> None:
     gauge.set(0.5)
     for size in (0.5, 1, 1.5, 3):
         histogram.observe(size, "k")
+    assert histogram.count("k") == 4 and histogram.count("never seen") == 0
     assert render([counter, gauge, histogram]) == (
         "# HELP c_total Calls.\n# TYPE c_total counter\n"
         'c_total{result="quo\\"ted\\n"} 1\n'

@@ -211,3 +211,11 @@ def _node(name: str) -> Any:
 
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}
     return convert({"metadata": {"name": name}, "status": {"allocatable": amounts}}, Node)
+
+
+def test_what_was_told_of_a_group_is_forgotten_with_it(cluster: Cluster) -> None:
+    said, waits = Said(), group(cluster, "Pending", SHORT)
+    assert of(cluster, waits, said).events
+    assert not of(cluster, waits, said).events
+    said.forget_group(cluster.jobs["ns/train"].uid)
+    assert of(cluster, waits, said).events

@@ -62,3 +62,29 @@ def test_queues_are_answered_from_the_cache_where_the_role_gives_no_namespaces(c
         await asyncio.gather(*following, return_exceptions=True)
 
     virtual(story())
+
+
+def test_a_refusal_is_not_given_before_what_it_rests_on_was_read_again() -> None:
+    """The queue above was made a moment ago, and the watch has not told it yet."""
+
+    async def story() -> None:
+        api = MemoryServer()
+        api.queue("root")
+        answers = Admission(api, Settings())
+        following = [asyncio.create_task(reflector.run()) for reflector in answers.following.values()]
+        await synced((), answers.following.values(), 60.0)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        judge = answers.routes([HOOKS["/queues/validate"]])["/queues/validate"]
+
+        async def allowed(parent: str) -> bool:
+            queue = {**QUEUE, "spec": {"weight": 1, "parent": parent}}
+            answer = await judge(Request("POST", "/queues/validate", {}, json.dumps(review("CREATE", queue)).encode()))
+            return bool(json.loads(answer.body)["response"]["allowed"])
+
+        assert not await allowed("team")
+        api.queue("team", parent="root")
+        assert await allowed("team")
+
+    virtual(story())
