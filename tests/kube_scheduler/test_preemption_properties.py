@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.kube.choice import Candidate, cheapest, costs
+from pumice.actions.kube.dry_run import NO_VICTIMS, DryRun
 from pumice.actions.kube.search import Misfit
-from pumice.actions.kube.trials import NO_VICTIMS, Trials
 from pumice.actions.schedule import Loop
+from pumice.eviction.pick_node import Candidate, cost
 from pumice.framework.cycle import cycle
 from pumice.framework.session import Session
 from pumice.model import status
@@ -86,7 +86,7 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
                 run = loop.preemption._dry_run(task, found)
                 assert run is not None
                 run.refresh(task, loop.nominations)
-                trials = Trials(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+                trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
                 expected: dict[int, Candidate] = {}
                 for row in np.flatnonzero(found.curable).tolist():
                     result = trials.on(row)
@@ -112,7 +112,7 @@ def best_of(candidates: Sequence[Candidate]) -> Candidate:
         return (candidate.violations, priorities[0], sum(p + 2**31 for p in priorities), len(priorities), -min(starts))
 
     best = min(candidates, key=key)
-    assert candidates[cheapest(costs(candidates, NOW))] == best
+    assert min(candidates, key=lambda each: cost(each, NOW)) == best
     return best
 
 
@@ -155,7 +155,7 @@ def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) 
         found = loop.searches[task.template.scheduler_name].find(task)
         if not isinstance(found, Misfit):
             return
-        trials = Trials(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+        trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
         results = [trials.on(row) for row in np.flatnonzero(found.curable).tolist()]
         clean = any(isinstance(r, Candidate) and r.victims and not r.violations for r in results)
         verdict = loop.preemption.consider(task, found, POLICY.profiles.by_name["default-scheduler"].preemption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.actions.bundles import Bundle, approved, in_order, split
+from pumice.eviction.bundles import Bundle, approved, in_order, split
 from pumice.model.cluster import Cluster
 from pumice.model.job import Job
 from pumice.model.resources import MEMORY

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.actions.bundles import Bundle, approved, in_order, split
 from pumice.actions.outlook import Outlook, missing
 from pumice.actions.worksheet import Parts
 from pumice.engine.evaluation import Evaluation
+from pumice.eviction.bundles import Bundle, approved, in_order, split
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement

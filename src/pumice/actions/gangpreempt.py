@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.actions.bundles import Bundle
 from pumice.actions.gang_eviction import GangEviction
+from pumice.eviction.bundles import Bundle
 from pumice.framework.session import Session
 from pumice.model.job import Job
 from pumice.model.task import Task

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pumice.actions.bundles import Bundle
 from pumice.actions.gang_eviction import GangEviction
-from pumice.framework.eviction import victim_queues
+from pumice.eviction.bundles import Bundle
+from pumice.eviction.victims import victim_queues
 from pumice.framework.session import Session
 from pumice.model import status
 from pumice.model.job import Job

@@ -6,15 +6,20 @@ important tasks the room of its less important ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterable
+from itertools import islice
 
 import numpy as np
 from msgspec import Struct, field
 
-from pumice.actions.dry_run import DryRun
 from pumice.engine.evaluation import NOTHING, Evaluation
-from pumice.framework.approvals import Approvals, Approved
-from pumice.framework.eviction import Prospects, agreed, could_fit, is_worth_it, likeness, make_room, takes, waits_in_peace
+from pumice.eviction.candidates import EvictionCandidates
+from pumice.eviction.dry_run import DryRun
+from pumice.eviction.make_room import is_worth_it
+from pumice.eviction.pick_node import Candidate, cost
+from pumice.eviction.search import Search, in_task_order
+from pumice.eviction.victim_cache import PermittedVictims
+from pumice.eviction.victims import permitted_victims
 from pumice.framework.policy import Action
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -33,6 +38,11 @@ class PreemptArgs(Struct):
     candidates_least: int = field(name="minCandidateNodesAbsolute", default=1)
     candidates_most: int = field(name="maxCandidateNodesAbsolute", default=100)
 
+    def enough(self, nodes: int) -> int:
+        """How many nodes that would do are compared."""
+        wanted = max(nodes * self.candidates_percent // 100, self.candidates_least)
+        return max(1, min(wanted, self.candidates_most, nodes))
+
 
 class Preempt(Action):
     name = "preempt"
@@ -45,9 +55,9 @@ class Preempt(Action):
             assert job.queue is not None
             by_queue.setdefault(job.queue.name, []).append(job)
         for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
-            jobs = sorted(by_queue[queue.name], key=session.job_key)
-            self._between_jobs(session, queue, jobs)
-            self._within_jobs(session, by_queue[queue.name])
+            self._between_jobs(session, queue, sorted(by_queue[queue.name], key=session.job_key))
+            for job in by_queue[queue.name]:
+                self._within(session, job)
 
     def _may_preempt(self, session: Session, job: Job) -> bool:
         if job.is_pending or session.job_valid(job) is not None or not session.job_starving(job):
@@ -55,115 +65,38 @@ class Preempt(Action):
         return not (job.asks_for_topology)
 
     def _between_jobs(self, session: Session, queue: Queue, jobs: list[Job]) -> None:
-        prospects = Prospects(session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue)
-        search = Search(session, self.args, prospects)
+        of_queue = EvictionCandidates(
+            session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue
+        )
+        search = PreemptSearch(session, of_queue, self.args)
         for job in jobs:
-            before = search.approvals.now()
+            search.serve(job)
+
+    def _within(self, session: Session, job: Job) -> None:
+        own = EvictionCandidates(session, [job], lambda task: _may_go(task) and task.job is job)
+        search = PreemptSearch(session, own, self.args, within=job)
+        for task in in_task_order(session, job):
             with session.statement() as statement:
-                hopeless: set[Hashable] = set()  #: kinds of task that found nothing since the last success
-                for task in sorted(_tasks(job), key=session.task_key):
-                    if not session.job_starving(job):
-                        break
-                    kind = likeness(session, task)
-                    if kind in hopeless:
-                        continue
-                    if search.preempt(task, statement, lambda victim, job=job: victim.job is not job):  # type: ignore[misc]
-                        hopeless.clear()
-                    else:
-                        hopeless.add(kind)
-                succeeds = session.job_pipelined(job) and is_worth_it(statement, self.name)
-                if succeeds:
-                    statement.commit()
-            if not succeeds:
-                search.approvals.undone_to(before)
-
-    def _within_jobs(self, session: Session, jobs: list[Job]) -> None:
-        for job in jobs:
-            prospects = Prospects(session, [job], lambda task, job=job: _may_go(task) and task.job is job)  # type: ignore[misc]
-            search = Search(session, self.args, prospects)
-            for task in sorted(_tasks(job), key=session.task_key):
-                with session.statement() as statement:
-                    if search.has_room_promised(task) or not search.preempt(task, statement, lambda victim: True):
-                        break
-                    if not is_worth_it(statement, self.name):
-                        break
-                    statement.commit()
-
-
-def _tasks(job: Job) -> list[Task]:
-    return [task for task in job.pending.values() if not task.gated]
+                if search.has_room_promised(task) or not search.find(task, statement) or not is_worth_it(statement, self.name):
+                    break
+                statement.commit()
 
 
 def _may_go(task: Task) -> bool:
     return bool(task.status & status.PREEMPTABLE) and task.preemptable
 
 
-class Search:
-    """Finds a node where a task fits once less important ones are gone, and makes it so in a statement."""
+class PreemptSearch(Search):
+    """Tasks of other jobs give way, or with `within` those of that job. The best node is tried first."""
 
-    def __init__(self, session: Session, args: PreemptArgs, prospects: Prospects) -> None:
-        self.session = session
+    action = Preempt.name
+
+    def __init__(self, session: Session, candidates: EvictionCandidates, args: PreemptArgs, *, within: Job | None = None) -> None:
+        super().__init__(session, candidates)
         self.args = args
-        self.prospects = prospects
-        self.approvals = Approvals(session)
+        self.within = within
 
-    def preempt(self, task: Task, statement: Statement, wanted: Callable[[Task], bool]) -> bool:
-        """Whether the task now waits on a node. `wanted` says which of the prospective victims count for it."""
-        session = self.session
-        if not self._eligible(task) or session.pre_predicate(task) is not None:
-            return False
-        evaluation = session.evaluation(task)
-        if evaluation.rejected is not None:
-            return False
-        if waits_in_peace(statement, task, Preempt.name, evaluation):
-            return True
-        before, approved = self.approvals.now(), self.approvals.of(self._kind(task))
-        feasible, hopeful = self._feasible(task, evaluation), self.prospects.rows(task) & approved.hopeful(task)
-        if self.args.topology_aware:
-            return DryRun(session, self.args).preempt(task, statement, feasible & hopeful, lambda row: self._victims(task, row, wanted))
-        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)
-        while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
-            scores[row] = NOTHING
-            if self._make_room(task, row, statement, evaluation, wanted, approved):
-                return True
-        self.approvals.undone_to(before)
-        return False
-
-    def _kind(self, task: Task) -> Hashable:
-        """Equal for tasks that have the same victims."""
-        job = task.job
-        assert job is not None
-        return self.session.evictor_kind("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
-
-    def _feasible(self, task: Task, evaluation: Evaluation) -> Mask:
-        """Nodes that evictions might open, as far as the filters go: what they score is compared among them all."""
-        errors = self.session.fit_errors.get(task.uid)
-        return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
-
-    def _victims(self, task: Task, row: int, wanted: Callable[[Task], bool]) -> list[Task]:
-        """Tasks on a node that may go for this one, those that plugins agree on, the least important first."""
-        candidates = [v for v in self.prospects.victims(row) if wanted(v) and (v.best_effort or not task.best_effort)]
-        return agreed(self.session, task, candidates, self.session.preemptable)
-
-    def _make_room(
-        self, task: Task, row: int, statement: Statement, evaluation: Evaluation, wanted: Callable[[Task], bool], approved: Approved
-    ) -> bool:
-        victims = self._victims(task, row, wanted)
-        approved.note(row, victims)
-        if not could_fit(self.session, task, row, victims):
-            return False
-        evicted = make_room(statement, task, victims, "preempt", lambda: takes(self.session, task, row, evaluation))
-        if evicted < 0:
-            return False
-        statement.pipeline(task, row, evicted=evicted > 0)
-        return True
-
-    def has_room_promised(self, task: Task) -> bool:
-        """Whether the node that it is promised takes it now: what it waits for are other pods of its job."""
-        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
-        return row >= 0 and bool(self.session.evaluation(task).admitted[row])
-
-    def _eligible(self, task: Task) -> bool:
+    def may_evict(self, task: Task) -> bool:
         """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""
         if task.template.never_preempts:
             return False
@@ -172,6 +105,46 @@ class Search:
             return True
         tasks = self.session.nodes.tasks[row].values()
         return not any(_leaves_for_another(t) and t.pod_priority < task.pod_priority for t in tasks)
+
+    def has_room_promised(self, task: Task) -> bool:
+        """Whether the node that it is promised takes it now: what it waits for are other pods of its job."""
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        return row >= 0 and bool(self.session.evaluation(task).admitted[row])
+
+    def evictor_class(self, task: Task) -> Hashable:
+        job = task.job
+        assert job is not None
+        return self.session.evictor_kind("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
+
+    def victims(self, task: Task, row: int) -> list[Task]:
+        candidates = [v for v in self.candidates.victims(row) if self._concerns(task, v)]
+        return permitted_victims(self.session, task, candidates, self.session.preemptable)
+
+    def _concerns(self, task: Task, victim: Task) -> bool:
+        return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)
+
+    def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
+        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # what nodes score is compared among all feasible ones
+        while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
+            scores[row] = NOTHING
+            yield row
+
+    def try_nodes(
+        self, task: Task, statement: Statement, evaluation: Evaluation, feasible: Mask, hopeful: Mask, known: PermittedVictims
+    ) -> bool:
+        """With topology-aware preemption: compare nodes, and take the one whose victims matter least."""
+        if not self.args.topology_aware:
+            return super().try_nodes(task, statement, evaluation, feasible, hopeful, known)
+        run = DryRun(statement, task, self.action, evaluation)
+        tried = (Candidate(row, run.victims(row, self.victims(task, row))) for row in np.flatnonzero(feasible & hopeful).tolist())
+        found = list(islice((each for each in tried if each.victims), self.args.enough(len(self.session.nodes))))
+        if not found:
+            return False
+        best = min(found, key=lambda each: cost(each, self.session.now))
+        for victim in best.victims:
+            statement.evict(victim, self.action, task.key)
+        statement.pipeline(task, best.row, evicted=True)
+        return True
 
 
 def _leaves_for_another(task: Task) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.framework.eviction import victim_order
+from pumice.eviction.victims import victim_order
 from pumice.framework.plugin import Plugin
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.actions.kube.residents import standing
+from pumice.actions.kube.victims_table import standing
 from pumice.engine.view import Scores
 from pumice.framework.profile import ExtenderSpec
 from pumice.framework.session import Session

@@ -14,17 +14,17 @@ from functools import cached_property
 import numpy as np
 
 from pumice.actions.kube.budgets import Budgets
-from pumice.actions.kube.choice import Candidate, cheapest, costs, searched
-from pumice.actions.kube.dry_run import DryRun
+from pumice.actions.kube.dry_run import NO_VICTIMS, DryRun
 from pumice.actions.kube.extenders import AttemptFailed, Extender
 from pumice.actions.kube.nominations import Nominations
 from pumice.actions.kube.promised import PromisedRoom
+from pumice.actions.kube.resource_dry_run import ResourceDryRun
 from pumice.actions.kube.rotation import Rotation
 from pumice.actions.kube.search import Misfit
-from pumice.actions.kube.trials import NO_VICTIMS, Trials
 from pumice.actions.kube.words import Crowded, ask, sentence
 from pumice.engine.rules import Reach
 from pumice.engine.view import Scores
+from pumice.eviction.pick_node import Candidate, cheapest, cost, searched
 from pumice.framework.profile import PreemptionArgs
 from pumice.framework.session import Session
 from pumice.model import status
@@ -64,7 +64,7 @@ class Preemption:
         self.extenders = extenders
         self.rotation = rotation
         self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs wait for room; they are left alone
-        self._runs: dict[Hashable, DryRun] = {}
+        self._runs: dict[Hashable, ResourceDryRun] = {}
 
     @cached_property
     def budgets(self) -> Budgets:
@@ -112,7 +112,7 @@ class Preemption:
 
     # -- candidates
 
-    def _dry_run(self, task: Task, misfit: Misfit) -> DryRun | None:
+    def _dry_run(self, task: Task, misfit: Misfit) -> ResourceDryRun | None:
         """The vectorised form, if resources alone decide."""
         rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PromisedRoom)]
         if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
@@ -121,15 +121,15 @@ class Preemption:
         if run is None:
             columns = checked_columns(rules[0], task, self.cluster.dimensions.names)
             need = task.template.request[columns]
-            run = DryRun(self.cluster, need, columns, task.pod_priority, self.budgets, self.session.now)
+            run = ResourceDryRun(self.cluster, need, columns, task.pod_priority, self.budgets, self.session.now)
             self._runs[task.template] = run
         return run
 
-    def _cheapest(self, run: DryRun, potential: Rows, wanted: int) -> Candidate:
+    def _cheapest(self, run: ResourceDryRun, potential: Rows, wanted: int) -> Candidate:
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         return run.candidate(int(rows[cheapest(run.costs.at(rows))]))
 
-    def _all_at_once(self, run: DryRun, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
+    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
         found = Found()
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         found.candidates = [run.candidate(row) for row in rows.tolist()]
@@ -142,7 +142,7 @@ class Preemption:
         found.error = self._needless(needless[0]) if len(needless) else ""
         return found
 
-    def _words(self, run: DryRun, rows: Rows, task: Task, misfit: Misfit) -> Counter[str]:
+    def _words(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: Misfit) -> Counter[str]:
         """What is said on nodes where even all that could go would not be enough."""
         nominated, held = self.nominations.against(task)
         crowd = np.zeros((len(held), len(self.table)))
@@ -155,7 +155,7 @@ class Preemption:
 
     def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
         found = Found()
-        trials = Trials(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
+        trials = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
@@ -182,7 +182,7 @@ class Preemption:
         candidates = self._extended(found.candidates, asked, task)
         if not candidates:
             return Verdict(text="no candidate node for preemption")
-        return Verdict(candidates[cheapest(costs(candidates, self.session.now))])
+        return Verdict(min(candidates, key=lambda each: cost(each, self.session.now)))
 
     def _extended(self, candidates: list[Candidate], asked: Sequence[Extender], task: Task) -> list[Candidate]:
         """What extenders make of the candidates."""

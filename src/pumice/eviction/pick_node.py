@@ -1,17 +1,21 @@
-"""Which node's victims matter least: six rules, each applied to the best of the one before."""
+"""Which node's victims matter least, by the rules of kube-scheduler: of one candidate, and of many nodes as arrays.
+
+Least violations of budgets, then the lowest first victim, the lowest sum of priorities, the fewest victims, the latest start of the
+most important ones; the first of equals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.actions.kube.residents import Numbers
 from pumice.engine.view import Scores
 from pumice.model.resources import Rows
 from pumice.model.task import Task
+
+Numbers = NDArray[np.int64]
 
 SHIFT = 2**31  #: makes every priority count as positive, so that more victims never weigh less
 
@@ -21,11 +25,19 @@ class Candidate(NamedTuple):
 
     row: int
     victims: list[Task]  #: the most important first
-    violations: int  #: victims that go against a budget
+    violations: int = 0  #: victims that go against a budget
+
+
+def cost(candidate: Candidate, now: float) -> tuple[Any, ...]:
+    """Lower is better. Who has no start counts as started just now."""
+    priorities = [victim.pod_priority for victim in candidate.victims]
+    highest = max(priorities)
+    started = min(now if v.started is None else v.started for v in candidate.victims if v.pod_priority == highest)
+    return candidate.violations, priorities[0], sum(p + SHIFT for p in priorities), len(priorities), -started
 
 
 class Costs(NamedTuple):
-    """What the victims of each of some candidates cost; one entry a candidate."""
+    """The same for many nodes; one entry a node."""
 
     violations: Numbers
     highest: Numbers  #: priority of the most important victim
@@ -37,26 +49,8 @@ class Costs(NamedTuple):
         return Costs(self.violations[rows], self.highest[rows], self.total[rows], self.numbers[rows], self.started[rows])
 
 
-def costs(candidates: Sequence[Candidate], now: float) -> Costs:
-    def column(values: list[int]) -> Numbers:
-        return np.array(values, np.int64)
-
-    return Costs(
-        column([c.violations for c in candidates]),
-        column([c.victims[0].pod_priority for c in candidates]),
-        column([sum(v.pod_priority + SHIFT for v in c.victims) for c in candidates]),
-        column([len(c.victims) for c in candidates]),
-        np.array([_start(c, now) for c in candidates]),
-    )
-
-
-def _start(candidate: Candidate, now: float) -> float:
-    highest = candidate.victims[0].pod_priority
-    return min(now if v.started is None else v.started for v in candidate.victims if v.pod_priority == highest)
-
-
 def cheapest(costs: Costs) -> int:
-    """The position of the best candidate: least violations, highest priority, sum, number; latest start; first of equals."""
+    """The position of the best."""
     left: NDArray[np.intp] = np.arange(len(costs.violations))
     for part in (costs.violations, costs.highest, costs.total, costs.numbers, -costs.started):
         values = part[left]

@@ -15,11 +15,11 @@ from pumice.model.nodes import Nodes, Table
 from pumice.model.resources import EPSILON, Mask
 from pumice.model.task import Task
 
-MOST_KINDS = 16  #: remembered at a time
+MOST_CLASSES = 16  #: remembered at a time
 
 
-class Approved:
-    """What is known for one kind of evictor."""
+class PermittedVictims:
+    """What all who may go hold, node by node, for one class of evictors."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -42,24 +42,24 @@ class Approved:
         return ~self._asked | enough
 
 
-Known = dict[Hashable, Approved]
+Known = dict[Hashable, PermittedVictims]
 
 
-class Approvals:
-    """See the module. For the victims of one queue, or of all the others."""
+class VictimCache:
+    """By class of evictor, for the victims of one queue, or of all the others."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: Known = {}
         self._position = 0
 
-    def of(self, kind: Hashable) -> Approved:
+    def of(self, evictors: Hashable) -> PermittedVictims:
         known = self.now()
-        if kind not in known:
-            if len(known) == MOST_KINDS:
+        if evictors not in known:
+            if len(known) == MOST_CLASSES:
                 del known[next(iter(known))]
-            known[kind] = Approved(self._session.nodes)
-        return known[kind]
+            known[evictors] = PermittedVictims(self._session.nodes)
+        return known[evictors]
 
     def now(self) -> Known:
         """All that holds as things are."""

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pumice.eviction.pick_node import Numbers
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.nodes import Table
 from pumice.model.resources import Rows
 from pumice.model.task import Task
 
-Numbers = NDArray[np.int64]
-
 NOBODY = 2**62  #: the priority of a place that is empty: nobody is above it
-MEMORY = "residents"
+MEMORY = "victims table"
 
 
 def importance(task: Task) -> tuple[int, float, int]:
@@ -32,7 +30,7 @@ def standing(tasks: Iterable[Task]) -> Iterator[Task]:
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
-class Residents:
+class VictimsTable:
     """See the module. `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row]."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -42,9 +40,9 @@ class Residents:
         cluster.watchers.append(self._change)
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Residents:
+    def of(cls, cluster: Cluster) -> VictimsTable:
         """Up to date."""
-        found: Residents | None = cluster.memory.get(MEMORY)
+        found: VictimsTable | None = cluster.memory.get(MEMORY)
         if found is None:
             found = cluster.memory[MEMORY] = cls(cluster)
         found.refresh()

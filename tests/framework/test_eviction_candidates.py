@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.framework.eviction import Prospects
+from pumice.eviction.candidates import EvictionCandidates
 from pumice.model import status
 from pumice.model.task import Task
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, session
@@ -27,11 +27,11 @@ def test_what_others_hold_is_known_of_each_queue_as_if_it_were_counted_for_it_al
         return bool(task.status & status.RUNNING) and task.job is not made.jobs["default/two"]
 
     with session(made, "gang") as opened, opened.statement() as statement:
-        everybody = Prospects(opened, made.jobs.values(), lambda task: bool(task.status & status.RUNNING))
+        everybody = EvictionCandidates(opened, made.jobs.values(), lambda task: bool(task.status & status.RUNNING))
         for gone in ("default/a-one", "default/a-two"):  # what happens meanwhile counts too
             statement.evict(made.tasks[gone], "test")
             shared = everybody.without([made.jobs["default/two"]], of_others)
-            alone = Prospects(opened, [made.jobs["default/one"]], of_others)
+            alone = EvictionCandidates(opened, [made.jobs["default/one"]], of_others)
             for name in ("default/wanted", "default/larger"):
                 task = made.tasks[name]
                 assert (shared.rows(task) == alone.rows(task)).all()
