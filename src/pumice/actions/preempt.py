@@ -124,19 +124,20 @@ class PreemptSearch(Search):
         return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
+        if self.args.topology_aware:
+            yield from np.flatnonzero(feasible & hopeful).tolist()
+            return
         scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # what nodes score is compared among all feasible ones
         while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
             scores[row] = NOTHING
             yield row
 
-    def try_nodes(
-        self, task: Task, statement: Statement, evaluation: Evaluation, feasible: Mask, hopeful: Mask, known: PermittedVictims
-    ) -> bool:
+    def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
         """With topology-aware preemption: compare nodes, and take the one whose victims matter least."""
         if not self.args.topology_aware:
-            return super().try_nodes(task, statement, evaluation, feasible, hopeful, known)
+            return super().try_nodes(task, statement, evaluation, rows, known)
         run = DryRun(statement, task, self.action, evaluation)
-        tried = (Candidate(row, run.victims(row, self.victims(task, row))) for row in np.flatnonzero(feasible & hopeful).tolist())
+        tried = (Candidate(row, run.victims(row, self.victims(task, row))) for row in rows)
         found = list(islice((each for each in tried if each.victims), self.args.enough(len(self.session.nodes))))
         if not found:
             return False

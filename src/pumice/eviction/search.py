@@ -84,7 +84,7 @@ class Search:
             return True
         before, known = self.cache.now(), self.cache.of(self.evictor_class(task))
         feasible, hopeful = self._feasible(task, evaluation), self.candidates.rows(task) & known.hopeful(task)
-        if self.try_nodes(task, statement, evaluation, feasible, hopeful, known):
+        if self.try_nodes(task, statement, evaluation, self.in_order(evaluation, feasible, hopeful), known):
             return True
         self.cache.undone_to(before)
         return False
@@ -94,11 +94,9 @@ class Search:
         errors = self.session.fit_errors.get(task.uid)
         return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
 
-    def try_nodes(
-        self, task: Task, statement: Statement, evaluation: Evaluation, feasible: Mask, hopeful: Mask, known: PermittedVictims
-    ) -> bool:
+    def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
         """Make room on the first node where that can be done."""
-        for row in self.in_order(evaluation, feasible, hopeful):
+        for row in rows:
             victims = self.victims(task, row)
             known.note(row, victims)
             evicted = make_room(statement, task, row, victims, self.action, evaluation)

@@ -22,13 +22,14 @@ from pumice.framework.policy import Policy
 from pumice.framework.questions import Questions
 from pumice.framework.reasons import FitErrors
 from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
-from pumice.framework.statement import LastTry, Operation, Statement
+from pumice.framework.statement import LastTry, Statement
 from pumice.framework.topology import Topology
 from pumice.framework.verdict import UNSCHEDULABLE
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.job import INQUEUE, Job
+from pumice.model.journal import Operation
 from pumice.model.queue import Queue
 from pumice.model.resources import Mask, Vector
 from pumice.model.task import Task

@@ -11,26 +11,15 @@ them standing for the rest of the session without deciding them (a reservation);
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.framework.decisions import Bind, Evict
 from pumice.model import status
+from pumice.model.journal import Journal, Operation
 from pumice.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.framework.session import Session
-
-
-class Operation(NamedTuple):
-    """What was done to a task, and what it was before."""
-
-    task: Task
-    before: int  #: status
-    row: int  #: place before, -1 for none
-    beneficiary: str = ""  #: of an eviction
-    action: str = ""
-    evicted: bool = False  #: a place was made by evictions (of a pipelining)
 
 
 class LastTry(NamedTuple):
@@ -41,61 +30,46 @@ class LastTry(NamedTuple):
     evicted: bool = False
 
 
-class Statement:
-    """See the module."""
-
+class Statement(Journal):
     def __init__(self, session: Session) -> None:
+        super().__init__(session.cluster)
         self.session = session
-        self.cluster = session.cluster
-        self.operations: list[Operation] = []
-
-    def __enter__(self) -> Statement:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.rollback()
 
     # -- operations
 
     def allocate(self, task: Task, row: int) -> None:
         """Take idle room."""
-        self._do(Operation(task, task.status, task.node), status.ALLOCATED, row)
+        self.do(Operation(task, task.status, task.node), status.ALLOCATED, row)
 
     def pipeline(self, task: Task, row: int, *, evicted: bool = False) -> None:
         """Wait for room that is being released."""
-        self._do(Operation(task, task.status, task.node, evicted=evicted), status.PIPELINED, row)
+        self.do(Operation(task, task.status, task.node, evicted=evicted), status.PIPELINED, row)
 
     def evict(self, task: Task, action: str, beneficiary: str = "") -> None:
-        self._do(Operation(task, task.status, task.node, beneficiary, action), status.RELEASING, task.node, hidden=True)
+        self.do(Operation(task, task.status, task.node, False, beneficiary, action), status.RELEASING, task.node, hide=True)
 
     def terminate(self, task: Task, action: str, beneficiary: str) -> None:
         """Evict as kube-scheduler does: it leaves, but takes its room, and filters see it, until it is gone."""
-        self._do(Operation(task, task.status, task.node, beneficiary, action), status.RELEASING, task.node)
+        self.do(Operation(task, task.status, task.node, False, beneficiary, action), status.RELEASING, task.node)
 
     def unpipeline(self, task: Task) -> None:
         """Take a pipelined task of this session back to Pending."""
-        self._do(Operation(task, task.status, task.node), status.PENDING, -1)
+        self.do(Operation(task, task.status, task.node), status.PENDING, -1)
 
-    def _do(self, operation: Operation, to: int, row: int, *, hidden: bool = False) -> None:
-        """`hidden`: filters no longer see the task."""
-        self.operations.append(operation)
+    def do(self, operation: Operation, to: int, row: int, *, hide: bool = False) -> None:
         self.session.origins.setdefault(operation.task, (operation.before, operation.row))
-        self.cluster.move(operation.task, to, row, evicted=hidden)
+        super().do(operation, to, row, hide=hide)
         self.session.moved(operation.task, operation.before)
+
+    def undo(self, operation: Operation) -> None:
+        """Put a task back where it was, and tell the plugins."""
+        self.session.undo(operation)
 
     # -- ends
 
     @property
     def evicts(self) -> bool:
         return any(operation.action for operation in self.operations)
-
-    def mark(self) -> int:
-        return len(self.operations)
-
-    def rollback(self, mark: int = 0) -> None:
-        """Undo everything since the mark."""
-        while len(self.operations) > mark:
-            self.session.undo(self.operations.pop())
 
     def keep(self) -> None:
         """Let it stand until the session closes, undecided."""

@@ -55,7 +55,7 @@ class DryRun:
             mark = trial.mark()
             trial.put_back(victim)
             if self._refusal(row) is not None:
-                trial.undo(mark)
+                trial.rollback(mark)
                 lost.append(victim)
         return lost
 
