@@ -155,11 +155,11 @@ class Preemption:
 
     def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: Misfit) -> Found:
         found = Found()
-        trials = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
+        run = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():
-            result = trials.on(row) if misfit.rejected is None else (misfit.rejected.text,)
+            result = run.on(row) if misfit.rejected is None else (misfit.rejected.text,)
             if not isinstance(result, Candidate):
                 found.counts.update(result)
             elif not result.victims:
