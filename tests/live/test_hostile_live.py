@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
-from pumice.kube.resource import PODS
+from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.kube.shallow import DEEPEST, shallow
+from pumice.kube.transport import Transport
 from pumice.model.cluster import Cluster
+from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
 
@@ -82,3 +85,35 @@ def test_what_is_nested_too_deep_for_a_decoder_reads_as_null(depth: int) -> None
     while inner not in (None, 1):
         levels, inner = levels + 1, inner[0] if isinstance(inner, list) else inner["b"]
     assert levels == min(2 * depth, DEEPEST - 1)
+
+
+class Baffling(Faulty):
+    """Its answers to some calls are such that whoever asked falls over them."""
+
+    def __init__(self, transport: Transport, kind: str, times: int) -> None:
+        super().__init__(transport, Faults(Plan()))
+        self.kind, self.times = kind, times
+
+    async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
+        if kind == self.kind and self.times:
+            self.times -= 1
+            raise LookupError("a fault of ours")
+        return await super()._call(kind, make)
+
+
+@pytest.mark.parametrize("kind", ["bind", "status of pods", "podgroups", "queues", "get"])
+def test_a_request_that_trips_over_a_fault_of_ours_is_tried_again_and_the_others_go_on(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = server("a")
+        async with scheduling(Baffling(api, kind, 2)) as scheduler:
+            api.gang("train", pods=2)
+            api.gang("great", pods=3)
+            await until(lambda: len(api.placed("train")) == 2)
+            await until(lambda: api.found(POD_GROUPS, "train").get("status", {}).get("running") == 2)
+            if kind != "get":
+                assert "pumice_requests_amiss_total{" in scheduler.metrics.page()
+                assert "failed by a fault of ours: a fault of ours" in caplog.text
+            scheduler.cluster.check()
+        assert not api.breaches
+
+    run(story())

@@ -11,11 +11,12 @@ T = TypeVar("T")
 
 
 class Lane(Generic[T]):
-    """`act` must not raise but for bugs."""
+    """`act` must not raise but for bugs: those are given to `amiss`, and the lane goes on."""
 
-    def __init__(self, width: int, act: Callable[[T], Awaitable[None]]) -> None:
+    def __init__(self, width: int, act: Callable[[T], Awaitable[None]], amiss: Callable[[T, Exception], Awaitable[None]]) -> None:
         self._width = width
         self._act = act
+        self._amiss = amiss
         self._waiting: dict[Hashable, T] = {}
         self._order: deque[Hashable] = deque()  #: keys that have work and no hand; a dropped one may still stand here
         self._flying: set[Hashable] = set()
@@ -57,8 +58,11 @@ class Lane(Generic[T]):
             if key in self._flying or key not in self._waiting:
                 continue
             self._flying.add(key)
+            request = self._waiting.pop(key)
             try:
-                await self._act(self._waiting.pop(key))
+                await self._act(request)
+            except Exception as error:
+                await self._amiss(request, error)
             finally:
                 self._flying.discard(key)
                 if key in self._waiting:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pumice.api.codec import decoder
 from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, QUEUES, Kind, ObjectRef
@@ -109,6 +109,10 @@ class Ledger:
     def _granted(self, pod: ObjectRef, assumed: int) -> None:
         self._unseen.pop(pod.uid, None)
         self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
+
+    def amiss(self, request: Any, error: Exception) -> None:
+        self._metrics.amiss.add(type(request).__name__)
+        log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")

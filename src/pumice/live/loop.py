@@ -28,12 +28,13 @@ from pumice.kube.recorder import Recorder
 from pumice.kube.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.kube.transport import Transport
 from pumice.live.clock import Clock, WallClock
-from pumice.live.effects import effects
+from pumice.live.effects import effects, pod_ref
 from pumice.live.hints import NEVER, Hints
 from pumice.live.ingest import Ingest
 from pumice.live.ledger import Ledger
 from pumice.live.metrics import LiveMetrics
 from pumice.live.options import Options
+from pumice.live.requests import ReadPod
 from pumice.live.running import LostLead, first
 from pumice.live.said import Said
 from pumice.live.sender import Sender
@@ -42,6 +43,7 @@ from pumice.live.single_writer import SingleWriter, Where, inline
 from pumice.live.sources import all_synced, reflectors, sources
 from pumice.live.timing import CycleTiming
 from pumice.live.urgency import Pulse, Urgency
+from pumice.model import status
 from pumice.model.cluster import Cluster
 
 log = logging.getLogger(__name__)
@@ -228,39 +230,47 @@ class Scheduler:
             self._ingest.try_again()
             now = self.deciding_since = self.clock.now()
             self.metrics.cycle_begins()
+            decisions = Decisions()
             try:
                 decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._timing))
+                self._send(decisions, now)
                 self._faults = 0
             except Exception:
-                decisions = self._came_to_nothing()
+                self._came_to_nothing(decisions)
             self.deciding_since = None
             self._leave(decisions, now)
         if self._faults:
             await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
         return decisions
 
-    def _came_to_nothing(self) -> Decisions:
-        """A fault of ours. What it was is told once; the pauses grow as long as it lasts."""
+    def _came_to_nothing(self, unsent: Decisions) -> None:
+        """A fault of ours. What it was is told once; the pauses grow as long as it lasts. What was decided is given back."""
         if not self._faults:
             log.exception("a cycle came to nothing and is tried again")
         self._faults += 1
         self.metrics.failed_cycles.add()
-        return Decisions()
+        for bind in unsent.binds:
+            self._sender.read_again(ReadPod(pod_ref(bind.task), status.BINDING))
+        for eviction in unsent.evictions:
+            self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
 
-    def _leave(self, decisions: Decisions, now: float) -> None:
-        """Send what was decided at `now`; it is assumed from here on."""
+    def _send(self, decisions: Decisions, now: float) -> None:
+        """Let what was decided at `now` leave; it is assumed from here on."""
         for task, node in decisions.nominations.items():
             task.nominated = node
         for eviction in decisions.evictions:
             self._hints.evicted(eviction.task)
-        for failure in decisions.failures:
-            if failure not in self._told:
-                self._told.add(failure)
-                log.error("%s", failure)
         requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:
             self.recorder.tell(event)
+
+    def _leave(self, decisions: Decisions, now: float) -> None:
+        """Remember what was decided, and when the next cycle is due."""
+        for failure in decisions.failures:
+            if failure not in self._told:
+                self._told.add(failure)
+                log.error("%s", failure)
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
         self._pulse.cycled(now, took_s)

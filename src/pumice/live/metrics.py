@@ -62,6 +62,7 @@ class LiveMetrics:
         self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
+        self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
         self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
         self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
         self.leading = self._gauge("pumice_leading", "1 while this replica leads.")

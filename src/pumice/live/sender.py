@@ -48,6 +48,9 @@ class Outcomes(Protocol):
     def took(self, stage: str, seconds: float) -> None:
         """A stage (PreBind, Bind) was done."""
 
+    def amiss(self, request: Any, error: Exception) -> None:
+        """A fault of ours stood in the way of a request; its failure is told besides."""
+
     def bound(self, request: BindPod) -> None: ...
     def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
     def evicted(self, request: EvictPod) -> None: ...
@@ -80,13 +83,13 @@ class Sender:
         self._preparing = Preparing(transport, originals, clock, options.volume_timeout_s)
         self._waits_for_volumes = options.volumes
         few = max(1, options.concurrency // 2)
-        self._preparations: Lane[BindPod] = Lane(PREPARED_AT_ONCE, self._prepare)
-        self._evictions: Lane[EvictPod] = Lane(few, self._evict)
-        self._binds: Lane[BindPod] = Lane(options.concurrency, self._bind)
-        self._gates: Lane[OpenGate] = Lane(few, self._open_gate)
-        self._marks: Lane[MarkPod] = Lane(few, self._mark)
-        self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write)
-        self._reads: Lane[ReadPod] = Lane(few, self._read)
+        self._preparations: Lane[BindPod] = Lane(PREPARED_AT_ONCE, self._prepare, self._amiss)
+        self._evictions: Lane[EvictPod] = Lane(few, self._evict, self._amiss)
+        self._binds: Lane[BindPod] = Lane(options.concurrency, self._bind, self._amiss)
+        self._gates: Lane[OpenGate] = Lane(few, self._open_gate, self._amiss)
+        self._marks: Lane[MarkPod] = Lane(few, self._mark, self._amiss)
+        self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write, self._amiss)
+        self._reads: Lane[ReadPod] = Lane(few, self._read, self._amiss)
         self._lanes: tuple[Lane[Any], ...] = (
             self._evictions,
             self._preparations,
@@ -138,6 +141,33 @@ class Sender:
         while not self.idle:
             for lane in self._lanes:
                 await lane.emptied()
+
+    async def _amiss(self, request: Any, error: Exception) -> None:
+        """A fault of ours, by whatever the object or the answer holds: for this request it is a failure like any other."""
+        failure = KubeError(f"{type(error).__name__}: {error}")
+        self._outcomes.amiss(request, error)
+        match request:
+            case BindPod():
+                self._outcomes.bind_failed(request, failure)
+                await self._clock.sleep(BACKOFF.longest_s)
+                self.read_again(ReadPod(request.pod, status.BINDING))
+            case EvictPod():
+                self._outcomes.evict_failed(request, failure)
+                await self._clock.sleep(BACKOFF.longest_s)
+                self.read_again(ReadPod(request.pod, status.RELEASING))
+            case ReadPod():
+                await self._clock.sleep(BACKOFF.longest_s)
+                self.read_again(request)
+            case OpenGate():
+                self._outcomes.gate_failed(request, failure)
+            case MarkPod():
+                self._outcomes.mark_failed(request, failure)
+            case WriteGroup():
+                self._outcomes.group_failed(request, failure)
+            case WriteQueue():
+                self._outcomes.queue_failed(request, failure)
+            case WriteShard():
+                self._outcomes.shard_failed(request, failure)
 
     # ---- pods
 

@@ -14,6 +14,7 @@ import msgspec
 from pumice.controllers import admission
 from pumice.controllers.objects import Object
 from pumice.controllers.world import World
+from pumice.kube.shallow import decode
 from pumice.live.webhooks.difference import difference
 
 _GENERATED = "xxxxx"  #: stands for what the server will add to a generateName
@@ -38,13 +39,13 @@ class Review(msgspec.Struct):
     kind: str = ""
 
 
-_decode = msgspec.json.Decoder(Review).decode
+_review = msgspec.json.Decoder(Review)
 
 
 def read(body: bytes) -> Review:
     """Raises NotAReview."""
     try:
-        review = _decode(body)
+        review = decode(_review, body)
     except msgspec.DecodeError as error:
         raise NotAReview(f"the body is not an AdmissionReview: {error}") from None
     if review.apiVersion != "admission.k8s.io/v1" or review.kind != "AdmissionReview":
