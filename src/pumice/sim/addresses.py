@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 
 class Addresses:
-    """Given out in order, so that an address is used again as late as can be; those in `taken` are not given out."""
+    """Given out in order, so that an address is used again as late as can be; those in `taken` are not given out, whatever else stands there."""
 
     def __init__(self, network: str, taken: Iterable[str] = ()) -> None:
         span = IPv4Network(network)
         self._first, self._size = int(span.network_address), span.num_addresses
         self._taken = set(taken)
-        self._last = max((int(IPv4Address(each)) - self._first for each in self._taken if IPv4Address(each) in span), default=0)
+        places = (place - self._first for place in map(_number, self._taken) if place is not None)
+        self._last = max((place for place in places if 0 <= place < self._size), default=0)
 
     def take(self) -> str:
         for _ in range(self._size):
@@ -26,3 +27,11 @@ class Addresses:
 
     def give_back(self, address: str) -> None:
         self._taken.discard(address)
+
+
+def _number(address: str) -> int | None:
+    """Of an IPv4 address; None for what is none: a pod that waits has none, and anybody may have written it."""
+    try:
+        return int(IPv4Address(address))
+    except AddressValueError:
+        return None
