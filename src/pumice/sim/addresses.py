@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 
 class Addresses:
-    """Given out in order, so that an address is used again as late as can be; those in `taken`, which may hold anything, are not given out."""
+    """Given out in order, so that an address is used again as late as can be. Those in `taken`, which may hold anything, are not given out."""
 
     def __init__(self, network: str, taken: Iterable[str] = ()) -> None:
         span = IPv4Network(network)
