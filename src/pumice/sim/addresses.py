@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 
 class Addresses:
-    """Given out in order, so that an address is used again as late as can be. Those in `taken`, which may hold anything, are not given out."""
+    """Given out in order, so that an address is used again as late as can be. What `taken` holds, which may be anything, is not."""
 
     def __init__(self, network: str, taken: Iterable[str] = ()) -> None:
         span = IPv4Network(network)
