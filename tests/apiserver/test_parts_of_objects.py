@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from pumice.api.json_objects import merged
 from pumice.apiserver import ApiError, Patch, Store
 from pumice.apiserver.archive import export_cluster
-from pumice.apiserver.json_patch import merge_patch
 from tests.apiserver.made import pod, store
 
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
@@ -142,7 +142,7 @@ def test_a_refused_write_changes_nothing(form: str, resource: str, change: dict[
         if form == "merge":
             made.patch(resource, "x", Patch("merge", change), namespace)
         else:
-            made.update(resource, merge_patch(made.get(resource, "x", namespace), change))
+            made.update(resource, merged(made.get(resource, "x", namespace), change))
     assert export_cluster(made) == before
     assert msgspec.json.decode(before)["version"] == made.ledger.version
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.api.json_objects import merged
 from pumice.apiserver import ApiError, Options, Patch
 from pumice.apiserver.fields import parse_field_selector
-from pumice.apiserver.json_patch import PatchError, json_patch, merge_patch
+from pumice.apiserver.json_patch import PatchError, json_patch
 from pumice.apiserver.leaves import from_fields, to_fields
 from pumice.apiserver.strategic import strategic_merge
 from pumice.apiserver.wire_types import object_shape
@@ -37,8 +38,8 @@ VALUES = st.recursive(
         ({"a": 1}, "b", "b"),
     ],
 )
-def test_merge_patch(value: Any, patch: Any, result: Any) -> None:
-    assert merge_patch(value, patch) == result
+def test_merged(value: Any, patch: Any, result: Any) -> None:
+    assert merged(value, patch) == result
 
 
 @pytest.mark.parametrize(
@@ -128,8 +129,8 @@ def test_strategic_merge_of_other_lists_and_directives() -> None:
 
 @given(VALUES, VALUES)
 def test_any_merge_patch_ends_in_what_it_says(value: Any, patch: Any) -> None:
-    once = merge_patch(value, patch)
-    assert merge_patch(once, patch) == once
+    once = merged(value, patch)
+    assert merged(once, patch) == once
 
 
 @given(

@@ -8,14 +8,15 @@ from typing import Any
 
 import yaml
 
+from pumice.api.json_objects import copied, merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change, Controller
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.memory import Memory
-from pumice.controllers.objects import Object, copied, key_of, name_of
+from pumice.controllers.objects import Object, key_of, name_of
 from pumice.controllers.settle import Loop
-from pumice.controllers.writes import Create, Delete, merged
+from pumice.controllers.writes import Create, Delete
 
 NOON = 1_800_000_000.0
 TABLES = Path(__file__).parent / "tables"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied, merged
 from pumice.controllers.admission import CREATE, DELETE, UPDATE, Settings, mutate, validate
 from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.memory import Memory
-from pumice.controllers.objects import Object, copied
-from pumice.controllers.writes import merged
+from pumice.controllers.objects import Object
 from tests.controllers.stage import plain_pod, queue, table, task, vcjob
 
 GROUPS = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import GivesUp
 from pumice.controllers.job.controller import Jobs
 from pumice.controllers.job.request import Request
 from pumice.controllers.objects import annotations_of, controller_of
-from pumice.controllers.writes import Create, Delete, Emit, Patch, merged
+from pumice.controllers.writes import Create, Delete, Emit, Patch
 from tests.controllers.job_stage import phase, play, running, status
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, task, vcjob
 

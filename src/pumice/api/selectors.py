@@ -7,8 +7,8 @@ A selector is a tuple of requirements, all of which must hold. `EVERYTHING` is t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
@@ -58,6 +58,19 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     return all(requirement.holds(labels) for requirement in selector)
 
 
+def label_selector(stated: Mapping[str, Any] | None) -> Selector | None:
+    """A LabelSelector as JSON has it; None if it is absent and matches nothing."""
+    if stated is None:
+        return None
+    equal = tuple(Requirement(key, "In", (value,)) for key, value in (stated.get("matchLabels") or {}).items())
+    return equal + requirements(stated.get("matchExpressions"))
+
+
+def requirements(stated: Iterable[Mapping[str, Any]] | None) -> Selector:
+    """Expressions as JSON has them."""
+    return tuple(Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in stated or ())
+
+
 _TERM = re.compile(
     r"\s*(?:(?P<not>!)\s*(?P<absent>[^\s,=!()]+)"
     r"|(?P<key>[^\s,=!()<>]+)\s*(?:(?P<equal>==?|!=)\s*(?P<value>[^\s,=!()]*)|(?P<compare>[<>])\s*(?P<bound>-?\d+)"
@@ -67,14 +80,14 @@ _TERM = re.compile(
 
 def parse_selector(text: str) -> Selector:
     """A selector as kubectl's -l takes it. Raises ValueError."""
-    requirements, position, end = [], 0, len(text.rstrip())
+    found, position, end = [], 0, len(text.rstrip())
     while position < end:
         match = _TERM.match(text, position)
         if match is None:
             raise ValueError(f'"{text}" is not a selector; write one such as "app=web,tier in (a, b),!legacy"')
-        requirements.append(_requirement(match))
+        found.append(_requirement(match))
         position = match.end()
-    return tuple(requirements)
+    return tuple(found)
 
 
 def _requirement(match: re.Match[str]) -> Requirement:

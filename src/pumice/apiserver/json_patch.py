@@ -1,4 +1,4 @@
-"""RFC 6902 (lists of operations) and RFC 7386 (merge patch). Both leave their input alone and give a new value.
+"""JSON patches (RFC 6902), which are lists of operations. The input is left alone; what comes out is new.
 
 What a list of operations may cost is bounded: their number, the bytes that are copied, as in the API server, and the items that make room
 for others in long lists.
@@ -10,28 +10,16 @@ from typing import Any
 
 import msgspec
 
+from pumice.apiserver.metadata import clone
+
 MAX_OPERATIONS = 10_000
 COPIED_BYTES = 3 * 1024 * 1024
 MOVED_ITEMS = 100_000_000
 MAX_DEPTH = 100  #: of what comes out
-_encode, _decode = msgspec.json.encode, msgspec.json.decode
 
 
 class PatchError(ValueError):
     """A patch that is not well-formed, or does not fit the object."""
-
-
-def merge_patch(value: Any, patch: Any) -> Any:
-    """RFC 7386: objects are merged, null removes, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(value) if isinstance(value, dict) else {}
-    for key, change in patch.items():
-        if change is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patch(result.get(key), change)
-    return result
 
 
 def json_patch(value: Any, operations: Any) -> Any:
@@ -40,7 +28,7 @@ def json_patch(value: Any, operations: Any) -> Any:
         raise PatchError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise PatchError(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
-    result = _clone(value)
+    result = clone(value)
     work = _Work()
     for operation in operations:
         result = _apply(result, operation, work)
@@ -58,22 +46,18 @@ class _Work:
 
     def copy(self, value: Any) -> Any:
         """Raises PatchError if that is too much in all, or nests too deep."""
-        text = _encode(value)
+        text = msgspec.json.encode(value)
         self._copied += len(text)
         if self._copied > COPIED_BYTES:
             raise PatchError(f"the operations of a JSON patch may copy at most {COPIED_BYTES} bytes")
         if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
             raise PatchError(f"a value nests more than {MAX_DEPTH} levels deep")
-        return _decode(text)
+        return msgspec.json.decode(text)
 
     def make_room(self, items: list[Any]) -> None:
         self._moved += len(items)
         if self._moved > MOVED_ITEMS:
             raise PatchError("the operations of a JSON patch change too long lists too often; replace a list as a whole")
-
-
-def _clone(value: Any) -> Any:
-    return _decode(_encode(value))
 
 
 def _depth(value: Any) -> int:
@@ -88,12 +72,12 @@ def _apply(document: Any, operation: dict[str, Any], work: _Work) -> Any:
     path = _pointer(operation, "path")
     match operation.get("op"):
         case "add":
-            return _add(document, path, _clone(_value(operation)), work)
+            return _add(document, path, clone(_value(operation)), work)
         case "remove":
             return _remove(document, path, work)
         case "replace":
             _at(document, path)
-            return _put(document, path, _clone(_value(operation)))
+            return _put(document, path, clone(_value(operation)))
         case "move":
             source = _pointer(operation, "from")
             if path[: len(source)] == source and path != source:

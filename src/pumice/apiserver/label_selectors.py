@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pumice.api.selectors import Requirement, Selector, matches
+from pumice.api.selectors import label_selector, matches
 from pumice.apiserver.shapes import Object
 
 
-def selector_of(selector: Object) -> Selector:
-    """The requirements of a LabelSelector. An empty one selects everything."""
-    labels = tuple(Requirement(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items())
-    terms = selector.get("matchExpressions") or ()
-    return labels + tuple(Requirement(term["key"], term["operator"], tuple(term.get("values") or ())) for term in terms)
-
-
 def matches_selector(selector: Object, labels: Mapping[str, str]) -> bool:
-    return matches(selector_of(selector), labels)
+    found = label_selector(selector)
+    return found is not None and matches(found, labels)
 
 
 def selector_text(selector: Object) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pumice.api.json_objects import merged
 from pumice.apiserver import status
 from pumice.apiserver.admission import Options
-from pumice.apiserver.json_patch import PatchError, json_patch, merge_patch
+from pumice.apiserver.json_patch import PatchError, json_patch
 from pumice.apiserver.kinds import Kind
 from pumice.apiserver.metadata import check_head
 from pumice.apiserver.server_side_apply import apply
@@ -47,7 +48,7 @@ def changed(kind: Kind, live: Object, patch: Patch) -> Object:
         elif patch.type == "merge":
             if not isinstance(patch.body, dict):
                 raise PatchError("a merge patch is an object")
-            result = merge_patch(live, patch.body)
+            result = merged(live, patch.body)
         elif kind.custom:
             raise status.unsupported_media("application/strategic-merge-patch+json")
         else:

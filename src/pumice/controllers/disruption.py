@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.api.selectors import matches
+from pumice.api.selectors import label_selector, matches
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -26,7 +26,6 @@ from pumice.controllers.objects import (
     status_of,
     terminating,
 )
-from pumice.controllers.selecting import label_selector
 from pumice.controllers.workloads.pods import ENDED, phase, ready, share
 from pumice.controllers.world import World
 from pumice.controllers.writes import status_change

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.api.patterns import PatternError, pattern
-from pumice.api.selectors import matches
+from pumice.api.selectors import label_selector, matches
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
 from pumice.controllers.objects import Key, Object, labels_of, name_of, spec_of, status_of, terminating
-from pumice.controllers.selecting import label_selector
 from pumice.controllers.world import World
 from pumice.controllers.writes import status_change
 

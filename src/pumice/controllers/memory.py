@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pumice.api.json_objects import copied, merged
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Key, Object, controller_of, copied, field, key_of, owners_of, terminating, uid_of
-from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
+from pumice.controllers.objects import Key, Object, controller_of, field, key_of, owners_of, terminating, uid_of
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
 

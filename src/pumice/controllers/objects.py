@@ -1,6 +1,6 @@
 """Reading wire objects: plain JSON dictionaries whose absent and null fields mean the same.
 
-An object that a world hands out is shared: read it, never change it; `copied` gives one's own.
+An object that a world hands out is shared: read it, never change it; `api.json_objects.copied` gives one's own.
 """
 
 from __future__ import annotations
@@ -18,13 +18,6 @@ class Key(NamedTuple):
 
     namespace: str
     name: str
-
-
-def copied(value: Any) -> Any:
-    """A copy of a JSON value that shares nothing that can change."""
-    if isinstance(value, dict):
-        return {key: copied(inner) for key, inner in value.items()}
-    return [copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def name_of(subject: Object) -> str:

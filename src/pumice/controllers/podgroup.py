@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
 from pumice.api.integers import integer
+from pumice.api.json_objects import copied
 from pumice.api.names import SCHEDULER_NAME
 from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import kinds
@@ -25,7 +26,6 @@ from pumice.controllers.objects import (
     annotations_of,
     controlled_by,
     controller_of,
-    copied,
     key_of,
     labels_of,
     namespace_of,

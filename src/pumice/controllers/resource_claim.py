@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from pumice.api.annotations import POD_CLAIM
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, result
 from pumice.controllers.kinds import kind_of
@@ -18,7 +19,6 @@ from pumice.controllers.objects import (
     Object,
     controlled_by,
     controller_of,
-    copied,
     key_of,
     name_of,
     namespace_of,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from pumice.api import yaml
 from pumice.api.annotations import NETWORK_PROFILE
 from pumice.api.errors import InputError
-from pumice.api.selectors import Selector, matches
+from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers.objects import Object, labels_of, name_of, namespace_of
-from pumice.controllers.selecting import label_selector
 
 FILE = "volcano-controller.conf"
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVISIONED_BY, SELECTED_NODE
+from pumice.api.json_objects import copied
 from pumice.api.quantity import quantity
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, itself, result
@@ -18,7 +19,6 @@ from pumice.controllers.objects import (
     Key,
     Object,
     annotations_of,
-    copied,
     created_at,
     key_of,
     labels_of,

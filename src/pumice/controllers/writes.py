@@ -7,10 +7,11 @@ with what should be (`status_change`, `change`): where nothing differs there is 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from pumice.api.json_objects import difference
 from pumice.controllers.kinds import kind_of
-from pumice.controllers.objects import Object, copied, name_of, namespace_of, status_of, uid_of
+from pumice.controllers.objects import Object, name_of, namespace_of, status_of, uid_of
 
 
 class Create(NamedTuple):
@@ -66,38 +67,11 @@ def patch(subject: Object, content: Object, subresource: str = "") -> Patch:
 def change(subject: Object, wanted: Object) -> list[Write]:
     """Make `subject` equal to `wanted` (its status left alone), if it is not."""
     now, then = ({key: value for key, value in each.items() if key != "status"} for each in (subject, wanted))
-    difference = merge_patch(now, then)
-    return [patch(subject, difference)] if difference else []
+    news = difference(now, then)
+    return [patch(subject, news)] if news else []
 
 
 def status_change(subject: Object, status: Object, subresource: str = "status") -> list[Write]:
     """Make the status of `subject` equal to `status`, if it is not."""
-    difference = merge_patch(status_of(subject), status)
-    return [patch(subject, {"status": difference}, subresource)] if difference else []
-
-
-def merge_patch(old: Object, new: Object) -> Object:
-    """The smallest JSON merge patch from `old` to `new`; empty if they are equal. Null and absent are the same."""
-    difference: Object = {}
-    for key in sorted(old.keys() | new.keys()):
-        before, after = old.get(key), new.get(key)
-        if isinstance(before, dict) and isinstance(after, dict):
-            inner = merge_patch(before, after)
-            if inner:
-                difference[key] = inner
-        elif before != after:
-            difference[key] = copied(after)
-    return difference
-
-
-def merged(target: Any, content: Any) -> Any:
-    """What a JSON merge patch makes of `target`; both are left as they are."""
-    if not isinstance(content, dict):
-        return copied(content)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in content.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
+    news = difference(status_of(subject), status)
+    return [patch(subject, {"status": news}, subresource)] if news else []

@@ -13,11 +13,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 
+from pumice.api.json_objects import merged
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
-from pumice.controllers.writes import Create, Delete, Emit, Patch, Write, merged
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 from pumice.kube.errors import ApiError, Fenced, KubeError
 from pumice.kube.events import Occurrence, Regarding
 from pumice.kube.recorder import Recorder

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pumice.api.errors import did_you_mean
+from pumice.api.json_objects import copied
 from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
 from pumice.controllers import kinds
@@ -18,7 +19,7 @@ from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job.plugins import NAMES, PORTS, with_implied
 from pumice.controllers.job.plugins.plugin import flags, is_port
 from pumice.controllers.job.plugins.ringsconfigmap import TEXTS, texts
-from pumice.controllers.objects import Object, copied, name_of, spec_of
+from pumice.controllers.objects import Object, name_of, spec_of
 from pumice.controllers.world import World
 
 LONGEST_NAME = 63  #: of what is written as a label, or names a host

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied
 from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
-from pumice.controllers.objects import Object, annotations_of, copied, name_of, spec_of, status_of
+from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of
 from pumice.controllers.queue import CLOSED, OPEN
 from pumice.controllers.world import World
 

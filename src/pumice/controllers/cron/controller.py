@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
+from pumice.api.json_objects import copied
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, its_controller, itself, result
@@ -23,7 +24,6 @@ from pumice.controllers.objects import (
     condition,
     controlled_by,
     controller_of,
-    copied,
     created_at,
     field,
     name_of,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.api import annotations as key_names
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, Result, its_controller, itself, result
 from pumice.controllers.flow.overlay import laid_over
@@ -19,7 +20,6 @@ from pumice.controllers.objects import (
     Object,
     annotations_of,
     controlled_by,
-    copied,
     field,
     key_of,
     labels_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.controllers.objects import copied
+from pumice.api.json_objects import copied
 
 MERGED = ("tasks", "containers", "initContainers")
 KEYS = {

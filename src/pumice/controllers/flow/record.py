@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pumice.api.json_objects import copied
 from pumice.api.times import instant
 from pumice.controllers.job import spec as job_spec
 from pumice.controllers.job import state
-from pumice.controllers.objects import Object, copied, created_at, field, name_of, status_of
+from pumice.controllers.objects import Object, created_at, field, name_of, status_of
 
 OVER = (*state.FINISHED, state.ABORTED)
 

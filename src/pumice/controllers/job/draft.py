@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied
 from pumice.api.times import rfc3339
 from pumice.controllers.job import spec
-from pumice.controllers.objects import Object, annotations_of, copied, created_at, status_of, terminating
+from pumice.controllers.objects import Object, annotations_of, created_at, status_of, terminating
 from pumice.controllers.writes import Emit, Write, status_change
 
 COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}  #: pod phase to status field

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied
 from pumice.api.quota import Usage, add, pod_usage, times, written
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.objects import Object, annotations_of, controlled_by, copied, labels_of, name_of, namespace_of, spec_of, uid_of
+from pumice.controllers.objects import Object, annotations_of, controlled_by, labels_of, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, change
 

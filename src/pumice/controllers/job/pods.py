@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied
 from pumice.api.names import SCHEDULER_NAME
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
-from pumice.controllers.objects import Object, annotations_of, controlled_by, copied, labels_of, name_of, namespace_of, spec_of, status_of
+from pumice.controllers.objects import Object, annotations_of, controlled_by, labels_of, name_of, namespace_of, spec_of, status_of
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 LABELS_FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.naming import suffix
-from pumice.controllers.objects import Object, controlled_by, copied, name_of, namespace_of, spec_of, uid_of
+from pumice.controllers.objects import Object, controlled_by, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, patch
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pumice.api.selectors import Selector, matches
+from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers.controller import Change, KeysOf, its_controller
 from pumice.controllers.objects import (
     Key,
@@ -23,7 +23,6 @@ from pumice.controllers.objects import (
     terminating,
     uid_of,
 )
-from pumice.controllers.selecting import label_selector
 from pumice.controllers.world import World
 from pumice.controllers.writes import Patch, Write, patch
 

@@ -11,10 +11,11 @@ from collections.abc import Hashable
 from itertools import islice
 
 from pumice.api.integers import as_ranges
+from pumice.api.json_objects import copied
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
-from pumice.controllers.objects import Key, Object, condition, copied, spec_of, status_of, terminating
+from pumice.controllers.objects import Key, Object, condition, spec_of, status_of, terminating
 from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.job_end import FAILED, deadline, entry, finish, has_ended, verdict
 from pumice.controllers.workloads.job_pods import indexed_pod, plain_pods

@@ -11,6 +11,7 @@ from typing import Any
 
 from pumice.api.annotations import DEPLOYMENT_REVISION, LAST_APPLIED, TEMPLATE_HASH
 from pumice.api.integers import integer
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, itself, result
 from pumice.controllers.kinds import kind_of
@@ -20,7 +21,6 @@ from pumice.controllers.objects import (
     annotations_of,
     controlled_by,
     controller_of,
-    copied,
     created_at,
     name_of,
     namespace_of,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pumice.api.json_objects import copied
 from pumice.api.times import instant, rfc3339
-from pumice.controllers.objects import Object, condition, copied, name_of, spec_of, status_of
+from pumice.controllers.objects import Object, condition, name_of, spec_of, status_of
 from pumice.controllers.workloads.rollout import limits
 
 DEADLINE_S = 600

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from pumice.api.selectors import Requirement, matches
+from pumice.api.selectors import matches, requirements
 from pumice.controllers.objects import Object, labels_of, name_of
 
 
@@ -21,12 +21,8 @@ def fits(pod_spec: Object, node: Object) -> bool:
 
 
 def _term_holds(term: Object, node: Object) -> bool:
-    labels, fields = _read(term.get("matchExpressions")), _read(term.get("matchFields"))
+    labels, fields = requirements(term.get("matchExpressions")), requirements(term.get("matchFields"))
     return bool(labels or fields) and matches(labels, labels_of(node)) and matches(fields, {"metadata.name": name_of(node)})
-
-
-def _read(expressions: Sequence[Object] | None) -> tuple[Requirement, ...]:
-    return tuple(Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in expressions or ())
 
 
 def tolerates(tolerations: Iterable[Mapping[str, object]], taints: Iterable[Object]) -> bool:

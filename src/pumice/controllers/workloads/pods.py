@@ -8,6 +8,7 @@ from typing import Any
 
 from pumice.api.annotations import DELETION_COST
 from pumice.api.integers import integer
+from pumice.api.json_objects import copied
 from pumice.api.times import instant
 from pumice.controllers import kinds
 from pumice.controllers.naming import suffix
@@ -17,7 +18,6 @@ from pumice.controllers.objects import (
     condition,
     controlled_by,
     controller_of,
-    copied,
     created_at,
     name_of,
     namespace_of,

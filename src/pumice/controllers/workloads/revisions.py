@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
-from pumice.controllers.objects import Object, controlled_by, controller_of, copied, name_of, namespace_of, spec_of, uid_of
+from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, delete, patch
 

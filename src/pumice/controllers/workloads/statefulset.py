@@ -12,19 +12,10 @@ from typing import NamedTuple
 
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
 from pumice.api.integers import integer
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
-from pumice.controllers.objects import (
-    Key,
-    Object,
-    copied,
-    labels_of,
-    name_of,
-    namespace_of,
-    spec_of,
-    status_of,
-    terminating,
-)
+from pumice.controllers.objects import Key, Object, labels_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.workloads.adoption import claim, its_claimants
 from pumice.controllers.workloads.pods import ENDED, available, from_template, phase, ready, revision_of
 from pumice.controllers.workloads.revisions import keep_revision

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pumice.api import annotations as key
+from pumice.api.json_objects import copied
 from pumice.controllers import kinds
 from pumice.controllers.job import spec
 from pumice.controllers.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed, set_env
-from pumice.controllers.objects import Object, copied, name_of, namespace_of
+from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Write, change
 
