@@ -34,7 +34,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "engine": ("scenarios", "engine", "framework", "nodes_for_pods", "plugins", "properties", "topology"),
     "framework": ("scenarios", "framework", "plugins", "properties", "topology", "kube_scheduler", "live"),
     "model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework"),
-    "live": ("live", "live_controllers", "webhooks"),
+    "live": ("live", "live_controllers", "webhooks", "kube_scheduler"),
     "apiserver": ("apiserver", "embedded", "hostile"),
     "web": ("kube", "apiserver", "webhooks", "live"),
 }

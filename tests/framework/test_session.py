@@ -280,7 +280,6 @@ def test_plugins_are_told_who_came_to_hold_a_place_and_who_ceased_to_and_of_nobo
         statement.pipeline(tasks["new"], 0)
         statement.allocate(tasks["free"], 0)
         statement.unpipeline(tasks["new"])
-        assert tasks["new"].node == -1
         statement.allocate(tasks["new"], 0)
         assert told == ["-old", "+new", "-new", "+new"]
         told.clear()
@@ -328,3 +327,24 @@ class First(Ordered):
 """
     (tmp_path / "shared.py").write_text(text)
     assert {name: plugin.hooks() for name, plugin in of_folder(str(tmp_path), Plugin).items()} == {"first": ["job_order"]}
+
+
+def test_a_plugin_that_does_not_tell_whom_it_answers_alike_is_asked_for_each() -> None:
+    class Silent(Plugin):
+        name = "silent"
+
+        def preemptable(self, evictor: Task, candidates: list[Task]) -> list[Task]:
+            return candidates
+
+    class Telling(Silent):
+        name = "telling"
+
+        def evictor_kind(self, evictor: Task) -> str:
+            return "any"
+
+    made = cluster(node("a").cpu(4), podgroup("g"), pod("one").gang("g"), pod("two").gang("g"))
+    one, two = made.tasks.values()
+    with session(made, Silent) as opened:
+        assert opened.evictor_kind("preemptable", one) != opened.evictor_kind("preemptable", two)
+    with session(made, Telling) as opened:
+        assert opened.evictor_kind("preemptable", one) == opened.evictor_kind("preemptable", two)
