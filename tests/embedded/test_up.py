@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes import client
+from kubernetes.config import new_client_from_config
 
 TIMEOUT_S = 60
 JOB = Path(__file__).parents[2] / "examples" / "job.yaml"
@@ -352,3 +354,35 @@ def test_a_file_does_not_replace_a_cluster_that_is_kept(pumice: Pumice, tmp_path
     assert pumice.run("up", "--port", "0", "--data", data, "--once").returncode == 0
     up = pumice.run("up", "--port", "0", "--data", data, "--import", str(tmp_path / "cluster.json"))
     assert "--data: holds a cluster already, which would be lost" in up.stderr
+
+
+def test_amounts_that_no_cluster_has_are_kept_read_again_and_deleted(pumice: Pumice, tmp_path: Path) -> None:
+    data, odd = tmp_path / "data", tmp_path / "odd.yaml"
+    odd.write_text(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: odd}}
+spec: {{schedulerName: volcano, containers: [{{name: c, image: i, resources: {{requests: {{cpu: "{"9" * 400}"}}}}}}]}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: odd-group}}
+spec: {{minMember: 1, minResources: {{memory: "{"9" * 400}"}}}}
+"""
+    )
+    start = ("up", "-d", "--port", "0", "--data", str(data), "--nodes", "1x4cpu", "--speed", "20")
+    assert pumice.run(*start).returncode == 0
+    config = ("-k", str(data / "kubeconfig"))
+    applied = pumice.run("apply", "-f", str(odd), *config)
+    assert applied.returncode == 0, applied.stderr
+    assert pumice.run("down", "--data", str(data)).returncode == 0
+    again = pumice.run(*start)
+    assert again.returncode == 0, again.stderr
+    assert "odd" in pumice.run("get", "pods", *config).stdout
+    with new_client_from_config(config_file=str(data / "kubeconfig")) as api:
+        client.CoreV1Api(api).delete_namespaced_pod("odd", "default")
+        group = ("scheduling.volcano.sh", "v1beta1", "default", "podgroups", "odd-group")
+        client.CustomObjectsApi(api).delete_namespaced_custom_object(*group)
+    assert "odd" not in pumice.run("get", "pods", *config).stdout
+    assert pumice.run("down", "--data", str(data)).returncode == 0
