@@ -80,7 +80,7 @@ def test_devices_that_are_cut_out_of_one_share_its_counters() -> None:
     assert where(*parts, claim("d", **held("a0")), claim("c", asks(1)), using("p", "c")) == "a"
     assert where(*parts, claim("d", **held("a0")), claim("c", asks(2)), using("p", "c")) == ""
     made = made_of(*NODES, device_class(), *parts, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:a0"] and place(made, "q", 0) == ["r:a1"]
     assert where(*parts, claim("c", asks(1, "x", ('device.driver == "drv"',)), asks(1, "y")), using("p", "c")) == "a"
 
@@ -127,7 +127,7 @@ def wanting(**amounts: str) -> Thing:
 
 def shares(made: Cluster, name: str) -> list[dict[str, str]]:
     made.move(made.tasks[f"default/{name}"], status.ALLOCATED, 0)
-    allotted = AssumedDevices.of(made).of_pod(made.tasks[f"default/{name}"])
+    allotted = made.index(AssumedDevices).of_pod(made.tasks[f"default/{name}"])
     return [{key: amount.text for key, amount in (pick.amounts or {}).items()} for each in allotted for pick in each.picks]
 
 
@@ -135,7 +135,7 @@ def test_a_shared_device_serves_as_long_as_it_has_something_left() -> None:
     offered = pool("a", shared("a0", memory={"value": "40Gi"}))
     claims = [claim(f"c{n}", wanting(memory="15Gi")) for n in range(3)]
     made = made_of(*NODES, device_class(), offered, *claims, *(using(f"p{n}", f"c{n}") for n in range(3)))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert shares(made, "p0") == shares(made, "p1") == [{"memory": "15Gi"}]
     assert admitted(made, "default/p2", *dynamic_resources(made)) == ""
     made.move(made.tasks["default/p0"], status.PENDING, -1)
@@ -180,7 +180,7 @@ RANGE = {"validRange": {"min": "2", "max": "20", "step": "4"}, "default": "3"}
 def test_a_request_gets_as_much_as_the_policy_gives(policy: Thing | None, asked: str | None, given: str | None) -> None:
     offered = pool("a", shared("a0", slots={"value": "40"} | ({"requestPolicy": policy} if policy else {})))
     made = made_of(*NODES, device_class(), offered, claim("c", wanting(slots=asked) if asked else asks()), using("p", "c"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert shares(made, "p") == ([{"slots": given}] if given else [])
 
 
@@ -229,7 +229,7 @@ def test_a_claim_holds_so_many_devices_and_no_more() -> None:
     ways = [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (32, 2)]
     either = claim("c", asks(4), {"name": "s", "firstAvailable": ways})
     made = made_of(*NODES, device_class(), many, either, using("p", "c"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert place(made, "p", 0)[-1].startswith("s/2:")
 
 
@@ -251,7 +251,7 @@ def test_a_shared_claim_can_be_used_where_its_devices_are_reached() -> None:
     places += [({"nodeSelector": {"nodeSelectorTerms": [term]}}, reached) for term, reached in ((terms, "b c"), (labelled, "a b"))]
     for told, reached in places:
         made = made_of(*NODES, device_class(), pool("b", "n0", **told), claim("c"), using("p", "c"), using("q", "c"))
-        AssumedDevices.of(made)
+        made.index(AssumedDevices)
         assert place(made, "p", 1) == ["r:n0"]
         assert admitted(made, "default/q", *dynamic_resources(made)) == reached
 
@@ -265,7 +265,7 @@ def test_devices_that_need_preparing_come_last() -> None:
     slow = pool("a", device("a0") | {"bindingConditions": ["Ready"]})
     other = pool("z", "z0", nodeName="a")
     made = made_of(*NODES, device_class(), slow, other, claim("c"), using("p", "c"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:z0"]
 
 
@@ -327,7 +327,7 @@ def wants(name: str, *counts: int, resource: str = "example.com/gpu", init: tupl
 
 
 def given(made: Cluster, name: str, row: int) -> list[str]:
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     return place(made, name, row)
 
 
@@ -335,7 +335,7 @@ def given(made: Cluster, name: str, row: int) -> list[str]:
 def test_a_class_serves_an_extended_resource_on_nodes_that_have_none(resource: str) -> None:
     plugin = node("d").cpu(4).having("status", "allocatable", resource, value="1")
     made = made_of(*NODES, plugin, serving(), pool("a", "a0", "a1"), wants("p", 2, resource=resource), wants("q", 1, resource=resource))
-    rules = [FitFilter(served=AssumedDevices.of(made).classes), *dynamic_resources(made)]
+    rules = [FitFilter(served=made.index(AssumedDevices).classes), *dynamic_resources(made)]
     assert admitted(made, "default/q", *rules) == "a d"
     assert admitted(made, "default/p", *rules) == "a"
     assert given(made, "q", 3) == []
@@ -351,7 +351,7 @@ def test_containers_that_initialise_use_what_later_ones_have() -> None:
         "container-3-request-0",
         "container-4-request-0",
     ]
-    (allotted,) = AssumedDevices.of(made).of_pod(made.tasks["default/p"])
+    (allotted,) = made.index(AssumedDevices).of_pod(made.tasks["default/p"])
     assert allotted.special is not None
     assert {(m.container, m.request.split("-")[1]) for m in allotted.special.mappings} == {
         *(("s0", "3"), ("c0", "4")),
@@ -368,10 +368,10 @@ def test_a_claim_that_was_written_for_the_pod_counts_instead_of_what_was_assumed
     notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
     written = claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a1"))
     put(made, written)
-    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
     assert given(made, "q", 0) == ["container-0-request-0:a0"]
     made.move(made.tasks["default/p"], status.RUNNING, 0)
-    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
 
 
 def test_one_that_an_attempt_left_behind_holds_nothing() -> None:
@@ -384,10 +384,10 @@ def test_one_that_an_attempt_left_behind_holds_nothing() -> None:
 
 def test_who_ran_before_without_a_claim_has_none() -> None:
     made = made_of(*NODES, serving(), pool("a", "a0"), wants("p", 1).on("a"), wants("q", 1))
-    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
     assert given(made, "q", 0) == ["container-0-request-0:a0"]
     made.move(made.tasks["default/q"], status.RUNNING, 0)
-    assert [len(each.picks) for each in AssumedDevices.of(made).of_pod(made.tasks["default/q"])] == [1]
+    assert [len(each.picks) for each in made.index(AssumedDevices).of_pod(made.tasks["default/q"])] == [1]
 
 
 def test_a_pod_may_have_claims_and_such_resources() -> None:

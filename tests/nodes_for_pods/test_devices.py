@@ -75,7 +75,7 @@ def where(*things: Any) -> str:
 def place(made: Cluster, name: str, row: int) -> list[str]:
     """Put a pod on a row; the devices that it gets."""
     made.move(made.tasks[f"default/{name}"], status.ALLOCATED, row)
-    allotted = AssumedDevices.of(made).of_pod(made.tasks[f"default/{name}"])
+    allotted = made.index(AssumedDevices).of_pod(made.tasks[f"default/{name}"])
     return [f"{pick.request}:{pick.device[2]}" for each in allotted for pick in each.picks]
 
 
@@ -263,7 +263,7 @@ def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
     assert admitted(made, "default/p-2", *rules) == "b"
     made.move(made.tasks["default/p-1"], status.PENDING, -1)
     assert admitted(made, "default/p-2", *rules) == "a b"
-    assert not AssumedDevices.of(made).in_use.alone
+    assert not made.index(AssumedDevices).in_use.alone
 
 
 def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
@@ -272,20 +272,20 @@ def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices
     assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
     outcome = schedule(made, "allocate", "predicates", "gang")
     assert sorted(outcome.binds.values()) == ["a", "a", "b"]
-    assert len(AssumedDevices.of(made).in_use.alone) == 3
+    assert len(made.index(AssumedDevices).in_use.alone) == 3
 
 
 def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     made = made_of(*NODES, device_class(), *POOLS, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     place(made, "p", 0)
     put(made, claim("c", **held("a0")))
     put(made, claim("e"))
     made.move(made.tasks["default/p"], status.RUNNING, 0)
     assert place(made, "q", 0) == ["r:a1"]
-    assert list(AssumedDevices.of(made).by_claim) == ["default/d"]
+    assert list(made.index(AssumedDevices).by_claim) == ["default/d"]
     made.remove("ResourceClaim", "default/d")
-    assert AssumedDevices.of(made).in_use.alone == {("drv", "a", "a0"): 1}
+    assert made.index(AssumedDevices).in_use.alone == {("drv", "a", "a0"): 1}
 
 
 def test_a_pod_that_came_with_its_node_has_the_devices_that_its_claim_says() -> None:
@@ -297,7 +297,7 @@ def test_a_pod_that_came_with_its_node_has_the_devices_that_its_claim_says() -> 
 
 def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -> None:
     made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c"), pod("q"), using("r", "d"))
-    AssumedDevices.of(made)
+    made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:a0"]
     put(made, claim("d", asks(2)))
     made.move(made.tasks["default/q"], status.ALLOCATED, 0)
@@ -308,4 +308,4 @@ def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -
 
 def test_who_stands_where_there_are_no_devices_gets_none() -> None:
     made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c").on("c"))
-    assert AssumedDevices.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []

@@ -125,7 +125,7 @@ def test_what_a_claim_was_promised_somewhere_is_made_there() -> None:
     refused = refusals(made, "default/p", *binding(made))
     assert refused == dict.fromkeys("ac", "node(s) didn't find available persistent volumes to bind!")
     made.move(made.tasks["default/p"], status.ALLOCATED, 1)
-    assert [(each.claim, each.volume) for each in AssumedVolumes.of(made).of_pod(made.tasks["default/p"])] == [
+    assert [(each.claim, each.volume) for each in made.index(AssumedVolumes).of_pod(made.tasks["default/p"])] == [
         ("default/c", ""),
         ("default/d", "v"),
     ]
@@ -171,7 +171,7 @@ def test_each_claim_of_a_pod_needs_a_volume_of_its_own_the_smallest_that_will_do
     made = made_of(*NODES, storage_class(), *volumes, claim("large", size="5Gi"), claim("small"), using("p", "large", "small"))
     assert admitted(made, "default/p", *binding(made)) == "a b"
     made.move(made.tasks["default/p"], status.ALLOCATED, made.nodes.rows["a"])
-    decided = AssumedVolumes.of(made).of_pod(made.tasks["default/p"])
+    decided = made.index(AssumedVolumes).of_pod(made.tasks["default/p"])
     assert [(each.claim, each.volume, each.node) for each in decided] == [("default/large", "l", "a"), ("default/small", "s", "a")]
 
 
@@ -187,12 +187,12 @@ def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
     assert admitted(made, "default/q", *binding(made)) == ""
     made.move(made.tasks["default/p"], status.PENDING, -1)
     assert admitted(made, "default/q", *binding(made)) == "a b c"
-    assert AssumedVolumes.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedVolumes).of_pod(made.tasks["default/p"]) == []
 
 
 def test_what_a_bound_pod_was_given_is_not_given_back_when_it_goes() -> None:
     made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"), using("r", "c"))
-    AssumedVolumes.of(made)
+    made.index(AssumedVolumes)
     first, third = made.tasks["default/p"], made.tasks["default/r"]
     made.move(first, status.ALLOCATED, 0)
     made.decide(first)
@@ -201,7 +201,7 @@ def test_what_a_bound_pod_was_given_is_not_given_back_when_it_goes() -> None:
     made.move(third, status.ALLOCATED, 1)
     made.move(third, status.PENDING, -1)
     assert admitted(made, "default/q", *binding(made)) == ""
-    assert [each.volume for each in AssumedVolumes.of(made).of_pod(third)] == ["v"]
+    assert [each.volume for each in made.index(AssumedVolumes).of_pod(third)] == ["v"]
 
 
 def test_a_pod_that_came_with_its_node_decides_nothing() -> None:
@@ -217,7 +217,7 @@ def test_a_pod_that_came_with_its_node_decides_nothing() -> None:
 
 def test_a_volume_given_back_and_taken_by_another_is_not_taken_again() -> None:
     made = made_of(*NODES, storage_class(), volume("v"), volume("w", "9Gi"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
-    first, second, assumed = made.tasks["default/p"], made.tasks["default/q"], AssumedVolumes.of(made)
+    first, second, assumed = made.tasks["default/p"], made.tasks["default/q"], made.index(AssumedVolumes)
     for task, to, row in (
         (first, status.ALLOCATED, 0),
         (first, status.PENDING, -1),
@@ -246,18 +246,18 @@ def test_a_claim_that_two_pods_share_is_decided_by_the_first_and_given_back_by_t
 
 def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
     made = made_of(*NODES, storage_class(), volume("v"), volume("w"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
-    AssumedVolumes.of(made)
+    made.index(AssumedVolumes)
     made.move(made.tasks["default/p"], status.BINDING, 0)
     put(made, volume("v", phase="Bound", claimRef={"namespace": "default", "name": "c"}))
     put(made, claim("c", "v"))
     assert admitted(made, "default/q", *binding(made)) == "a b c"
-    assert not AssumedVolumes.of(made).by_claim
+    assert not made.index(AssumedVolumes).by_claim
     made.move(made.tasks["default/q"], status.ALLOCATED, 1)
-    assert [each.volume for each in AssumedVolumes.of(made).of_pod(made.tasks["default/q"])] == ["w"]
+    assert [each.volume for each in made.index(AssumedVolumes).of_pod(made.tasks["default/q"])] == ["w"]
     put(made, volume("late"))
     made.move(made.tasks["default/q"], status.RUNNING, 1)
     made.move(made.tasks["default/p"], status.PENDING, -1)
-    assert [each.volume for each in AssumedVolumes.of(made).by_claim.values()] == ["w"]
+    assert [each.volume for each in made.index(AssumedVolumes).by_claim.values()] == ["w"]
 
 
 # -- room that storage publishes
@@ -392,12 +392,12 @@ def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
 
 def test_what_was_decided_stands_while_other_volumes_change() -> None:
     made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
-    AssumedVolumes.of(made)
+    made.index(AssumedVolumes)
     made.move(made.tasks["default/p"], status.BINDING, 0)
     put(made, volume("other", storageClassName="else"))
     assert admitted(made, "default/q", *binding(made)) == ""
     made.remove("PersistentVolume", "v")
-    assert AssumedVolumes.of(made).of_pod(made.tasks["default/p"]) == []
+    assert made.index(AssumedVolumes).of_pod(made.tasks["default/p"]) == []
 
 
 def test_disks_and_claims_of_a_pod_are_looked_at_together() -> None:

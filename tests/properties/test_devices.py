@@ -56,7 +56,7 @@ def test_nothing_is_given_twice(world: list[dict[str, Any]]) -> None:
     pods = [using(waiting(f"p{number}"), f"c{number}") for number in range(3)]
     made = cluster(chosen, machine("a", 4), machine("b", 4), *pods, *things(*world))
     run(made, chosen)
-    picks = [pick for each in AssumedDevices.of(made).by_claim.values() for pick in each.picks if not pick.watches]
+    picks = [pick for each in made.index(AssumedDevices).by_claim.values() for pick in each.picks if not pick.watches]
     alone = Counter(pick.device for pick in picks if pick.amounts is None)
     taken, consumed = Counter[Any](), Counter[Any]()
     for pick in picks:

@@ -20,7 +20,7 @@ from pumice.plugins.kube.node_ports import NodePorts
 from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer
 from pumice.plugins.kube.spread_constraints import SpreadConstraints
 from pumice.plugins.kube.standing import row_counts
-from pumice.plugins.kube.standing.groups import Group, Groups, standing
+from pumice.plugins.kube.standing.groups import Group, Groups
 from pumice.plugins.kube.standing.scope import Scope
 from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.testing import PodBuilder, cluster, node, pod
@@ -165,7 +165,7 @@ def test_counts_of_groups_equal_a_recount(
     made = world(wanted)
     scopes = tuple(Scope(convert(each, LabelSelector).requirements, frozenset(["default"])) for each in meant)
     groups = [Group((scope,), living) for scope in dict.fromkeys(scopes)] + [Group(tuple(dict.fromkeys(scopes)), living)]
-    kept = Groups.of(made)
+    kept = made.index(Groups)
     codes, values = made.nodes.codes(ZONE)
     before, row_counts.FEW = row_counts.FEW, few_rows
     try:
@@ -174,7 +174,7 @@ def test_counts_of_groups_equal_a_recount(
             act(made, wanted, number % len(wanted), what, row)
         for group in groups:
             recount = np.zeros(NODES)
-            for task in standing(made):
+            for task in made.existing():
                 recount[task.node] += group.has(task)
             assert kept.counts(group).array(NODES).tolist() == recount.tolist()
             expected = [recount[codes == code].sum() for code in range(len(values))]

@@ -226,7 +226,7 @@ def compare(state: Given) -> None:
     standing = [using(f"x{i}", *wanted).on(node) for i, (node, wanted) in enumerate(state.standing)]
     asking = [using(f"p{i}", *wanted) for i, wanted in enumerate(state.pending)]
     made = made_of(*zoned(**ZONES), *CLASSES.values(), driver, *room, *limits, *state.volumes, *state.claims, *standing, *asking)
-    AssumedVolumes.of(made)
+    made.index(AssumedVolumes)
     for i, wanted in enumerate(state.pending):
         filters = [VolumeRestrictions(made), NodeVolumeLimits(made), *binding(made), VolumeZone(made)]
         possible = admitted(made, f"default/p{i}", *filters).split()

@@ -67,12 +67,12 @@ def prerequisites(cluster: Cluster, task: Task) -> Prerequisites:
 
 
 def _volumes(cluster: Cluster, task: Task) -> tuple[VolumeFor, ...]:
-    assumed = AssumedVolumes.of(cluster).of_pod(task)
+    assumed = cluster.index(AssumedVolumes).of_pod(task)
     return tuple(VolumeFor(_ref(each.claim), each.volume, each.node) for each in assumed)
 
 
 def _devices(cluster: Cluster, task: Task) -> tuple[DevicesFor, ...]:
-    assumed = AssumedDevices.of(cluster)
+    assumed = cluster.index(AssumedDevices)
     allotted = {each.claim: each for each in assumed.of_pod(task)}
     keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name)
     found = [_allocation(cluster, allotted[key]) if key in allotted else DevicesFor(_ref(key)) for key in keys]

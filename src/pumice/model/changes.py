@@ -1,8 +1,7 @@
-"""How the cluster tells who comes and goes: entries of its log for those who catch up later, calls for those who must know at once."""
+"""How the cluster tells who comes and goes: entries of its log, for those who catch up later."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.model.task import Task
@@ -14,6 +13,3 @@ class Change(NamedTuple):
     row: int
     task: Task
     sign: int
-
-
-Watcher = Callable[[int, Task, int], None]  #: called with row, task and sign, while the task's labels and status hold for both

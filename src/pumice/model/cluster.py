@@ -6,7 +6,8 @@ those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells e
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import Wire
@@ -15,7 +16,8 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
 from pumice.model import promises, status
-from pumice.model.changes import Change, Watcher
+from pumice.model.changes import Change
+from pumice.model.index import Index
 from pumice.model.job import PENDING, Job
 from pumice.model.nodes import Nodes
 from pumice.model.queue import Queue
@@ -24,6 +26,8 @@ from pumice.model.shadow import is_shadow, shadow_group
 from pumice.model.sharing import Shared
 from pumice.model.task import Task
 from pumice.model.template import Template
+
+Kept = TypeVar("Kept", bound=Index)
 
 
 class Cluster:
@@ -48,7 +52,7 @@ class Cluster:
         self.loose: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
         self.log: list[Change] = []
-        self.watchers: list[Watcher] = []  #: told at once, besides the log, by those who keep counts of who stands where
+        self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
         self.termed: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
         self.imagined = False  #: moves are only thought of now, and will be undone
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
@@ -307,8 +311,25 @@ class Cluster:
         """Filters do not see an evicted task."""
         self.log.append(Change(row, task, 0 if task.evicted else sign))
         if not task.evicted:
-            for watcher in self.watchers:
-                watcher(row, task, sign)
+            for index in self._indexes.values():
+                index.change(row, task, sign)
+
+    def existing(self) -> Iterator[Task]:
+        """All tasks that filters see on a node."""
+        return (task for tasks in self.nodes.tasks for task in tasks.values() if not task.evicted)
+
+    def index(self, kind: type[Kept]) -> Kept:
+        """What is kept of a kind, up to date."""
+        found = self._indexes.get(kind)
+        if found is None:
+            found = self._indexes[kind] = self._counted(kind)
+        found.refresh()
+        return found  # type: ignore[return-value]
+
+    def _counted(self, kind: type[Kept]) -> Kept:
+        index = kind(self)
+        index.recount()
+        return index
 
     def _enter_job(self, task: Task) -> None:
         job = task.job
@@ -381,3 +402,5 @@ class Cluster:
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
         for task in self.tasks.values():
             assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
+        for kind in self._indexes:
+            assert self.index(kind).agrees(self._counted(kind)), f"{kind.__name__} as a recount"

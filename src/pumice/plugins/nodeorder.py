@@ -52,4 +52,4 @@ class NodeOrder(Plugin):
     def _heard(self) -> Mask | None:
         """Nodes with pods that had terms when the session opened. Like Volcano, others' wishes are looked for only there."""
         cluster = self.session.cluster
-        return Terms.of(cluster).holders.present(len(cluster.nodes)) if cluster.termed else None
+        return cluster.index(Terms).holders.present(len(cluster.nodes)) if cluster.termed else None

@@ -29,7 +29,7 @@ class DryRun:
         self._filters = speaking(evaluation)
         self._nominations = nominations
         self._budgets = budgets
-        self._residents = VictimsTable.of(cluster)
+        self._residents = cluster.index(VictimsTable)
 
     def on(self, row: int) -> Candidate | tuple[str, ...]:
         """Who would have to go there, or why nothing helps. Without victims: nobody has to."""

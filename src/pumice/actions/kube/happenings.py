@@ -141,7 +141,7 @@ def _near_terms(cluster: Cluster, task: Task, event: Happening) -> bool:
     other = event.pod
     if other is None:
         return True
-    terms = Terms.of(cluster)
+    terms = cluster.index(Terms)
     own, theirs = terms.of_pod(task), terms.of_pod(other)
     return any(term.scope.has(other) for term in (*own.affinity, *own.anti)) or any(term.scope.has(task) for term in theirs.anti)
 
@@ -151,7 +151,7 @@ def _was_or_is_near(cluster: Cluster, task: Task, event: Happening) -> bool:
     other = event.pod
     if other is None or event.labels is None:
         return True
-    terms = Terms.of(cluster)
+    terms = cluster.index(Terms)
     own, forms = terms.of_pod(task), (other.labels, event.labels)
     meant = any(term.scope.means(other.namespace, labels) for term in (*own.affinity, *own.anti) for labels in forms)
     return meant or bool(terms.of_pod(other).anti)

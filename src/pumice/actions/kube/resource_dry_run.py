@@ -38,7 +38,7 @@ class ResourceDryRun:
         self._cluster = cluster
         self._need, self.columns, self._priority = need, columns, priority
         self._budgets, self._now = budgets, now
-        self._residents = VictimsTable.of(cluster)
+        self._residents = cluster.index(VictimsTable)
         rows = len(cluster.nodes)
         self._seen = np.full(rows, -1)
         self._victims = np.zeros((0, rows), bool)

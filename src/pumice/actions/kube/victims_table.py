@@ -12,12 +12,12 @@ import numpy as np
 from pumice.eviction.pick_node import Numbers
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.nodes import Table
 from pumice.model.resources import Rows
 from pumice.model.task import Task
 
 NOBODY = 2**62  #: the priority of a place that is empty: nobody is above it
-MEMORY = "victims table"
 
 
 def importance(task: Task) -> tuple[int, float, int]:
@@ -30,31 +30,21 @@ def standing(tasks: Iterable[Task]) -> Iterator[Task]:
     return (task for task in tasks if not task.status & (status.ALLOCATED | status.PIPELINED))
 
 
-class VictimsTable:
+class VictimsTable(Index):
     """See the module. `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row]."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._dirty: set[int] = set()  #: rows that changed
         self._shape = (0, 0, 0)
-        cluster.watchers.append(self._change)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> VictimsTable:
-        """Up to date."""
-        found: VictimsTable | None = cluster.memory.get(MEMORY)
-        if found is None:
-            found = cluster.memory[MEMORY] = cls(cluster)
-        found.refresh()
-        return found
-
-    def _change(self, row: int, task: Task, sign: int) -> None:
+    def change(self, row: int, task: Task, sign: int) -> None:
         self._dirty.add(row)
 
     def refresh(self) -> None:
-        nodes, width = len(self._cluster.nodes), self._cluster.dimensions.width
+        nodes, width = len(self.cluster.nodes), self.cluster.dimensions.width
         if self._shape[1:] != (width, nodes):
-            self._clear(max(8, *(len(tasks) for tasks in self._cluster.nodes.tasks)) if nodes else 8, width, nodes)
+            self._clear(max(8, *(len(tasks) for tasks in self.cluster.nodes.tasks)) if nodes else 8, width, nodes)
         if not self._dirty:
             return
         rows, self._dirty = self._dirty, set()
@@ -72,7 +62,7 @@ class VictimsTable:
         self._dirty = set(range(nodes))
 
     def _read(self, row: int) -> None:
-        tasks = self.tasks[row] = sorted(standing(self._cluster.nodes.tasks[row].values()), key=importance)
+        tasks = self.tasks[row] = sorted(standing(self.cluster.nodes.tasks[row].values()), key=importance)
         if len(tasks) > self._shape[0]:
             self._deepen(2 * len(tasks))
         self.priority[:, row], self.started[:, row], self.requests[:, :, row] = NOBODY, np.inf, 0.0

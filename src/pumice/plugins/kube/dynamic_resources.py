@@ -43,7 +43,7 @@ def dynamic_resources(cluster: Cluster) -> list[Filter]:
 
 def wants_devices(cluster: Cluster, task: Task) -> bool:
     """Whether the pod has claims, or asks for what device classes serve."""
-    return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(AssumedDevices.of(cluster).served(task)))
+    return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(cluster.index(AssumedDevices).served(task)))
 
 
 class _OfClaims(Rule):
@@ -79,13 +79,13 @@ class _OfClaims(Rule):
 
     def undecided(self, claims: ClaimsOfPod) -> Wanted:
         """What of the claims no other pod's placing has decided."""
-        assumed = AssumedDevices.of(self.cluster)
+        assumed = self.cluster.index(AssumedDevices)
         rest = {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
         return wanted_by(rest, self.cluster.of("DeviceClass"))
 
     def on(self, row: int, task: Task, undecided: Wanted) -> list[Pick] | None:
         """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
-        assumed = AssumedDevices.of(self.cluster)
+        assumed = self.cluster.index(AssumedDevices)
         special = assumed.special_on(task, row)
         if special is not None:
             more = wanted_by({special_key(task): special.claim}, self.cluster.of("DeviceClass"))
@@ -93,7 +93,7 @@ class _OfClaims(Rule):
         return assumed.try_on(row, undecided)
 
     def reach_of_devices(self) -> Reach:
-        return Reach.CLUSTER if self.cluster.of("ResourceSlice") and AssumedDevices.of(self.cluster).pools.are_shared else Reach.NODE
+        return Reach.CLUSTER if self.cluster.of("ResourceSlice") and self.cluster.index(AssumedDevices).pools.are_shared else Reach.NODE
 
 
 def _is_special(claim: ResourceClaim | None) -> bool:
@@ -129,7 +129,7 @@ class SharedClaims(_OfClaims, Filter):
         return sorted(key for key in claims.waiting if key in claims.shareable) or None
 
     def refuse(self, keys: Any, nodes: View) -> Sequence[Refused]:
-        assumed = AssumedDevices.of(self.cluster)
+        assumed = self.cluster.index(AssumedDevices)
         elsewhere = np.zeros(len(nodes.table), bool)
         for key in keys:
             allotted = assumed.by_claim.get(key)

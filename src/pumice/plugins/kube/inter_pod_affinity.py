@@ -32,7 +32,7 @@ class _Asked(NamedTuple):
 
 
 def _pod_key(cluster: Cluster, task: Task) -> Hashable:
-    return Terms.of(cluster).pod_key(task) if cluster.termed else None
+    return cluster.index(Terms).pod_key(task) if cluster.termed else None
 
 
 def _near(counts: RowCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
@@ -55,7 +55,7 @@ class InterPodAffinityFilter(Filter):
     def prepare(self, task: Task) -> Any:
         if not self.cluster.termed:
             return None
-        terms = Terms.of(self.cluster)
+        terms = self.cluster.index(Terms)
         own = terms.of_pod(task)
         return _Asked(task, own) if own.affinity or own.anti or terms.may_meet(Role.REFUSES, task) else None
 
@@ -64,7 +64,7 @@ class InterPodAffinityFilter(Filter):
         if asked.terms.affinity or asked.terms.anti:
             return False
         table = self.cluster.nodes
-        meeting = Terms.of(self.cluster).meeting(Role.REFUSES, asked.task)
+        meeting = self.cluster.index(Terms).meeting(Role.REFUSES, asked.task)
         return not any((_near(counts, held.term.key, table) > 0).any() for held, counts in meeting)
 
     def refuse(self, asked: Any, nodes: View) -> Sequence[Refused]:
@@ -72,9 +72,9 @@ class InterPodAffinityFilter(Filter):
         lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)
         crowded = np.zeros(len(table), bool)
         for term in asked.terms.anti:
-            crowded |= _near(Groups.of(self.cluster).counts(Group((term.scope,))), term.key, table) > 0
+            crowded |= _near(self.cluster.index(Groups).counts(Group((term.scope,))), term.key, table) > 0
         unwelcome = np.zeros(len(table), bool)
-        for held, counts in Terms.of(self.cluster).meeting(Role.REFUSES, asked.task):
+        for held, counts in self.cluster.index(Terms).meeting(Role.REFUSES, asked.task):
             unwelcome |= _near(counts, held.term.key, table) > 0
         return [
             Refused(nodes.of(mask), reason)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ class InterPodAffinityFilter(Filter):
     def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
         """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
         terms = asked.terms.affinity
-        meant = Groups.of(self.cluster).counts(Group(tuple(dict.fromkeys(term.scope for term in terms))))
+        meant = self.cluster.index(Groups).counts(Group(tuple(dict.fromkeys(term.scope for term in terms))))
         keys = dict.fromkeys(term.key for term in terms)
         near = np.array([_near(meant, key, table) > 0 for key in keys])
         if not near.any() and all(term.scope.has(asked.task) for term in terms):
@@ -115,7 +115,7 @@ class InterPodAffinityScorer(Scorer):
     def prepare(self, task: Task) -> Any:
         if not self.cluster.termed:
             return None
-        terms = Terms.of(self.cluster)
+        terms = self.cluster.index(Terms)
         own = terms.of_pod(task)
         if own.preferred:
             return _Asked(task, own)
@@ -126,9 +126,9 @@ class InterPodAffinityScorer(Scorer):
         table = nodes.table
         total = np.zeros(len(table))
         for term, weight in asked.terms.preferred:
-            total += _near(Groups.of(self.cluster).counts(Group((term.scope,))), term.key, table) * weight
+            total += _near(self.cluster.index(Groups).counts(Group((term.scope,))), term.key, table) * weight
         heard = None if asked.terms.preferred else self.heard
-        terms = Terms.of(self.cluster)
+        terms = self.cluster.index(Terms)
         for held, counts in terms.meeting(Role.PREFERS, asked.task):
             total += _near(counts, held.term.key, table, heard) * held.weight
         if self.hard_weight:

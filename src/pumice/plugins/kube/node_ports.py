@@ -25,7 +25,7 @@ class NodePorts(Filter):
         return sorted(task.template.host_ports) or None
 
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
-        ports = Ports.of(self.cluster)
+        ports = self.cluster.index(Ports)
         taken = nodes.table.alive & False
         for protocol, address, port in wanted:
             taken |= ports.taken(protocol, address, port, len(nodes.table))

@@ -38,7 +38,7 @@ class NodeVolumeLimits(Filter):
         return [(driver, limits[driver], wanted) for driver, wanted in by_driver.items() if np.isfinite(limits[driver]).any()] or None
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        known, table = Attachments.of(self.cluster), nodes.table
+        known, table = self.cluster.index(Attachments), nodes.table
         full = np.zeros(len(table), bool)
         for driver, limit, wanted in state:
             full |= _would_have(known, driver, wanted, table) > limit

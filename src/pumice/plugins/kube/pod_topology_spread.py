@@ -80,7 +80,7 @@ class PodTopologySpreadFilter(Filter):
         if not spreads:
             return None
         table = self.constraints.cluster.nodes
-        Imagined.of(self.constraints.cluster)
+        self.constraints.cluster.index(Imagined)
         labelled = _labelled(spreads, table)
         return [_domains(spread, task, table, labelled) for spread in spreads]
 
@@ -106,8 +106,8 @@ class PodTopologySpreadFilter(Filter):
         """Pods per domain; by an empty selector only those of a trial."""
         cluster, spread = self.constraints.cluster, domains.spread
         if spread.group is None and spread.counts_itself:
-            return Imagined.of(cluster).counts(domains.namespace).per_domain(domains.counted, domains.number)
-        return _sums(Groups.of(cluster), spread, domains.counted, domains.number)
+            return cluster.index(Imagined).counts(domains.namespace).per_domain(domains.counted, domains.number)
+        return _sums(cluster.index(Groups), spread, domains.counted, domains.number)
 
 
 def _sums(groups: Groups, spread: Spread, codes: Codes, number: int) -> Scores:
@@ -151,7 +151,7 @@ class PodTopologySpreadScorer(Scorer):
         return np.where(taking_part, np.floor(total + 0.5), np.nan)
 
     def _counts(self, domains: _Domains, nodes: View) -> Scores:
-        groups = Groups.of(self.constraints.cluster)
+        groups = self.constraints.cluster.index(Groups)
         if domains.spread.key != HOSTNAME:
             sums = _sums(groups, domains.spread, domains.counted, domains.number)
             return nodes.of(shown_per_node(sums, domains.codes))  # type: ignore[return-value]

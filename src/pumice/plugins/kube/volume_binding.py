@@ -100,7 +100,7 @@ class WaitingVolumes(Filter):
         return task if keys else None
 
     def refuse(self, task: Any, nodes: View) -> Sequence[Refused]:
-        assumed = AssumedVolumes.of(self.cluster)
+        assumed = self.cluster.index(AssumedVolumes)
         nothing, full = np.zeros(len(nodes.table), bool), np.zeros(len(nodes.table), bool)
         for decided in assumed.of_pod(task):
             nothing |= ~self._reaches(decided)

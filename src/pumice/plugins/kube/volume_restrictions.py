@@ -46,11 +46,11 @@ class VolumeRestrictions(Filter):
 
     def is_silent(self, wanted: Any) -> bool:
         """Without disks, and while nobody uses its exclusive claims."""
-        known = VolumeUses.of(self.cluster)
+        known = self.cluster.index(VolumeUses)
         return not wanted.disks and not any(key in known.claims for key in wanted.exclusive)
 
     def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
-        known, rows = VolumeUses.of(self.cluster), len(nodes.table)
+        known, rows = self.cluster.index(VolumeUses), len(nodes.table)
         conflict = np.zeros(rows, bool)
         for disk in wanted.disks:
             conflict |= known.in_the_way(disk, rows)

@@ -7,12 +7,13 @@ thought to be on a node has no devices there, and who is only thought away keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pumice.api.devices import ResourceClaim
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.task import Task
 from pumice.plugins.kube.device_allocation import Faulty, GivenUp, Pick, allocate, uses
 from pumice.plugins.kube.device_claims import special_key, written_specials
@@ -21,10 +22,8 @@ from pumice.plugins.kube.device_requests import Unclear, Wanted, wanted_by
 from pumice.plugins.kube.device_selectors import Failed
 from pumice.plugins.kube.device_use import InUse, uses_of
 from pumice.plugins.kube.extended_resources import Served, claim_for, classes_by_resource
-from pumice.plugins.kube.standing.groups import standing
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
-KINDS = ("ResourceClaim", "DeviceClass", *OFFERS)
 NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: placed here; nobody has written yet what their claims get
 
 
@@ -40,37 +39,29 @@ class Allotted(NamedTuple):
     special: Served | None = None
 
 
-class AssumedDevices:
-    """See the module. Use `AssumedDevices.of(cluster)`."""
+class AssumedDevices(Index):
+    kinds = ("ResourceClaim", "DeviceClass", *OFFERS)
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._users: dict[str, set[str]] = {}  #: claim to uids of placed pods
         self._offered: tuple[int, ...] = ()
         self.by_claim: dict[str, Allotted] = {}
         self._read()
-        for task in standing(cluster):
-            self.change(task.node, task, 1)
-        cluster.watchers.append(self.change)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> AssumedDevices:
-        found: AssumedDevices | None = cluster.memory.get("assumed devices")
-        if found is None:
-            found = cluster.memory["assumed devices"] = cls(cluster)
-        elif found._versions != _versions(cluster):
-            found._read()
-        return found
+    def refresh(self) -> None:
+        if self._versions != self.versions():
+            self._read()
 
     def _read(self) -> None:
         """Take in what objects say, and forget what they say by now."""
-        self._versions = _versions(self._cluster)
-        if self._offered != _versions(self._cluster, OFFERS):
-            self._offered = _versions(self._cluster, OFFERS)
-            self.pools = Pools(self._cluster)
+        self._versions = self.versions()
+        if self._offered != self.versions(*OFFERS):
+            self._offered = self.versions(*OFFERS)
+            self.pools = Pools(self.cluster)
         self._left: tuple[str, int, list[Allotted]] = NOBODY  #: the pod that left just now, from where, and what it had
-        self.classes: Mapping[str, str] = classes_by_resource(self._cluster)  #: by the extended resource that they serve
-        claims = self._cluster.of("ResourceClaim")
+        self.classes: Mapping[str, str] = classes_by_resource(self.cluster)  #: by the extended resource that they serve
+        claims = self.cluster.of("ResourceClaim")
         self.specials = written_specials(claims)
         for key in [key for key in self.by_claim if not self._still_waits(key, claims)]:
             del self.by_claim[key]
@@ -90,7 +81,7 @@ class AssumedDevices:
     def _is_stale(self, key: str, claim: ResourceClaim) -> bool:
         """Whether it is left from an attempt that came to nothing: its pod has no node. It goes when another is written for the pod."""
         owner = claim.metadata.controller
-        task = self._cluster.tasks.get(f"{key.partition('/')[0]}/{owner.name}") if owner is not None else None
+        task = self.cluster.tasks.get(f"{key.partition('/')[0]}/{owner.name}") if owner is not None else None
         return task is not None and task.node < 0 and self.specials.get(special_key(task)) == key
 
     # -- answers
@@ -105,22 +96,21 @@ class AssumedDevices:
 
     def served(self, task: Task) -> dict[str, tuple[int, str]]:
         """The pod's resources that classes serve: the column of each, and the class."""
-        columns, template = self._cluster.dimensions.columns, task.template
+        columns, template = self.cluster.dimensions.columns, task.template
         asked = {name: columns[name] for name in self.classes if name in columns}
         return {name: (column, self.classes[name]) for name, column in asked.items() if template.request[column] > 0}
 
     def special_on(self, task: Task, row: int) -> Served | None:
         """The claim on what the row does not have itself."""
-        lacking = {n: kind for n, (column, kind) in self.served(task).items() if not self._cluster.nodes.allocatable[column, row]}
+        lacking = {n: kind for n, (column, kind) in self.served(task).items() if not self.cluster.nodes.allocatable[column, row]}
         return claim_for(task.namespace, task.template.spec, lacking) if lacking else None
 
     # -- upkeep
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self._cluster.imagined or not (task.claims or self.classes):
+        if self.cluster.imagined or not (task.claims or self.classes):
             return
-        if self._versions != _versions(self._cluster):
-            self._read()
+        self.refresh()
         if sign > 0:
             self._decide(row, task)
         keys = [key for key in (*_keys(task), special_key(task)) if key in self.by_claim]
@@ -142,7 +132,7 @@ class AssumedDevices:
             self._take([each for each in allotted if each.claim not in self.by_claim])
         if not task.status & NEW:
             return  # somebody else put it there: what its claims have, they say themselves
-        objects = self._cluster.of("ResourceClaim")
+        objects = self.cluster.of("ResourceClaim")
         undecided = [key for key in _keys(task) if key in objects and key not in self.by_claim]
         claims = {key: objects[key] for key in undecided if objects[key].status.allocation is None}
         known = special_key(task) in self.specials or special_key(task) in self.by_claim
@@ -150,12 +140,12 @@ class AssumedDevices:
         if special is not None:
             claims[special_key(task)] = special.claim
         try:
-            picks = self.try_on(row, wanted_by(claims, self._cluster.of("DeviceClass"))) if claims else None
+            picks = self.try_on(row, wanted_by(claims, self.cluster.of("DeviceClass"))) if claims else None
         except (Unclear, Failed, GivenUp, Faulty):
             return  # it was placed by rules that do not ask for devices
         if picks is None:
             return
-        node = self._cluster.nodes.names[row]
+        node = self.cluster.nodes.names[row]
         specials = {special_key(task): special}
         self._take([Allotted(key, node, tuple(pick for pick in picks if pick.claim == key), specials.get(key)) for key in claims])
 
@@ -167,7 +157,3 @@ class AssumedDevices:
 
 def _keys(task: Task) -> list[str]:
     return list(dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims if name))
-
-
-def _versions(cluster: Cluster, kinds: Sequence[str] = KINDS) -> tuple[int, ...]:
-    return cluster.nodes.static_version, *(cluster.versions.get(kind, 0) for kind in kinds)

@@ -15,12 +15,12 @@ import numpy as np
 from pumice.api.core import PersistentVolumeClaim
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import Use, claim_of, has_claims, selected_node, uses, waits_for_pod
 from pumice.plugins.kube.volume_matching import NONE, Ids, Matching, is_reserved, matching, reserved, signature, size_of
 
-KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods that were placed here, and may yet be placed elsewhere
 
 
@@ -35,30 +35,27 @@ class Assumed(NamedTuple):
 NOBODY: tuple[str, int, list[Assumed]] = ("", -1, [])
 
 
-class AssumedVolumes:
-    """See the module. Use `AssumedVolumes.of(cluster)`."""
+class AssumedVolumes(Index):
+    kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._users: dict[str, set[str]] = {}  #: claim to the uids of the pods that were placed to have it
         self.by_claim: dict[str, Assumed] = {}
         self._read()
-        cluster.watchers.append(self.change)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> AssumedVolumes:
-        found: AssumedVolumes | None = cluster.memory.get("assumed volumes")
-        if found is None:
-            found = cluster.memory["assumed volumes"] = cls(cluster)
-        elif found._versions != _versions(cluster):
-            found._read()
-        return found
+    def recount(self) -> None:
+        """Pods that were there before it decide nothing."""
+
+    def refresh(self) -> None:
+        if self._versions != self.versions():
+            self._read()
 
     def _read(self) -> None:
         """Forget what is no longer waiting: it was written, or is gone."""
-        self._versions = _versions(self._cluster)
+        self._versions = self.versions()
         self._left: tuple[str, int, list[Assumed]] = NOBODY  #: the pod that left just now, from where, and what it gave back
-        volumes = self._cluster.of("PersistentVolume")
+        volumes = self.cluster.of("PersistentVolume")
         self._names = list(volumes)
         self._numbers = {name: number for number, name in enumerate(volumes)}
         self._reserved: dict[str, list[str]] = {}  #: claim to the volumes that name it
@@ -74,20 +71,20 @@ class AssumedVolumes:
             self._mark(assumed, True)
 
     def _still_waits(self, key: str, assumed: Assumed) -> bool:
-        claim = self._cluster.of("PersistentVolumeClaim").get(key)
-        return claim is not None and waits_for_pod(self._cluster, claim) and (not assumed.volume or assumed.volume in self._numbers)
+        claim = self.cluster.of("PersistentVolumeClaim").get(key)
+        return claim is not None and waits_for_pod(self.cluster, claim) and (not assumed.volume or assumed.volume in self._numbers)
 
     # -- answers
 
     def matching(self, key: str, claim: PersistentVolumeClaim) -> Matching:
         """The volumes that a claim could get, if nobody had taken any."""
         for name in self._reserved.get(key, ()):
-            volume = self._cluster.of("PersistentVolume")[name]
+            volume = self.cluster.of("PersistentVolume")[name]
             if is_reserved(volume, claim):
-                return reserved(self._cluster, self._numbers[name], volume)
+                return reserved(self.cluster, self._numbers[name], volume)
         kind = signature(claim)
         if kind not in self._matchings:
-            self._matchings[kind] = matching(self._cluster, claim)
+            self._matchings[kind] = matching(self.cluster, claim)
         return self._matchings[kind]
 
     def of_pod(self, task: Task) -> list[Assumed]:
@@ -98,18 +95,17 @@ class AssumedVolumes:
         """The pod's waiting claims that no placed pod has decided on, in the order in which they choose."""
         waiting = {}
         for use in uses(task):
-            claim = claim_of(self._cluster, use)
-            if claim is not None and use.key not in self.by_claim and waits_for_pod(self._cluster, claim):
+            claim = claim_of(self.cluster, use)
+            if claim is not None and use.key not in self.by_claim and waits_for_pod(self.cluster, claim):
                 waiting[use.key] = (use, claim)
         return sorted(waiting.values(), key=lambda pair: size_of(pair[1]))
 
     # -- upkeep
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self._cluster.imagined or not has_claims(task.template):
+        if self.cluster.imagined or not has_claims(task.template):
             return
-        if self._versions != _versions(self._cluster):
-            self._read()
+        self.refresh()
         if sign > 0:
             self._come(row, task)
         elif task.status & UNDECIDED:
@@ -142,7 +138,7 @@ class AssumedVolumes:
     def _decide(self, row: int, task: Task) -> None:
         earlier: list[Ids] = []
         decided: list[Assumed] = []
-        table = self._cluster.nodes
+        table = self.cluster.nodes
         for use, claim in self.unassumed(task):
             number = NONE
             if selected_node(claim) is None:
@@ -160,7 +156,3 @@ class AssumedVolumes:
     def _mark(self, assumed: Assumed, taken: bool) -> None:
         if assumed.volume:
             self.taken[self._numbers[assumed.volume]] = taken
-
-
-def _versions(cluster: Cluster) -> tuple[int, ...]:
-    return cluster.nodes.static_version, *(cluster.versions.get(kind, 0) for kind in KINDS)

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 from pumice.api.core import PersistentVolume, VolumeAttachment
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import claim_of, class_name, class_of, has_claims, uses, volume_of
-from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
-
-KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "VolumeAttachment")
 
 
 class Attached(NamedTuple):
@@ -44,36 +42,24 @@ def _by_driver(volume: PersistentVolume) -> set[Attached]:
     return {Attached(csi.driver, csi.volume_handle)} if csi is not None and csi.volume_handle else set()
 
 
-class Attachments:
-    """See the module. Use `Attachments.of(cluster)`."""
+class Attachments(Index):
+    kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "VolumeAttachment")
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._count()
-        cluster.watchers.append(self.change)
+    def refresh(self) -> None:
+        if self._versions != self.versions():
+            self.recount()
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> Attachments:
-        found: Attachments | None = cluster.memory.get("attachments")
-        if found is None:
-            found = cluster.memory["attachments"] = cls(cluster)
-        elif found._versions != _versions(cluster):
-            found._count()
-        return found
-
-    def _count(self) -> None:
-        self._versions = _versions(self._cluster)
+    def begin(self) -> None:
+        self._versions = self.versions()
         self._needs: dict[str, set[Attached]] = {}  #: by pod uid, as they were counted
         self._mounts: dict[Attached, RowCounts] = {}
         self.per_driver: dict[str, RowCounts] = {}
-        for task in standing(self._cluster):
-            self.change(task.node, task, 1)
-        for attachment in self._cluster.of("VolumeAttachment").values():
+        for attachment in self.cluster.of("VolumeAttachment").values():
             self._attached(attachment)
 
     def _attached(self, attachment: VolumeAttachment) -> None:
-        row = self._cluster.nodes.rows.get(attachment.spec.node_name)
-        volume = self._cluster.of("PersistentVolume").get(attachment.spec.source.persistent_volume_name or "")
+        row = self.cluster.nodes.rows.get(attachment.spec.node_name)
+        volume = self.cluster.of("PersistentVolume").get(attachment.spec.source.persistent_volume_name or "")
         if row is not None and volume is not None:
             for attached in _by_driver(volume):
                 self._mount(row, attached, 1)
@@ -82,7 +68,7 @@ class Attachments:
         if not has_claims(task.template):
             return
         if sign > 0:
-            needs = self._needs[task.uid] = attached_by(self._cluster, task)
+            needs = self._needs[task.uid] = attached_by(self.cluster, task)
         else:
             needs = self._needs.pop(task.uid)
         for attached in needs:
@@ -97,9 +83,8 @@ class Attachments:
         if not mounts:
             del self._mounts[attached]
 
+    def agrees(self, recount: Attachments) -> bool:
+        return self._mounts == recount._mounts
+
     def mounts(self, attached: Attached) -> RowCounts:
         return self._mounts.get(attached) or RowCounts()
-
-
-def _versions(cluster: Cluster) -> tuple[int, ...]:
-    return cluster.nodes.static_version, len(cluster.nodes), *(cluster.versions.get(kind, 0) for kind in KINDS)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.task import Task
 from pumice.plugins.kube.standing.row_counts import RowCounts
 from pumice.plugins.kube.standing.scope import Register, Scope, anchors
@@ -33,22 +34,12 @@ def terminating(task: Task) -> bool:
     return task.deleting or task.status == status.RELEASING
 
 
-class Groups:
-    """See the module. Use `Groups.of(cluster)`."""
-
+class Groups(Index):
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._register: Register[Group] = Register()
         self._counts: dict[Group, RowCounts] = {}
         self._by_label: dict[str, dict[str, dict[str, Task]]] = {}  #: key to value to the pods that stand somewhere, by uid
-        cluster.watchers.append(self.change)
-
-    @classmethod
-    def of(cls, cluster: Cluster) -> Groups:
-        found: Groups | None = cluster.memory.get("groups")
-        if found is None:
-            found = cluster.memory["groups"] = cls(cluster)
-        return found
 
     def counts(self, group: Group) -> RowCounts:
         counts = self._counts.pop(group, None)
@@ -71,6 +62,9 @@ class Groups:
             if not (group.living and leaving):
                 self._counts[group].add(row, sign)
 
+    def agrees(self, recount: Groups) -> bool:
+        return all(counts == recount.counts(group) for group, counts in self._counts.items())
+
     def _count(self, group: Group) -> RowCounts:
         if len(self._counts) >= MOST:
             oldest = next(iter(self._counts))
@@ -87,7 +81,7 @@ class Groups:
         """The pods among which the group's must be."""
         labels = next(anchors(group.scopes), None)
         if labels is None:
-            return standing(self._cluster)
+            return self.cluster.existing()
         if not labels:
             return ()
         by_value = self._labelled(labels[0][0])
@@ -97,13 +91,8 @@ class Groups:
         known = self._by_label.get(key)
         if known is None:
             known = self._by_label[key] = {}
-            for task in standing(self._cluster):
+            for task in self.cluster.existing():
                 value = task.labels.get(key)
                 if value is not None:
                     known.setdefault(value, {})[task.uid] = task
         return known
-
-
-def standing(cluster: Cluster) -> Iterable[Task]:
-    """All tasks that filters see on a node."""
-    return (task for tasks in cluster.nodes.tasks for task in tasks.values() if not task.evicted)

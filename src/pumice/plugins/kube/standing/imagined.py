@@ -6,29 +6,22 @@ An empty selector of a spread constraint counts no pod that stands, but kube-sch
 from __future__ import annotations
 
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.task import Task
 from pumice.plugins.kube.standing.groups import terminating
 from pumice.plugins.kube.standing.row_counts import RowCounts
 
 
-class Imagined:
-    """See the module. Use `Imagined.of(cluster)`, first outside of trials."""
+class Imagined(Index):
+    """To be asked for outside of trials first."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._counts: dict[str, RowCounts] = {}
-        cluster.watchers.append(self.change)
-
-    @classmethod
-    def of(cls, cluster: Cluster) -> Imagined:
-        found: Imagined | None = cluster.memory.get("imagined")
-        if found is None:
-            found = cluster.memory["imagined"] = cls(cluster)
-        return found
 
     def counts(self, namespace: str) -> RowCounts:
         return self._counts.get(namespace) or RowCounts()
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self._cluster.imagined and not terminating(task):
+        if self.cluster.imagined and not terminating(task):
             self._counts.setdefault(task.namespace, RowCounts()).add(row, sign)

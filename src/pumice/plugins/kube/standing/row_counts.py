@@ -21,6 +21,9 @@ class RowCounts:
         self.by_row: dict[int, int] = {}  #: counts, never 0
         self._array: Scores | None = None
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowCounts) and self.by_row == other.by_row
+
     def __bool__(self) -> bool:
         return bool(self.by_row)
 

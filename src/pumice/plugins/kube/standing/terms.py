@@ -17,9 +17,9 @@ from pumice.api.meta import LabelSelector
 from pumice.api.pod import PodAffinity, PodTerm
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.task import Pairs, Task
 from pumice.model.template import Template
-from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
 from pumice.plugins.kube.standing.scope import NOTHING, Register, Scope
 
@@ -68,25 +68,14 @@ def merged(selector: Selector, keys: Iterable[str], labels: Mapping[str, str], o
     return (*selector, *(Requirement(key, operator, (labels[key],)) for key in keys if key in labels))
 
 
-class Terms:
-    """See the module. Use `Terms.of(cluster)`."""
+class Terms(Index):
+    kinds = ("Namespace",)
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._bound = FEW  #: templates met after which those that are gone are looked for
-        self._build()
-        cluster.watchers.append(self.change)
 
-    @classmethod
-    def of(cls, cluster: Cluster) -> Terms:
-        """Up to date with all pods met."""
-        found: Terms | None = cluster.memory.get("terms")
-        if found is None:
-            found = cluster.memory["terms"] = cls(cluster)
-        found._catch_up()
-        return found
-
-    def _build(self) -> None:
+    def begin(self) -> None:
         self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
         self.holders = RowCounts()  #: pods with any terms
         self._counts: dict[Held, RowCounts] = {}
@@ -96,31 +85,29 @@ class Terms:
         self._pod_keys: WeakKeyDictionary[Pairs, tuple[str | None, ...]] = WeakKeyDictionary()
         self._met = 0
         self._selects_spaces = False
-        self._spaces_version = self._cluster.versions.get("Namespace", 0)
-        for task in standing(self._cluster):
-            self.change(task.node, task, 1)
+        self._spaces_version = self.cluster.versions.get("Namespace", 0)
 
-    def _catch_up(self) -> None:
-        if self._selects_spaces and self._spaces_version != self._cluster.versions.get("Namespace", 0):
-            self._build()
-        if len(self._cluster.termed) > self._bound:
+    def refresh(self) -> None:
+        if self._selects_spaces and self._spaces_version != self.cluster.versions.get("Namespace", 0):
+            self.recount()
+        if len(self.cluster.termed) > self._bound:
             self._forget_the_gone()
-        for template in islice(self._cluster.termed, self._met, None):
+        for template in islice(self.cluster.termed, self._met, None):
             for held in _held(self._read(template, {})):
                 if held not in self._possible[held.role]:
                     self._possible[held.role].add(held, (held.term.scope,))
                 self._label_keys.update(dict.fromkeys(r.key for r in held.term.scope.selector))
             self._label_keys.update(dict.fromkeys(_match_keys(template)))
             self._pod_keys.clear()
-        self._met = len(self._cluster.termed)
+        self._met = len(self.cluster.termed)
 
     def _forget_the_gone(self) -> None:
-        termed = self._cluster.termed
-        there = {task.template for task in self._cluster.tasks.values()}
+        termed = self.cluster.termed
+        there = {task.template for task in self.cluster.tasks.values()}
         for template in [template for template in termed if template not in there]:
             del termed[template]
         self._bound = FEW + 2 * len(termed)
-        self._build()
+        self.recount()
 
     # -- answers
 
@@ -163,6 +150,9 @@ class Terms:
                 del self._counts[held]
                 self._standing[held.role].remove(held)
 
+    def agrees(self, recount: Terms) -> bool:
+        return self.holders == recount.holders and self._counts == recount._counts
+
     def _read(self, template: Template, labels: Mapping[str, str]) -> PodTerms:
         affinity = template.spec.affinity
         near = (affinity.pod_affinity if affinity else None) or PodAffinity()
@@ -188,7 +178,7 @@ class Terms:
         if not selector:
             return None
         self._selects_spaces = True
-        spaces = self._cluster.of("Namespace").values()
+        spaces = self.cluster.of("Namespace").values()
         return frozenset(s.metadata.name for s in spaces if matches(selector, s.metadata.labels or {})) | frozenset(term.namespaces or ())
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from pumice.api.pod import Volume
 from pumice.model.cluster import Cluster
+from pumice.model.index import Index
 from pumice.model.resources import Mask
 from pumice.model.task import Task
 from pumice.plugins.kube.claims import named_uses
-from pumice.plugins.kube.standing.groups import standing
 from pumice.plugins.kube.standing.row_counts import RowCounts
 
 
@@ -34,22 +34,11 @@ def disks_of(volume: Volume) -> Iterable[Disk]:
             yield Disk(("rbd", monitor, disk.pool or "rbd", disk.image or ""), bool(disk.read_only))
 
 
-class VolumeUses:
-    """See the module. Use `VolumeUses.of(cluster)`."""
-
+class VolumeUses(Index):
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
         self._disks: dict[Disk, RowCounts] = {}
         self.claims: dict[str, int] = {}  #: by "namespace/name", never 0
-        for task in standing(cluster):
-            self.change(task.node, task, 1)
-        cluster.watchers.append(self.change)
-
-    @classmethod
-    def of(cls, cluster: Cluster) -> VolumeUses:
-        found: VolumeUses | None = cluster.memory.get("volume uses")
-        if found is None:
-            found = cluster.memory["volume uses"] = cls(cluster)
-        return found
 
     def change(self, row: int, task: Task, sign: int) -> None:
         volumes = task.template.spec.volumes
@@ -66,6 +55,9 @@ class VolumeUses:
                 self.claims[key] = count
             else:
                 del self.claims[key]
+
+    def agrees(self, recount: VolumeUses) -> bool:
+        return self._disks == recount._disks and self.claims == recount.claims
 
     def in_the_way(self, disk: Disk, rows: int) -> Mask:
         """Rows where the disk is mounted in a manner that excludes it."""

@@ -1,0 +1,39 @@
+"""What is kept of pods on nodes equals a recount, and `Cluster.check` would tell if it did not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.api.selectors import Requirement
+from pumice.model.index import Index
+from pumice.plugins.kube.standing.attachments import Attachments
+from pumice.plugins.kube.standing.groups import Group, Groups
+from pumice.plugins.kube.standing.ports import Ports
+from pumice.plugins.kube.standing.scope import Scope
+from pumice.plugins.kube.standing.terms import Terms
+from pumice.plugins.kube.standing.volume_uses import VolumeUses
+from pumice.testing import pod
+from tests.nodes_for_pods.asking import ZONE, made_of, zoned
+from tests.nodes_for_pods.storage import claim, volume
+
+TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": ZONE}
+EVERYTHING = (
+    pod("p")
+    .label("app", "x")
+    .having("spec", "containers", 0, "ports", value=[{"hostPort": 80}])
+    .having("spec", "affinity", "podAntiAffinity", value={"requiredDuringSchedulingIgnoredDuringExecution": [TERM]})
+    .having("spec", "volumes", value=[{"name": "d", "iscsi": {"iqn": "q"}}, {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}])
+    .on("a")
+)
+
+
+@pytest.mark.parametrize("kind", [Attachments, Groups, Ports, Terms, VolumeUses])
+def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[Index]) -> None:
+    csi = {"driver": "csi.test", "volumeHandle": "h"}
+    made = made_of(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
+    made.index(Groups).counts(Group((Scope((Requirement("app", "In", ("x",)),), None),)))
+    kept = made.index(kind)
+    made.check()
+    kept.change(0, made.tasks["default/p"], 1)
+    with pytest.raises(AssertionError, match=kind.__name__):
+        made.check()
