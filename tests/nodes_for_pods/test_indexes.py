@@ -6,13 +6,14 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.model.index import Index
+from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
 from pumice.plugins.kube.standing.attachments import Attachments
 from pumice.plugins.kube.standing.groups import Group, Groups
 from pumice.plugins.kube.standing.ports import Ports
 from pumice.plugins.kube.standing.scope import Scope
 from pumice.plugins.kube.standing.terms import Terms
 from pumice.plugins.kube.standing.volume_uses import VolumeUses
-from pumice.testing import pod
+from pumice.testing import PodBuilder, pod
 from tests.nodes_for_pods.asking import ZONE, made_of, zoned
 from tests.nodes_for_pods.storage import claim, volume
 
@@ -37,3 +38,21 @@ def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[
     kept.change(0, made.tasks["default/p"], 1)
     with pytest.raises(AssertionError, match=kind.__name__):
         made.check()
+
+
+def test_of_two_addresses_of_a_port_one_may_go() -> None:
+    def user(name: str, address: str) -> PodBuilder:
+        return pod(name).having("spec", "containers", 0, "ports", value=[{"hostPort": 80, "hostIP": address}]).on("a")
+
+    made = made_of(*zoned(a="1"), user("p", "10.0.0.1"), user("q", "10.0.0.2"))
+    kept = made.index(Ports)
+    made.remove("Pod", "default/p")
+    made.check()
+    assert kept.taken("TCP", "10.0.0.2", 80, 1).all() and not kept.taken("TCP", "10.0.0.1", 80, 1).any()
+
+
+def test_pods_without_claims_are_none_of_the_volumes_business() -> None:
+    made = made_of(*zoned(a="1"), pod("p"))
+    kept = made.index(AssumedVolumes)
+    kept.change(0, made.tasks["default/p"], 1)
+    assert not kept.by_claim

@@ -13,8 +13,6 @@ from pumice.config.kube_args import BalancedArgs, DefaultConstraint, FitArgs, In
 from pumice.engine.rules import Filter, Scorer
 from pumice.framework.plugin import Plugin
 from pumice.framework.profile import FilterMaker, ScorerMaker
-from pumice.framework.rules import filters_of, scorers_of
-from pumice.framework.session import Session
 from pumice.model.cluster import Cluster
 from pumice.plugins.kube.balanced_allocation import BalancedAllocation
 from pumice.plugins.kube.dynamic_resources import EarlierAlternatives, dynamic_resources
@@ -126,7 +124,7 @@ def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugi
     if name in FILTERS:
         return lambda session: FILTERS[name](configured, session.cluster)
     if name in own:
-        return lambda session: filters_of(_opened(own[name], session), lambda hook: True)
+        return lambda session: session.plugins.filters_for(own[name])
     return None
 
 
@@ -139,11 +137,5 @@ def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[st
     if name in SCORERS:
         return lambda session: weighted([SCORERS[name](configured, session.cluster)])
     if name in own:
-        return lambda session: weighted(scorers_of(_opened(own[name], session), lambda hook: True))
+        return lambda session: weighted(session.plugins.scorers_for(own[name]))
     return None
-
-
-def _opened(plugin: type[Plugin], session: Session) -> Plugin:
-    opened = plugin()
-    opened.open(session)
-    return opened

@@ -31,9 +31,10 @@ class OpenPlugins:
     def __init__(self, session: Session, *, guarded: bool) -> None:
         """`guarded`: Pumice's own plugins as well."""
         self._session = session
+        self._guarded = guarded
         self._tiers = [[(choice, choice.plugin(choice.args, choice.hierarchy)) for choice in tier] for tier in session.policy.tiers]
         everyone = [plugin for tier in self._tiers for _, plugin in tier]
-        self._guards = {id(p): Guard(p, self._failed) for p in everyone if guarded or not is_ours(p)}
+        self._guards: dict[int, Guard] = {}
         broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
         self.tiers: dict[str, list[list[Method]]] = {hook: self._methods(hook) for hook in HOOKS}  #: methods by hook, tier by tier
         self.flat = {hook: tuple(method for tier in tiers for method in tier) for hook, tiers in self.tiers.items()}  #: the same in a row
@@ -41,6 +42,22 @@ class OpenPlugins:
         self.scorers: list[Scorer] = []
         for choice, plugin in self._pairs():
             self._add_rules(choice, plugin)
+
+    def filters_for(self, kind: type[Plugin]) -> list[Filter]:
+        """Those of a plugin that a profile of kube-scheduler names."""
+        plugin = kind()
+        if (failure := self._open(plugin)) is not None:
+            return [Broken(failure)]
+        guard, filters = self._guards.get(id(plugin)), filters_of(plugin, _always)
+        return filters if guard is None else list(map(guard.filter, filters))
+
+    def scorers_for(self, kind: type[Plugin]) -> list[Scorer]:
+        """The same for its scorers; one that cannot open refuses by its filters."""
+        plugin = kind()
+        if self._open(plugin) is not None:
+            return []
+        guard, scorers = self._guards.get(id(plugin)), scorers_of(plugin, _always)
+        return scorers if guard is None else list(map(guard.scorer, scorers))
 
     def named(self, name: str) -> Any:
         """The plugin of this name, or None."""
@@ -69,7 +86,10 @@ class OpenPlugins:
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open it; one that fails has no part in the session."""
-        guard, observer = self._guards.get(id(plugin)), self._session.observer
+        guard = Guard(plugin, self._failed) if self._guarded or not is_ours(plugin) else None
+        if guard is not None:
+            self._guards[id(plugin)] = guard
+        observer = self._session.observer
         observer.begins(Stage.OPEN, plugin)
         try:
             plugin.open(self._session)
@@ -106,6 +126,10 @@ class OpenPlugins:
         except Exception as error:
             self.filters.append(Broken(guard.note(hook, error, getattr(guard.plugin, hook))))
             return []
+
+
+def _always(hook: str) -> bool:
+    return True
 
 
 def _takes_part(choice: Choice, plugin: Plugin, hook: str) -> bool:

@@ -100,8 +100,5 @@ class Queue(Suggesting):
         self.capability = dimensions.fitted(self.capability, missing=np.inf)
         self.deserves = np.pad(self.deserves, (0, dimensions.width - len(self.deserves)))
 
-    def __lt__(self, other: Queue) -> bool:
-        return self.name < other.name
-
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"
