@@ -68,7 +68,7 @@ def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> li
         return []
     refused.update(name for entry in backlog.waiting.values() for name in entry.refused_by)
     fresh = Cluster(scheduler.options.schedulers)
-    for source in sources(scheduler.options):
+    for source in sources(scheduler.options, scheduler.policy):
         for obj in api.all(source.resource):
             item = source.decode(msgspec.Raw(msgspec.json.encode(obj)))
             fresh.put(source.resource.kind, getattr(item, "item", item))
