@@ -70,6 +70,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ResourceClaimTemplate": {"spec": {"spec": REQUESTS}},
     "ResourceSlice": {"spec": BUDGET | {"devices": [{"name": "d", "capacity": {"memory": {"value": 1024**3}}}]}},
     "DeviceClass": {"spec": {}},
+    "DeviceTaintRule": {"spec": {"taint": {"key": "x", "effect": "NoSchedule"}}},
     "CustomResourceDefinition": {
         "spec": {
             "group": "x.io",

@@ -17,9 +17,9 @@ from installed import PROGRAM, apply_everything, deployed, pumice
 from jobs import Jobs, task
 from realcluster import RealCluster
 from replicas import SHORT, Process
-from stage import ACCOUNTS, absent, until_true
+from stage import absent, until_true
 
-from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICES
+from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from pumice.kube.client import Client
 from pumice.kube.errors import KubeError
 
@@ -82,7 +82,7 @@ async def killed_again_and_again(cluster: RealCluster, folder: Path, chance: ran
 async def tell(cluster: RealCluster, client: Client, folder: Path, chance: random.Random) -> None:
     namespace = f"faults-{chance.randrange(10**6)}"
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    await absent(client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
+    await absent(client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
     await absent(client.create(QUEUES, {**HEAD, "metadata": {"name": "default"}, "spec": {"weight": 1}}))
     jobs = Jobs(client, namespace, partial(pumice, cluster))
     others = asyncio.create_task(others_at_work(jobs))

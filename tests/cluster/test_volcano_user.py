@@ -14,9 +14,9 @@ import user_rest
 from installed import PARTS, Right, apply_everything, pumice, rights_granted, rights_used, running
 from jobs import Jobs
 from realcluster import RealCluster
-from stage import ACCOUNTS, absent
+from stage import absent
 
-from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, ObjectRef
+from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.kube.client import Client
 from pumice.kube.errors import ApiError
 from pumice.kube.transport import PatchType
@@ -63,7 +63,7 @@ async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
     """One story in a namespace that is called after it."""
     namespace = story.__name__.replace("_", "-")
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-    await absent(client.create(ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
+    await absent(client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
     jobs = Jobs(client, namespace, partial(pumice, cluster))
     kubelets = asyncio.create_task(jobs.kubelets())
     try:

@@ -37,13 +37,20 @@ class Pumice:
         return subprocess.run([*self.command, *arguments], env=self.environment, capture_output=True, text=True, timeout=TIMEOUT_S)
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen([*self.command, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*self.command, *arguments], env=self.environment, stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+        )
         self.started.append(process)
         return process
 
     def server(self, directory: Path | None = None) -> str:
         config = yaml.safe_load(((directory or self.place) / "kubeconfig").read_text())
         return str(config["clusters"][0]["cluster"]["server"])
+
+
+def heed_interrupts() -> None:
+    """Who was started in the background of a shell that takes no commands ignores them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture

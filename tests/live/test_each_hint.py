@@ -14,7 +14,7 @@ IN_VAIN = [*hints_of_pods.IN_VAIN, *hints_of_claims.IN_VAIN, *hints_of_room.IN_V
 
 def test_every_hint_has_its_story() -> None:
     pairs = {(by, what) for by, hints in HINTS.items() for what in hints}
-    assert not pairs - {(story.by, story.what) for story in STORIES}
+    assert not pairs - {(story.by, story.what) for story in STORIES} - hints_of_claims.HELD_IN_BETWEEN
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)

@@ -122,5 +122,5 @@ def subject_of(kind: str, value: Any) -> str:
     meta = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(meta, dict):
         return kind
-    namespace = "" if kind in CLUSTER_WIDE else f"{meta.get('namespace') or 'default'}/"
-    return f"{kind} {namespace}{meta.get('name', '')}"
+    namespace, name = (str(text) if isinstance(text := meta.get(field), str | int | float) else "" for field in ("namespace", "name"))
+    return f"{kind} {name}" if kind in CLUSTER_WIDE else f"{kind} {namespace or 'default'}/{name}"
