@@ -34,10 +34,21 @@ EVICTIONS, FIRST_QUEUES = (
 )
 HOOKS = [("admissionregistration.k8s.io", f"{each}webhookconfigurations", "update") for each in ("mutating", "validating")]
 GATES = ("", "pods", "patch")
+EXTENDED = [("resource.k8s.io", "devicetaintrules", "watch"), ("resource.k8s.io", "resourceclaims", "create")]
 RARE: dict[str, list[Right]] = {
     "webhooks": [("", "secrets", "update"), *HOOKS],  # certificates are renewed, configurations that others made are given the authority
     "controllers": [],
-    "scheduler": [FIRST_QUEUES, EVICTIONS, GATES, VOLUMES, CLAIMS, *DEVICES, *STORAGE, *SHARDS],  # what other clusters and pods ask for
+    "scheduler": [
+        FIRST_QUEUES,
+        EVICTIONS,
+        GATES,
+        VOLUMES,
+        CLAIMS,
+        *DEVICES,
+        *EXTENDED,
+        *STORAGE,
+        *SHARDS,
+    ],  # what other clusters and pods ask for
 }  #: rights that no story here needs
 
 STORIES: tuple[Story, ...] = (*user_jobs.STORIES, *user_rest.STORIES)
