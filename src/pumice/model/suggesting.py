@@ -26,7 +26,7 @@ class Suggesting:
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # to a type checker every attribute would exist
+    if not TYPE_CHECKING:  # pragma: no branch  # to a type checker every attribute would exist
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
