@@ -27,7 +27,11 @@ NODE_NAMES = ("volcano-a", "volcano-b")
 VOLUMES, CLAIMS = ("", "persistentvolumes", "update"), ("", "persistentvolumeclaims", "update")
 DEVICES = [("resource.k8s.io", each, "update") for each in ("resourceclaims", "resourceclaims/status", "resourceclaims/binding")]
 STORAGE = [("storage.k8s.io", each, "watch") for each in ("volumeattachments",)]
-SHARDS = [("shard.volcano.sh", "nodeshards", "watch"), ("shard.volcano.sh", "nodeshards/status", "update")]
+SHARDS = [
+    ("shard.volcano.sh", "nodeshards", "list"),
+    ("shard.volcano.sh", "nodeshards", "watch"),
+    ("shard.volcano.sh", "nodeshards/status", "update"),
+]
 EVICTIONS, FIRST_QUEUES = (
     ("", "pods", "delete"),
     ("scheduling.volcano.sh", "queues", "create"),

@@ -269,7 +269,11 @@ async def a_job_that_waits_says_why(jobs: Jobs) -> None:
 
 
 async def a_gang_that_finds_no_place_for_a_lost_member_is_an_event(jobs: Jobs) -> None:
-    """Its node takes nobody any more: the scheduler calls the group Unknown, since the rest of it runs."""
+    """Its node takes nobody any more: the scheduler calls the group Unknown, since the rest of it runs.
+
+    The nodes are tainted: pods of other stories, which select none, would take the room that the lost member is to have again.
+    """
+    taint = {"key": "story", "value": "lost", "effect": "NoSchedule"}
 
     async def one(action: str, phase: str) -> None:
         name = action.lower()
@@ -278,9 +282,9 @@ async def a_gang_that_finds_no_place_for_a_lost_member_is_an_event(jobs: Jobs) -
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         await jobs.client.create(NODES, {"metadata": {"name": node, "labels": {"story": "volcano", "own": node}}})
         await jobs.client.patch(NODES, ObjectRef(node), {"status": status}, PatchType.MERGE, subresource="status")
-        await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"taints": None}}, PatchType.MERGE)
+        await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"taints": [taint]}}, PatchType.MERGE)
         try:
-            members = task(replicas=2, cpu="1", pod={"nodeSelector": {"own": node}})
+            members = task(replicas=2, cpu="1", pod={"nodeSelector": {"own": node}, "tolerations": [{**taint, "operator": "Equal"}]})
             await jobs.create(name, [members], policies=[{"event": "Unknown", "action": action}])
             await jobs.until_phase(name, "Running")
             await jobs.client.patch(NODES, ObjectRef(node), {"spec": {"unschedulable": True}}, PatchType.MERGE)
