@@ -18,7 +18,7 @@ from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.resources import MOST_NAMES, MOST_OF_MANY, MOST_OF_ONE
-from pumice.testing import cluster, node, pod, podgroup, schedule
+from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, schedule
 from pumice.testing.scene import policy
 
 ORDINARY = ("priority", "gang", "proportion", "predicates", "nodeorder", "overcommit")
@@ -199,4 +199,54 @@ def test_great_sums_follow_evictions_and_new_names() -> None:
     for number in range(30):
         wide = wide.having("spec", "containers", 0, "resources", "requests", f"example.com/x{number}", value="1")
     made.put(*wide.build())
+    made.check()
+
+
+def asking_for(name: str, cpu: str) -> Any:
+    return pod(name).memory("1Gi").having("spec", "containers", 0, "resources", "requests", "cpu", value=cpu)
+
+
+def test_a_sum_holds_as_many_pods_as_come() -> None:
+    made = cluster(podgroup("g"), asking_for("p", f"{MOST_OF_ONE - 1}m").gang("g"))
+    queue, job = made.queues["default"], made.jobs["default/g"]
+    for _ in range(300_000):
+        queue.add(job)
+    assert queue.pending[0] == 300_001 * float(MOST_OF_ONE - 1)
+    for _ in range(300_000):
+        queue.take(job)
+    assert queue.pending.tolist() == job.asked.tolist()
+    made.check()
+
+
+def test_what_nobody_can_have_counts_in_no_sum_of_jobs_and_queues() -> None:
+    group = podgroup("g").phase("Running").having("spec", "minResources", value={"cpu": "1e30"})
+    made = cluster(node("n").cpu(8), group, asking_for("p", "1e30").gang("g"), asking_for("q", "1e30").gang("g").on("n"))
+    made.settle()
+    queue = made.queues["default"]
+    assert [sums[:2].tolist() for sums in (queue.held, queue.pending)] == [[0.0, 2.0**30]] * 2, "the other amounts are real"
+    assert queue.admitted[0] == queue.inqueue[0] == 0
+    made.check()
+
+
+@pytest.mark.parametrize("cpu", ["1e30", "60000000000"], ids=["beyond the bound", "just below"])
+def test_a_pod_that_is_too_big_for_its_node_holds_up_nobody_elsewhere(cpu: str) -> None:
+    rack = hypernode("rack").holds("n1", "n2", "n3")
+    group = podgroup("g", 2).phase("Pending").having("spec", "minResources", value={"cpu": "4"}).topology(1)
+    gang = [pod(f"p{number}").cpu(4).gang("g") for number in range(2)]
+    made = cluster(*(node(name).cpu(8) for name in ("n1", "n2", "n3")), rack, asking_for("big", cpu).on("n1"), group, *gang)
+    outcome = schedule(made, "enqueue, allocate", *ORDINARY, "network-topology-aware")
+    assert outcome.phases["default/g"] in ("Inqueue", "Running")
+    assert set(outcome.binds) == {"default/p0", "default/p1"}
+
+
+def test_a_pod_that_is_too_big_for_its_node_can_be_evicted_for_a_more_important_one() -> None:
+    made = cluster(
+        node("n").cpu(8),
+        priority_class("high", 1000),
+        podgroup("low", 0).phase("Running"),
+        asking_for("big", "1e30").gang("low").on("n").preemptable(True),
+        podgroup("high").phase("Inqueue").priority_class("high"),
+        pod("p").cpu(4).gang("high").priority(1000),
+    )
+    assert schedule(made, "allocate, preempt", "priority", "gang", "conformance", "predicates").evictions == ["default/big"]
     made.check()

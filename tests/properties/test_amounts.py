@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from pumice.api.structs import KINDS
 from pumice.framework.cycle import cycle
 from pumice.model import status
 from pumice.model.cluster import Cluster
+from pumice.model.resources import MOST_OF_ONE, Vector
+from pumice.model.task import Task
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
 
@@ -94,6 +97,12 @@ def sums(made: Cluster) -> dict[str, Any]:
     return found
 
 
+def counted(task: Task) -> Vector:
+    """Its request, without what no node can ever have."""
+    taken = task.template.taken
+    return np.where(taken < MOST_OF_ONE, taken, 0.0)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=14))
 def test_sums_are_exact_whatever_comes_and_as_before_once_it_is_gone(story: list[tuple[str, Any]]) -> None:
@@ -108,6 +117,8 @@ def test_sums_are_exact_whatever_comes_and_as_before_once_it_is_gone(story: list
         else:
             made.put(verb, convert(what, CLASSES[verb]))
         made.check()
+        for job in made.jobs.values():
+            assert job.asked.tolist() == sum((counted(task) for task in job.pending.values()), made.dimensions.zeros()).tolist()
     for number in range(6):
         made.remove("Pod", f"default/p{number}")
     for kind, key in (("PodGroup", "default/g0"), ("PodGroup", "default/g1"), ("Queue", "q0"), ("Queue", "q1"), ("Node", "n2")):

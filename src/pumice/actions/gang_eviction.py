@@ -138,7 +138,7 @@ class Attempt:
         """Evict and place. If that fails, evictions are left in the statement for its owner to undo."""
         nodes, rows = self.session.nodes, self.domain.rows
         bundles = self._bundles()
-        room = (nodes.allocatable - nodes.used + nodes.releasing)[:, rows].sum(axis=1)
+        room = nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1)
         sizes = [bundle.size for bundle in bundles]
         if not fits(self.need, sum(sizes, room)):
             return False

@@ -26,8 +26,7 @@ class DomainSums:
         self._position = len(cluster.log)
         self._allocatable = nodes.allocatable.copy()
         self._before = nodes.used.copy()
-        self._idle = nodes.idle
-        self._future_idle = nodes.future_idle
+        self._idle, self._future_idle = nodes.room_in_sums(nodes.idle), nodes.room_in_sums(nodes.future_idle)
         self._above: dict[int, Rows] = {}
 
     def _sum(self, table: Table) -> Table:

@@ -124,7 +124,7 @@ class Hints:
         if before.labels != now.labels:
             self._backlog.happened(Happening(What.POD_LABELS, task.node_name, task, labels=before.labels))
         if before.template is not now.template:
-            self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.request))
+            self._backlog.happened(Happening(What.POD_SHRUNK, task.node_name, task, before.template.taken))
 
     def evicted(self, task: Task) -> None:
         """By ourselves; the watch says no more of it until it is gone."""

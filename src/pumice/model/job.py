@@ -14,7 +14,7 @@ from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.model import status
 from pumice.model.promises import Promises
-from pumice.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, beyond
+from pumice.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond
 from pumice.model.subjob import SubJobs
 from pumice.model.suggesting import Suggesting
 from pumice.model.task import Task, flag, revocable_zone
@@ -134,11 +134,11 @@ class Job(Suggesting):
 
     @property
     def held(self) -> Vector:
-        return self.holding.astype(float)
+        return as_vector(self.holding)
 
     @property
     def asked(self) -> Vector:
-        return self.asking.astype(float)
+        return as_vector(self.asking)
 
     # -- tasks and their moves
 

@@ -24,6 +24,7 @@ Codes = NDArray[np.int32]
 Table = NDArray[np.float64]
 Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
 
+GREAT = MOST_OF_ONE // 2  #: no node is so much over what it has by pods that it might have started
 ABSENT = -1  #: label code of a node without the key
 
 
@@ -119,6 +120,10 @@ class Nodes:
     def row_future_idle(self, row: int) -> Vector:
         vector: Vector = self.idle[:, row] + self.releasing[:, row] - self.pipelined[:, row]
         return vector
+
+    def room_in_sums(self, room: Table) -> Table:
+        """Room as it counts in sums over nodes: one that holds what no node can have is full, and takes nothing from the others."""
+        return np.where(room > -GREAT, room, 0.0)
 
     def total(self) -> Vector:
         """Sum of what living nodes can give."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pumice.model.resources import PODS, Dimensions, Sum, Vector
+from pumice.model.resources import PODS, Dimensions, Sum, Vector, as_sum
 
 if TYPE_CHECKING:
     from pumice.model.job import Job
@@ -28,15 +28,15 @@ class Promises(NamedTuple):
 
 def settle(job: Job) -> None:
     """Bring the job's part in the sums of its queue up to date."""
-    rest = job.without_gated(job.outstanding()) if job.reserves else None
+    rest = job.without_gated(job.outstanding()) if job.reserves and not job.beyond else None
     surplus = np.maximum(job.held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # pods are no resource that a queue counts
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    _replace(job, Promises(_exactly(rest), _exactly(surplus if surplus.any() else None), _exactly(counted)))
+    _replace(job, Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted)))
 
 
-def _exactly(amounts: Vector | None) -> Sum | None:
-    return None if amounts is None else amounts.astype(np.int64)
+def _kept(amounts: Vector | None) -> Sum | None:
+    return None if amounts is None else as_sum(amounts)
 
 
 def withdraw(job: Job) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pumice.api.names import ROOT_QUEUE
 from pumice.api.volcano import Queue as QueueObject
-from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector
+from pumice.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector, as_vector
 from pumice.model.suggesting import Suggesting
 
 if TYPE_CHECKING:
@@ -64,23 +64,23 @@ class Queue(Suggesting):
 
     @property
     def held(self) -> Vector:
-        return self.holding.astype(float)
+        return as_vector(self.holding)
 
     @property
     def pending(self) -> Vector:
-        return self.asking.astype(float)
+        return as_vector(self.asking)
 
     @property
     def inqueue(self) -> Vector:
-        return self.reserved.astype(float)
+        return as_vector(self.reserved)
 
     @property
     def elastic(self) -> Vector:
-        return self.surplus.astype(float)
+        return as_vector(self.surplus)
 
     @property
     def admitted(self) -> Vector:
-        return self.promised.astype(float)
+        return as_vector(self.promised)
 
     def add(self, job: Job) -> None:
         """Count what a job holds and asks for."""

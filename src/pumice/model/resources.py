@@ -3,9 +3,9 @@
 A `Dimensions` maps resource names to fixed columns. CPU and extended resources count in thousandths, memory and other byte
 amounts in bytes, pods in pods. Vectors are wider than the names in use, so that a new name seldom changes their shape.
 
-What users write is bounded before it becomes a number here: a pod's amount, and a node's, by MOST_OF_ONE, so that all that stands on a
-node sums exactly in float64; those of queues and PodGroups, which speak of many pods, by MOST_OF_MANY; none is below zero. Sums over
-jobs are kept as 64-bit integers (`Sum`), which give back exactly what was added, however much it was.
+What users write is bounded before it becomes a number here: a pod's amount, and a node's, by MOST_OF_ONE; those of queues and PodGroups,
+which speak of many pods, by MOST_OF_MANY; none is below zero. What reaches its bound fits nowhere, ever, and enters no kept sum. All that
+stays below does, exactly: a `Sum` holds the low and the high half of each amount, so that no number of pods is too many for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pumice.api.quantity import Quantity, format_bytes, format_milli, in_words
 
 Vector: TypeAlias = NDArray[np.float64]
-Sum: TypeAlias = NDArray[np.int64]  #: a vector that is kept from cycle to cycle, by additions and subtractions
+Sum: TypeAlias = NDArray[np.int64]  #: [low and high, r] a vector that is kept from cycle to cycle, by additions and subtractions
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.intp]
 
@@ -29,6 +29,7 @@ WIDTH = 16
 Array = TypeVar("Array", Vector, Sum)
 MOST_SHARED = 4096
 MOST_NAMES = 128  #: names that have a column before those that no node has offered get none: each widens all vectors
+HALF = 2**32  #: what one of the high half of a sum stands for
 MOST_OF_ONE = 2**46  #: 64Ti bytes, 70 billion CPUs, cards or pods: no pod that asks for as much fits anywhere
 MOST_OF_MANY = 2**52  #: the bound of minResources, and of a queue's amounts
 DEVICE_SHARES = frozenset(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"])
@@ -133,11 +134,12 @@ class Dimensions:
         return np.zeros(self.width)
 
     def nothing(self) -> Sum:
-        return np.zeros(self.width, np.int64)
+        return np.zeros((2, self.width), np.int64)
 
     def fitted(self, vector: Array, missing: float = 0.0) -> Array:
-        """The vector, lengthened to the present width."""
-        return vector if len(vector) == self.width else np.pad(vector, (0, self.width - len(vector)), constant_values=missing)
+        """The vector or sum, lengthened to the present width."""
+        more = self.width - vector.shape[-1]
+        return np.pad(vector, [*[(0, 0)] * (vector.ndim - 1), (0, more)], constant_values=missing) if more else vector
 
     def format(self, column: int, amount: float) -> str:
         name = self.names[column]
@@ -157,6 +159,18 @@ class Dimensions:
             for column, name in enumerate(self.names)
             if column <= MEMORY or vector[column] >= EPSILON
         }
+
+
+def as_sum(amounts: Vector) -> Sum:
+    high, low = np.divmod(amounts, HALF)
+    return np.array((low, high), np.int64)
+
+
+def as_vector(total: Sum) -> Vector:
+    """As numbers to reckon with: exact up to 2**53, near enough above."""
+    low, high = total
+    vector: Vector = high * float(HALF) + low
+    return vector
 
 
 def fits(need: Vector, room: Vector) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli
-from pumice.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, bounded, in_units
+from pumice.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
 
 DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
 POD_LEVEL = ("cpu", "memory")
@@ -27,23 +27,32 @@ class Template:
         self.namespace = pod.metadata.namespace or "default"
         self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
         asked = pod_request(pod)
-        self.request: Vector = _vector(asked, dimensions)
-        self.exactly: Sum = self.request.astype(np.int64)  #: the same, as kept sums count
+        whole = _vector(asked, dimensions)
         self.beyond = _beyond(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
-        needed = np.flatnonzero(self.request)
+        self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions of which it asks for more than a node can ever have
+        self.request: Vector = np.where(whole < MOST_OF_ONE, whole, 0.0)  #: as it counts in sums over jobs and queues
+        self.exactly: Sum = as_sum(self.request)  #: the same, as kept sums count
+        needed = np.flatnonzero(whole)
         self.columns = needed  #: dimensions with a request
-        self.amounts: Vector = self.request[needed]
+        self.amounts: Vector = whole[needed]  #: what it takes on a node
         self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: the same as pairs
-        real = self.request.copy()
+        real = whole.copy()
         real[PODS] = 0
         self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
         self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
         self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
-        self.bulk = int(max(self.request.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
+        self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
         self.never_preempts = pod.spec.preemption_policy == "Never"
         self.gates = tuple(gate.name for gate in pod.spec.scheduling_gates or ())
+
+    @property
+    def taken(self) -> Vector:
+        """What it takes on a node, in all dimensions."""
+        vector = np.zeros_like(self.request)
+        vector[self.columns] = self.amounts
+        return vector
 
     def widen(self, dimensions: Dimensions) -> None:
         self.request, self.exactly = dimensions.fitted(self.request), dimensions.fitted(self.exactly)

@@ -25,7 +25,8 @@ class Overcommit(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         self._factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
-        self._used: Vector = session.nodes.used[:, session.nodes.alive].sum(axis=1)
+        nodes = session.nodes
+        self._used: Vector = (nodes.allocatable - nodes.room_in_sums(nodes.idle))[:, nodes.alive].sum(axis=1)
         self._limit: Vector = session.total * self._factor
         self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
 

@@ -104,7 +104,7 @@ def _shrank_in_common(cluster: Cluster, task: Task, event: Happening) -> bool:
     other = event.pod
     if other is None or event.before is None:
         return True
-    return bool((other.template.request < event.before)[task.template.columns].any())
+    return bool((other.template.taken < event.before)[task.template.columns].any())
 
 
 def _tolerated(cluster: Cluster, task: Task, event: Happening) -> bool:

@@ -63,7 +63,7 @@ class Nominations:
         rows = np.flatnonzero(numbers)
         held = self._held[:, rows]
         if own is not None:
-            held[:, rows == own[1]] -= task.template.request[:, None]
+            held[np.ix_(task.template.columns, rows == own[1])] -= task.template.amounts[:, None]
         return rows, held
 
     # -- sums
