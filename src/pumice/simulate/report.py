@@ -1,0 +1,114 @@
+"""One self-contained HTML file of a run, which opens offline: what was measured, who waited longest and why, and charts.
+
+It holds the page's chart module and columns of few points (`report_charts`), so that its size does not follow the number of jobs. Its
+measures are those of the run's JSON: each is a `data` element with the exact number beside the one that people read.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from string import Template
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pumice.simulate.report_charts import Columns, Shown, charts
+
+LONGEST_WAITS = 10
+HEADLINES = {
+    "wait.p50": "median wait",
+    "wait.p95": "95th percentile of the wait",
+    "utilisation": "utilisation",
+    "bounded_slowdown.mean": "mean bounded slowdown",
+    "evictions": "evictions",
+    "makespan": "makespan",
+}
+SECONDS = ("wait", "turnaround", "makespan")
+SHARES = ("utilisation", "allocation", "fragmentation")
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_MODULES = ("dom.js", "format.js", "charts.js")
+_LINKING = re.compile(r"^import .*\n|^export (?=const|function)", re.MULTILINE)
+_DRAWING = """
+for (const data of JSON.parse(document.getElementById("charts").textContent)) {
+  const figure = CHARTS[data.kind](data);
+  if (data.kind === "gantt" || data.wide) figure.classList.add("wide");
+  document.getElementById("drawn").append(figure);
+}
+"""
+
+
+def report(summary: Mapping[str, Any], jobs: Columns, series: Columns) -> str:
+    """The file's text. `summary` has `measures`, `policy`, `workload`, `cluster` and `seed`, where they are known."""
+    ends = [column[~np.isnan(column)].max(initial=0.0) for column in (jobs["submit"], jobs["start"], jobs["end"])]
+    shown = Shown(jobs, series, max(1.0, float(max(ends)))) if len(jobs["name"]) else None
+    script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
+    drawn = msgspec.json.encode(charts(shown) if shown else []).decode().replace("<", "\\u003c")
+    measured = list(flat(summary["measures"]))
+    title = f"{len(jobs['name']):,} jobs under {summary.get('policy', 'the default policy')}"
+    return Template(_static("report.html")).substitute(
+        title=html.escape(title),
+        policy="; ".join(f"{name}: {html.escape(str(summary[name]))}" for name in ("workload", "cluster", "seed") if name in summary),
+        trusted=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style="".join(map(_static, ("base.css", "charts.css", "report.css"))),
+        headlines="".join(_headline(name, value) for name, value in measured if name in HEADLINES),
+        waits="".join(_waits(jobs, shown.end_s)) if shown else "",
+        measures="".join(f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>" for name, value in measured),
+        charts=drawn,
+        script=script,
+    )
+
+
+def flat(measures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of nested measures, by its path."""
+    for name, value in measures.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", value
+
+
+def _headline(name: str, value: float) -> str:
+    return f"<div><dt>{HEADLINES[name]}</dt><dd>{_text(name, value)}</dd></div>"
+
+
+def _datum(name: str, value: float) -> str:
+    return f'<data id="{html.escape(name)}" value="{msgspec.json.encode(value).decode()}">{_text(name, value)}</data>'
+
+
+def _text(name: str, value: float) -> str:
+    first = name.partition(".")[0]
+    if first in SECONDS:
+        return duration(value)
+    return f"{100 * value:.1f} %" if first in SHARES else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def duration(seconds: float) -> str:
+    """The two largest units, as the charts show it."""
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    left, parts = round(seconds), []
+    at = next(index for index, (size, _) in enumerate(UNITS) if left >= size)
+    for size, unit in UNITS[at : at + 2]:
+        count, left = divmod(left, size)
+        parts += [f"{count} {unit}"] if count else []
+    return " ".join(parts)
+
+
+def _waits(jobs: Columns, end_s: float) -> Iterator[str]:
+    """The longest first; who never started waits until the end."""
+    waited = np.where(np.isnan(jobs["start"]), end_s - jobs["submit"], jobs["wait"])
+    for row in np.argsort(-waited, kind="stable")[:LONGEST_WAITS].tolist():
+        never = " and never started" if np.isnan(jobs["start"][row]) else ""
+        cells = [f"{duration(float(waited[row]))}{never}", jobs["name"][row], jobs["reason"][row] or "nothing held it up", jobs["queue"][row]]
+        cells += [f"{jobs['size'][row]:g}", duration(float(jobs["submit"][row]))]
+        yield "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+
+def _static(name: str) -> str:
+    return resources.files("pumice.page").joinpath("static", name).read_text("utf-8")
