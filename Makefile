@@ -7,7 +7,7 @@ DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
-.PHONY: run demo quick test test-cluster check nightly bench lock clean
+.PHONY: run demo quick test test-cluster test-page check nightly bench lock clean
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
@@ -20,7 +20,7 @@ demo: $(RUN)
 PARALLEL := -n auto --dist worksteal
 
 test: $(DEV)
-	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster"
+	$(BIN)/pytest $(PARALLEL) -m "not nightly and not cluster and not page"
 
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
@@ -42,9 +42,13 @@ check: $(DEV)
 test-cluster: $(DEV)
 	$(BIN)/pytest -m cluster tests/cluster
 
+# The page and reports in a real browser: Debian's package chromium. Screenshots are left in .screenshots.
+test-page: $(DEV)
+	$(BIN)/pytest -m page tests/page
+
 # Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
 nightly: $(DEV)
-	$(BIN)/pytest -m "nightly and not cluster"
+	$(BIN)/pytest -m "nightly and not cluster and not page"
 	$(BIN)/python -m bench.soak
 	$(BIN)/python -m bench.mutants
 

@@ -16,21 +16,22 @@ from string import Template
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from pumice.simulate.report_charts import Columns, Shown, charts
+from pumice.simulate.report_charts import charts
+from pumice.simulate.report_series import Columns
 
-LONGEST_WAITS = 10
 HEADLINES = {
     "wait.p50": "median wait",
     "wait.p95": "95th percentile of the wait",
-    "utilisation": "utilisation",
+    "utilisation.gpu": "GPUs in use",
+    "utilisation.cpu": "CPUs in use",
     "bounded_slowdown.mean": "mean bounded slowdown",
     "evictions": "evictions",
     "makespan": "makespan",
 }
 SECONDS = ("wait", "turnaround", "makespan")
-SHARES = ("utilisation", "allocation", "fragmentation")
+SHARES = ("utilisation", "fairness")
+NOBODY_WAITED = "<tr><td colspan=5>No job waited.</td></tr>"
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _MODULES = ("dom.js", "format.js", "charts.js")
 _LINKING = re.compile(r"^import .*\n|^export (?=const|function)", re.MULTILINE)
@@ -44,21 +45,21 @@ for (const data of JSON.parse(document.getElementById("charts").textContent)) {
 
 
 def report(summary: Mapping[str, Any], jobs: Columns, series: Columns) -> str:
-    """The file's text. `summary` has `measures`, `policy`, `workload`, `cluster` and `seed`, where they are known."""
-    ends = [column[~np.isnan(column)].max(initial=0.0) for column in (jobs["submit"], jobs["start"], jobs["end"])]
-    shown = Shown(jobs, series, max(1.0, float(max(ends)))) if len(jobs["name"]) else None
+    """The file's text; `summary`, `jobs` and `series` are as `columns.py` says, columns as arrays."""
     script = "".join(_LINKING.sub("", _static(name)) for name in _MODULES) + _DRAWING
-    drawn = msgspec.json.encode(charts(shown) if shown else []).decode().replace("<", "\\u003c")
+    drawn = msgspec.json.encode(charts(jobs, series) if len(jobs["job"]) else []).decode().replace("<", "\\u003c")
     measured = list(flat(summary["measures"]))
-    title = f"{len(jobs['name']):,} jobs under {summary.get('policy', 'the default policy')}"
+    title = f"{len(jobs['job']):,} jobs under {summary.get('policy') or 'the default policy'}"
     return Template(_static("report.html")).substitute(
         title=html.escape(title),
-        policy="; ".join(f"{name}: {html.escape(str(summary[name]))}" for name in ("workload", "cluster", "seed") if name in summary),
+        facts=html.escape("; ".join(_facts(summary))),
         trusted=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style="".join(map(_static, ("base.css", "charts.css", "report.css"))),
         headlines="".join(_headline(name, value) for name, value in measured if name in HEADLINES),
-        waits="".join(_waits(jobs, shown.end_s)) if shown else "",
-        measures="".join(f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>" for name, value in measured),
+        waits="".join(_wait(job) for job in summary["longest"] if job["wait"] > 0) or NOBODY_WAITED,
+        measures="".join(
+            f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>" for name, value in measured
+        ),
         charts=drawn,
         script=script,
     )
@@ -75,6 +76,10 @@ def flat(measures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, f
 
 def _headline(name: str, value: float) -> str:
     return f"<div><dt>{HEADLINES[name]}</dt><dd>{_text(name, value)}</dd></div>"
+
+
+def _row(name: str, value: float) -> str:
+    return f"<tr><th scope=row>{html.escape(name)}</th><td class=number>{_datum(name, value)}</td></tr>"
 
 
 def _datum(name: str, value: float) -> str:
@@ -100,14 +105,18 @@ def duration(seconds: float) -> str:
     return " ".join(parts)
 
 
-def _waits(jobs: Columns, end_s: float) -> Iterator[str]:
-    """The longest first; who never started waits until the end."""
-    waited = np.where(np.isnan(jobs["start"]), end_s - jobs["submit"], jobs["wait"])
-    for row in np.argsort(-waited, kind="stable")[:LONGEST_WAITS].tolist():
-        never = " and never started" if np.isnan(jobs["start"][row]) else ""
-        cells = [f"{duration(float(waited[row]))}{never}", jobs["name"][row], jobs["reason"][row] or "nothing held it up", jobs["queue"][row]]
-        cells += [f"{jobs['size'][row]:g}", duration(float(jobs["submit"][row]))]
-        yield "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+def _facts(summary: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("workload", "cluster", "seed"):
+        if summary.get(name) is not None:
+            yield f"{name} {summary[name]}"
+    for why, count in (summary.get("left_out") or {}).items():
+        yield f"{count:,} jobs left out: {why}"
+
+
+def _wait(job: Mapping[str, Any]) -> str:
+    never = "" if job["start"] is not None else " and never started"
+    cells = [duration(job["wait"]) + never, job["job"], job["reason"] or "", job["queue"], duration(job["submit"])]
+    return "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
 
 
 def _static(name: str) -> str:

@@ -1,42 +1,43 @@
 """What the report's charts show, as plain columns for charts.js: few points, however many jobs there were.
 
-A run comes as columns (dicts of arrays). Of each job: name, queue, size, submit, start, end, wait, slowdown, evictions, lost_work, reason; times are
-seconds from the run's begin, NaN for never. Of `series`: time, and wide columns that are named after what they tell and of whom, as
-`used/cpu` (a share of capacity), `deserved/team-a`, `fragmentation`.
+A run comes as the columns of `columns.py`, as arrays; NaN is what never happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from pumice.simulate.resampling import Column, bent_points, between, bins, means, shares_up_to
+from pumice.simulate.report_series import Columns, Series
+from pumice.simulate.resampling import Column, bent_points, between, bins, shares_up_to
 
-Columns = Mapping[str, Column]
 Chart = dict[str, Any]
 DRAWN_ONE_BY_ONE = 240  #: jobs; of more the chart shows what queues hold
-MOST_QUEUES = 16  #: that charts name; the smallest of more are shown together
+MOST_ROWS = 16  #: queues that have a row of their own; the smallest of more are shown together
+MOST_LINES = 8  #: queues that have a line of their own
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 REST = "other queues"
+UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 
 
 class Shown:
     """The run's jobs as charts group them."""
 
-    def __init__(self, jobs: Columns, series: Columns, end_s: float) -> None:
+    def __init__(self, jobs: Columns, series: Series, most_queues: int) -> None:
         self.jobs = jobs
         self.series = series
-        self.end_s = end_s
+        self.end_s = last_instant(jobs)
+        self.resource = "gpu" if jobs["gpu"].any() else "cpu"  #: in which jobs are measured
+        self.size: Column = jobs[self.resource]
         names, of, counts = np.unique(jobs["queue"], return_inverse=True, return_counts=True)
-        kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_QUEUES if len(names) <= MOST_QUEUES else MOST_QUEUES - 1])
+        kept = np.sort(np.argsort(-counts, kind="stable")[: most_queues if len(names) <= most_queues else most_queues - 1])
         place = np.full(len(names), len(kept))
         place[kept] = np.arange(len(kept))
         self.queues = [str(names[index]) for index in kept] + ([REST] if len(kept) < len(names) else [])
         self.queue_of: Column = place[of]
-        self.ends: Column = np.where(np.isnan(jobs["end"]), end_s, jobs["end"])
-        self.edges = bins(0.0, end_s)
+        self.ends: Column = np.where(np.isnan(jobs["end"]), self.end_s, jobs["end"])
+        self.edges = bins(min(0.0, float(jobs["submit"].min())), self.end_s)
         self.time = rounded(self.edges[:-1])
 
     def members(self, queue: int) -> Column:
@@ -45,73 +46,77 @@ class Shown:
 
     def sizes(self) -> list[tuple[str, Column]]:
         """Classes of sizes, each with its jobs."""
-        upper = np.searchsorted(SIZES, self.jobs["size"])
+        upper = np.searchsorted(SIZES, self.size)
         labels = [_size_label(index) for index in range(len(SIZES) + 1)]
         return [(labels[index], np.flatnonzero(upper == index)) for index in np.unique(upper)]
 
-    def column(self, name: str) -> list[float]:
-        return rounded(means(self.series["time"], self.series[name], self.edges))
 
-    def named(self, prefix: str) -> list[str]:
-        """Whom columns with this prefix tell of."""
-        return [name.removeprefix(prefix) for name in self.series if name.startswith(prefix)]
-
-
-def charts(shown: Shown) -> list[Chart]:
+def charts(jobs: Columns, series: Columns) -> list[Chart]:
+    told = Series(series)
+    rows, lines = Shown(jobs, told, MOST_ROWS), Shown(jobs, told, MOST_LINES)
     found = [
-        _schedule(shown),
-        _allocation(shown),
-        _lengths(shown),
-        _waits(shown, "queue", [(name, shown.members(index)) for index, name in enumerate(shown.queues)]),
-        _waits(shown, "size", shown.sizes()),
-        _waits_grid(shown),
-        _slowdown(shown),
-        _fairness(shown),
-        _evictions(shown),
-        _fragmentation(shown),
+        _schedule(rows),
+        _allocation(lines),
+        _lengths(lines),
+        _waits(lines, "queue", [(name, lines.members(index)) for index, name in enumerate(lines.queues)]),
+        _waits(lines, "size", lines.sizes()),
+        _waits_grid(rows),
+        _slowdown(rows),
+        _fairness(lines),
+        _evictions(rows),
+        _fragmentation(lines),
     ]
     return [chart for chart in found if chart is not None]
 
 
 def _schedule(shown: Shown) -> Chart:
     jobs = shown.jobs
-    if len(jobs["name"]) <= DRAWN_ONE_BY_ONE:
+    if len(jobs["job"]) <= DRAWN_ONE_BY_ONE:
         columns = {
-            "name": [str(name) for name in jobs["name"]],
+            "name": [str(name) for name in jobs["job"]],
             "queue": shown.queue_of.tolist(),
             "submit": rounded(jobs["submit"]),
             "start": rounded(jobs["start"]),
             "end": rounded(jobs["end"]),
-            "note": [f"evicted {count} times" if count else "" for count in jobs["evictions"].tolist()],
+            "note": [f"{count} of its pods were evicted" if count else "" for count in jobs["evictions"].tolist()],
         }
         text = "Each bar is a job while it runs; the dotted line before it is its wait."
-        return {"kind": "gantt", "title": "Schedule by queue", "description": text, "rows": shown.queues, "bars": columns, "until": shown.end_s}
+        return {
+            "kind": "gantt",
+            "title": "Schedule by queue",
+            "description": text,
+            "rows": shown.queues,
+            "bars": columns,
+            "until": shown.end_s,
+        }
     rows = []
     for index, name in enumerate(shown.queues):
         of = shown.members(index)
-        sizes = jobs["size"][of]
+        sizes = shown.size[of]
         held = between(jobs["start"][of], shown.ends[of], sizes, shown.edges)
         wanted = between(jobs["submit"][of], shown.ends[of], sizes, shown.edges)
         rows.append({"name": name, "held": rounded(held), "wanted": rounded(wanted)})
-    text = "What the jobs of each queue hold, and with what they ask for beside it; each band has a scale of its own."
+    text = f"{UNITS[shown.resource]} that jobs hold, and with them what waiting jobs ask for. Each band has a scale of its own."
     return {"kind": "bands", "title": "Schedule by queue", "description": text, "x": shown.time, "rows": rows, "wide": True}
 
 
 def _allocation(shown: Shown) -> Chart | None:
-    series = [{"name": name, "y": shown.column(f"used/{name}")} for name in shown.named("used/")]
+    series = []
+    for _, resource, _ in shown.series.keys("capacity", of_queues=False):
+        held, capacity = (shown.series.means(name, resource, "", shown.edges) for name in ("held", "capacity"))
+        if held is not None and capacity is not None and capacity.any():
+            series.append({"name": resource, "y": rounded(np.divide(held, capacity, out=np.zeros(len(held)), where=capacity > 0))})
     if not series:
         return None
     text = "The share of the cluster's capacity that pods hold."
-    return _over_time(shown, "Utilisation and allocation", text, series, yFormat="percent", yMax=1, shape="step")
+    return _over_time(shown, "Utilisation and allocation", text, series, yFormat="percent", yMax=1)
 
 
 def _lengths(shown: Shown) -> Chart:
-    jobs = shown.jobs
-    series = []
-    for index, name in enumerate(shown.queues):
-        of = shown.members(index)
-        started = np.where(np.isnan(jobs["start"][of]), shown.end_s, jobs["start"][of])
-        series.append({"name": name, "y": rounded(between(jobs["submit"][of], started, np.ones(len(of)), shown.edges))})
+    submit = shown.jobs["submit"]
+    started = np.where(np.isnan(shown.jobs["start"]), shown.end_s, shown.jobs["start"])
+    members = [(name, shown.members(index)) for index, name in enumerate(shown.queues)]
+    series = [{"name": name, "y": rounded(between(submit[of], started[of], np.ones(len(of)), shown.edges))} for name, of in members]
     return _over_time(shown, "Queue lengths", "Jobs that have not started yet, on average over each interval.", series, shape="stack")
 
 
@@ -164,39 +169,42 @@ def _slowdown(shown: Shown) -> Chart:
 
 
 def _fairness(shown: Shown) -> Chart | None:
-    queues = [name for name in shown.named("deserved/") if f"held/{name}" in shown.series][:MOST_QUEUES]
-    if not queues:
+    series: list[Chart] = []
+    for _, resource, queue in shown.series.keys("deserved", of_queues=True):
+        held, deserved, asked = (shown.series.means(name, resource, queue, shown.edges) for name in ("held", "deserved", "asked"))
+        if resource == shown.resource and held is not None and deserved is not None and len(series) < MOST_LINES:
+            due = deserved if asked is None else np.minimum(deserved, asked)
+            series.append({"name": queue, "y": rounded(held - due)})
+    if not series:
         return None
-    columns = shown.series
-    series = []
-    for name in queues:
-        asked = columns.get(f"asked/{name}", columns[f"deserved/{name}"])
-        short = columns[f"held/{name}"] - np.minimum(columns[f"deserved/{name}"], asked)
-        series.append({"name": name, "y": rounded(means(columns["time"], short, shown.edges))})
-    text = "What each queue holds, less the smaller of what it deserves and what it asks for: below 0 it gets too little."
-    return _over_time(shown, "Fairness over time", text, series, shape="step")
+    least = "less the smaller of what it deserves and what it asks for: below 0 it gets too little."
+    text = f"{UNITS[shown.resource]} that each queue holds, {least}"
+    return _over_time(shown, "Fairness over time", text, series)
 
 
 def _evictions(shown: Shown) -> Chart | None:
-    evictions, lost = shown.jobs["evictions"], shown.jobs["lost_work"]
+    evictions, lost = shown.jobs["evictions"], shown.jobs["lost"]
     if not evictions.any():
         return None
-    sums = [(evictions[of].sum(), lost[of].sum() / 3600) for of in map(shown.members, range(len(shown.queues)))]
-    series = [{"name": "evictions", "y": [float(count) for count, _ in sums]}, {"name": "lost work in hours", "y": [float(hours) for _, hours in sums]}]
-    text = "Evictions of each queue's jobs, and the work that was lost by them: size times hours."
+    members = [shown.members(index) for index in range(len(shown.queues))]
+    series = [
+        {"name": "evictions", "y": [float(evictions[of].sum()) for of in members]},
+        {"name": "lost pod-hours", "y": [float(lost[of].sum()) / 3600 for of in members]},
+    ]
+    text = "Evictions of pods in each queue, and the work that had to be done again: pods times hours."
     return {"kind": "bars", "title": "Evictions and lost work", "description": text, "labels": shown.queues, "series": series}
 
 
 def _fragmentation(shown: Shown) -> Chart | None:
-    if "fragmentation" not in shown.series:
-        return None
-    series = [{"name": "fragmented", "y": shown.column("fragmentation")}]
-    text = "The share of capacity that is idle where typical jobs cannot use it."
-    return _over_time(shown, "Fragmentation", text, series, yFormat="percent", shape="area")
+    series = []
+    for _, resource, _ in shown.series.keys("fragmentation", of_queues=False):
+        series.append({"name": UNITS[resource or "gpu"], "y": rounded(shown.series.means("fragmentation", resource, "", shown.edges))})
+    text = "What is idle where the jobs seen so far could not use it."
+    return _over_time(shown, "Fragmentation", text, series, shape="area") if series else None
 
 
 def _over_time(shown: Shown, title: str, description: str, series: list[Chart], **more: Any) -> Chart:
-    plain = {"kind": "lines", "title": title, "description": description, "x": shown.time, "series": series}
+    plain = {"kind": "lines", "title": title, "description": description, "x": shown.time, "series": series, "shape": "step"}
     return plain | {"xFormat": "duration", "xLabel": "time"} | more
 
 
@@ -207,6 +215,11 @@ def _size_label(index: int) -> str:
     return str(SIZES[index]) if below >= SIZES[index] else f"{below} to {SIZES[index]}"
 
 
-def rounded(values: Column) -> list[Any]:
+def last_instant(jobs: Columns) -> float:
+    waited = jobs["submit"] + jobs["wait"]
+    return max(1.0, *(float(np.nanmax(column, initial=0.0)) for column in (waited, jobs["end"])))
+
+
+def rounded(values: Column | None) -> list[Any]:
     """With as many digits as a chart shows; None for NaN."""
     return [None if value != value else value for value in np.round(np.asarray(values, float), 4).tolist()]

@@ -45,4 +45,5 @@ def shares_up_to(values: Column, points: Column) -> Column:
 def bent_points(most: float, points: int = 120) -> Column:
     """From 0 to `most`, close together where small."""
     spread: Column = np.expm1(np.linspace(0, np.log1p(max(most, 1.0)), points))
+    spread[-1] = max(most, 1.0)
     return spread

@@ -254,7 +254,8 @@ function packed(members, submit, ends) {
   return { of, count: free.length };
 }
 
-// The same for many jobs: for each queue a band of what it holds over time, and a line of what its jobs ask for beside that.
+// The same for many jobs: for each queue a band of what it holds over time, and a line of what its jobs ask for beside that, which is
+// cut off where it would make the band flat.
 
 function drawBands(data, width) {
   const { x, rows, yFormat = "number" } = data;
@@ -263,12 +264,12 @@ function drawBands(data, width) {
   const across = scale(extent(x), [left, right]);
   const stops = [], marks = [];
   rows.forEach(({ name, held, wanted }, row) => {
-    const bottom = (row + 1) * tall, peak = Math.max(...held, ...wanted) || 1;
+    const bottom = (row + 1) * tall, peak = Math.min(Math.max(...wanted), 2 * Math.max(...held)) || Math.max(...wanted) || 1;
     const up = scale([0, peak], [bottom - 2, bottom - tall + 8]);
     marks.push(text(left - 8, bottom - tall / 2 + 2, clipped(name, left), "", "end"), text(left - 8, bottom - tall / 2 + 16, `to ${ys(peak)}`, "faint", "end"));
     marks.push(svg("g", { class: tone(row) },
       svg("path", { class: "area strong", d: `M${trace(x, held, across, up, true)} V${bottom - 2} H${left} Z` }),
-      svg("path", { class: "line dashed", d: `M${trace(x, wanted, across, up, true)}` })));
+      svg("path", { class: "line dashed", d: `M${trace(x, wanted.map((value) => Math.min(value, peak)), across, up, true)}` })));
     marks.push(svg("line", { class: "grid", x1: 0, x2: right, y1: bottom, y2: bottom }));
     x.forEach((value, index) => stops.push({ x: across(value), y: bottom - tall, width: 0.5, height: tall,
       text: `${name}, ${xs(value)}: holds ${ys(held[index])} of ${ys(wanted[index])} asked for` }));
@@ -296,7 +297,7 @@ function drawHeat(data, width) {
     values.forEach((value, column) => {
       const cell = { x: left + column * side, y, width: Math.max(1, side - 2), height: tall - 2 };
       if (value != null) marks.push(svg("rect", { class: "mark s0", "fill-opacity": depth(value).toFixed(2), ...cell }));
-      if (value != null && side > 62) marks.push(text(cell.x + side / 2, y + 16, format(value), depth(value) > 0.6 ? "inside" : ""));
+      if (value != null && side > 62) marks.push(text(cell.x + side / 2, y + 16, format(value), depth(value) > 0.5 ? "inside" : ""));
       stops.push({ ...cell, text: `${name}, ${x[column]}: ${value == null ? "none" : format(value)}` });
     });
   });

@@ -1,0 +1,34 @@
+"""Chromium, one for all tests; a tab for each, whose errors and warnings fail the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.page.tab import Tab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS.split())
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
+    tab = Tab(context.new_page(), request.node.name)
+    yield tab
+    context.close()
+    assert tab.complaints == []

@@ -1,0 +1,51 @@
+"""A tab as the tests use it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ConsoleMessage, Page
+
+SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
+WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+
+
+class Tab:
+    """`page` is Playwright's."""
+
+    def __init__(self, page: Page, test: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []  #: errors, warnings of the console, requests to anybody else
+        self.expected: re.Pattern[str] | None = None  #: what is not to be complained of, while a server restarts
+        self._test = test
+        page.on("pageerror", lambda error: self._complain(str(error)))
+        page.on("console", self._heed)
+        page.on("request", lambda request: self._check_host(request.url))
+
+    def _heed(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self._complain(message.text)
+
+    def _check_host(self, url: str) -> None:
+        if not url.startswith(("http://127.0.0.1:", "file://", "data:")):
+            self._complain(f"asks {url}")
+
+    def _complain(self, text: str) -> None:
+        if self.expected is None or not self.expected.search(text):
+            self.complaints.append(text)
+
+    def screenshots(self, name: str = "") -> None:
+        """Wide and narrow, light and dark, for people to look at; nothing may stand out at the side."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        for scheme in ("light", "dark"):
+            for size in (WIDE, NARROW):
+                self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                self.page.set_viewport_size(size)  # type: ignore[arg-type]
+                self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                assert self.page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{size['width']} pixels are not enough"
+                file = re.sub(r"\W+", "-", f"{self._test} {name} {scheme} {size['width']}").strip("-")
+                self.page.screenshot(path=SCREENSHOTS / f"{file}.png", full_page=True)
+        self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]

@@ -1,0 +1,117 @@
+"""The report of a simulation: its numbers are those of the JSON, its size does not follow the jobs, it draws and can be read."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.simulate.report import duration, flat, report
+from pumice.simulate.resampling import between, means
+from tests.page.runs import run_of
+from tests.page.tab import Tab
+
+LARGEST = 1_000_000
+SIZES = (0, 10, 1000, 100_000)
+
+
+def numbers(text: str) -> dict[str, float]:
+    return {name: json.loads(value) for name, value in re.findall(r'<data id="([^"]+)" value="([^"]+)">', text)}
+
+
+def drawn(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', text)
+    assert found is not None
+    return {chart["title"]: chart for chart in json.loads(found[1])}
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_the_numbers_are_those_of_the_json(count: int) -> None:
+    summary, jobs, series = run_of(count)
+    assert numbers(report(summary, jobs, series)) == dict(flat(json.loads(json.dumps(summary))["measures"]))
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_a_report_of_any_number_of_jobs_is_below_a_megabyte(count: int) -> None:
+    assert len(report(*run_of(count, queues=40)).encode()) < LARGEST
+
+
+def test_few_jobs_are_drawn_one_by_one_and_many_by_queue() -> None:
+    assert drawn(report(*run_of(10)))["Schedule by queue"]["bars"]["name"] == [f"job-{index}" for index in range(10)]
+    summary, jobs, series = run_of(1000)
+    bands = drawn(report(summary, jobs, series))["Schedule by queue"]
+    ended = ~np.isnan(jobs["end"])
+    work = (jobs["gpu"] * (jobs["end"] - jobs["start"]))[ended].sum()
+    late = (jobs["submit"] + jobs["wait"]).max()
+    end_s = max(late, jobs["end"][ended].max())
+    held = sum(sum(row["held"]) for row in bands["rows"]) * end_s / len(bands["x"])
+    assert held == pytest.approx(work, rel=1e-3)
+
+
+def test_who_waited_longest_stands_there_with_the_reason() -> None:
+    summary, jobs, series = run_of(1000)
+    first = summary["longest"][0]
+    row = re.search(r"<tbody><tr>(.*?)</tr>", report(summary, jobs, series))
+    assert row is not None
+    cells = re.findall(r"<td>(.*?)</td>", row[1])
+    never = " and never started" if first["start"] is None else ""
+    assert cells[:3] == [duration(first["wait"]) + never, first["job"], html.escape(first["reason"])]
+
+
+def test_names_are_text_and_never_markup() -> None:
+    summary, jobs, series = run_of(10)
+    hostile = "</script><img src=x onerror=alert(1)>"
+    jobs["job"][:] = hostile
+    summary["longest"][0] |= {"job": hostile, "reason": hostile}
+    text = report(summary | {"policy": hostile}, jobs, series)
+    assert "<img" not in text
+    assert drawn(text)["Schedule by queue"]["bars"]["name"][0] == hostile
+
+
+def test_means_of_a_step_function_keep_its_integral() -> None:
+    edges = np.array([0.0, 1.0, 2.0, 4.0])
+    assert means(np.array([0.5, 2.0]), np.array([4.0, 1.0]), edges).tolist() == [2.0, 4.0, 1.0]
+
+
+def test_what_never_begins_counts_nowhere_and_what_never_ends_to_the_end() -> None:
+    begin, end = np.array([1.0, np.nan, 2.0]), np.array([3.0, np.nan, np.nan])
+    assert between(begin, end, np.array([5.0, 7.0, 1.0]), np.array([0.0, 2.0, 4.0])).tolist() == [2.5, 3.5]
+
+
+@pytest.mark.page
+@pytest.mark.parametrize("count", SIZES)
+def test_screenshots(tab: Tab, tmp_path: Path, count: int) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report(*run_of(count, queues=4 if count < 100_000 else 15)), "utf-8")
+    tab.page.goto(file.as_uri())
+    if count:
+        tab.page.wait_for_selector(".chart svg .grid", state="attached")
+    tab.screenshots()
+
+
+@pytest.mark.page
+def test_charts_are_read_by_keyboard_and_as_tables(tab: Tab, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report(*run_of(10)), "utf-8")
+    tab.page.goto(file.as_uri())
+    chart = tab.page.locator("figure", has_text="Schedule by queue")
+    picture = chart.get_by_role("img", name=re.compile("Schedule by queue"))
+    picture.focus()
+    picture.press("Home")
+    assert re.match(r"job-\d+ \(team-a\): waited", chart.locator("output").inner_text())
+    chart.locator("summary").click()
+    assert chart.locator("tbody tr").count() == 10
+
+
+@pytest.mark.page
+def test_a_report_prints(tab: Tab, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report(*run_of(1000)), "utf-8")
+    tab.page.goto(file.as_uri())
+    tab.page.wait_for_selector(".chart svg .grid", state="attached")
+    assert tab.page.pdf().startswith(b"%PDF")
