@@ -52,6 +52,24 @@ class Shut(Plugin):
         raise ZeroDivisionError("of the author")
 
 
+class NoFilters(Plugin):
+    """Cannot give its filters."""
+
+    name = "lost"
+
+    def filters(self) -> Any:
+        raise ZeroDivisionError("of the author")
+
+
+class NoScorers(Plugin):
+    """Cannot give its scorers."""
+
+    name = "lost"
+
+    def scorers(self) -> Any:
+        return 7
+
+
 @pytest.mark.parametrize(
     ("hook", "answer", "question"),
     [
@@ -95,6 +113,8 @@ def test_a_plugin_of_our_own_that_cannot_open_is_found_out_in_a_second_try() -> 
         (Lost, "SchedulerError", "plugin lost failed in score"),
         (Vague, "Unschedulable", "plugin lost failed in filter"),
         (Shut, "Unschedulable", "plugin lost failed in open"),
+        (NoFilters, "Unschedulable", "plugin lost failed in filters"),
+        (NoScorers, "Unschedulable", "plugin lost failed in scorers"),
     ],
 )
 def test_a_plugin_of_a_profile_that_fails_refuses_the_pod_and_is_named(kind: type[Plugin], reason: str, told: str) -> None:
@@ -106,6 +126,24 @@ def test_a_plugin_of_a_profile_that_fails_refuses_the_pod_and_is_named(kind: typ
     assert not decided.binds and [waits.reason for waits in decided.waiting] == [reason]
     assert told in decided.waiting[0].message and len(decided.failures) == 1
     made.check()
+
+
+@pytest.mark.parametrize(("kind", "hook"), [(Shut, "open"), (NoScorers, "scorers")])
+def test_a_plugin_that_a_profile_names_for_its_scores_alone_refuses_as_well(kind: type[Plugin], hook: str) -> None:
+    scores_only = PROFILE.replace("filter: {enabled: [{name: lost}]}, ", "")
+    found, _ = read_configurations([config_text(scores_only, "test")], {**built_in(), "lost": kind})
+    made = Cluster(("default-scheduler",))
+    for one in (node("a").cpu(1), node("b").cpu(1), pod("p").cpu(1).scheduler("default-scheduler")):
+        made.put(*one.build())
+    decided = cycle(made, found, NOW)
+    assert not decided.binds and f"plugin lost failed in {hook}" in decided.waiting[0].message
+
+
+@pytest.mark.parametrize("kind", [NoFilters, NoScorers])
+def test_a_plugin_of_a_tier_that_cannot_give_its_rules_refuses_the_pod_and_is_named(kind: type[Plugin]) -> None:
+    made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
+    decided = cycle(made, policy("enqueue, allocate", ["gang", kind]), NOW)
+    assert not decided.binds and "plugin lost failed in" in decided.waiting[0].message and len(decided.failures) == 1
 
 
 def test_which_policies_read_volcanos_kinds() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from pumice.api.pod import SpreadConstraint
 from pumice.config.kube_args import BalancedArgs, DefaultConstraint, FitArgs, InterPodAffinityArgs, SpreadArgs, args_of
 from pumice.engine.rules import Filter, Scorer
+from pumice.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.framework.plugin import Plugin
 from pumice.framework.profile import FilterMaker, ScorerMaker
 from pumice.model.cluster import Cluster
@@ -124,7 +125,7 @@ def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugi
     if name in FILTERS:
         return lambda session: FILTERS[name](configured, session.cluster)
     if name in own:
-        return lambda session: session.plugins.filters_for(own[name])
+        return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
     return None
 
 
@@ -137,5 +138,5 @@ def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[st
     if name in SCORERS:
         return lambda session: weighted([SCORERS[name](configured, session.cluster)])
     if name in own:
-        return lambda session: weighted(session.plugins.scorers_for(own[name]))
+        return lambda session: weighted(session.plugins.rules_for(own[name], GIVEN_SCORERS))
     return None

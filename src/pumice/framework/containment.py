@@ -324,3 +324,13 @@ class Broken(Filter):
 
     def prepare(self, task: Task) -> Any:
         return Rejected(_reason(self._failure))
+
+
+class BrokenScorer(Scorer):
+    """In place of the scorers of a plugin that could not give them."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.name, self._failure = failure.plugin, failure
+
+    def prepare(self, task: Task) -> Any:
+        raise Unscored(_reason(self._failure))

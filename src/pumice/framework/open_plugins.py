@@ -6,10 +6,10 @@ Plugins from outside, and in a cycle that is decided again all plugins, are aske
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.engine.rules import Filter, Rule, Scorer
-from pumice.framework.containment import Broken, Failure, Guard, is_ours
+from pumice.framework.containment import Broken, BrokenScorer, Failure, Guard, is_ours
 from pumice.framework.hooks import HOOKS
 from pumice.framework.observer import Stage
 from pumice.framework.plugin import Plugin
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
+
+
+class Form(NamedTuple, Generic[R]):
+    """One of the two kinds of rules."""
+
+    hook: str
+    given: Callable[[Plugin, Callable[[str], bool]], list[R]]
+    guarded: Callable[[Guard, R], R]
+    broken: Callable[[Failure], R]
+
+
+GIVEN_FILTERS = Form("filters", filters_of, Guard.filter, Broken)
+GIVEN_SCORERS = Form("scorers", scorers_of, Guard.scorer, BrokenScorer)
 
 
 class OpenPlugins:
@@ -41,23 +54,14 @@ class OpenPlugins:
         self.filters: list[Filter] = [Broken(failure) for failure in broken]
         self.scorers: list[Scorer] = []
         for choice, plugin in self._pairs():
-            self._add_rules(choice, plugin)
+            self.filters += self._rules(plugin, GIVEN_FILTERS, choice.enabled)
+            self.scorers += self._rules(plugin, GIVEN_SCORERS, choice.enabled)
 
-    def filters_for(self, kind: type[Plugin]) -> list[Filter]:
-        """Those of a plugin that a profile of kube-scheduler names."""
+    def rules_for(self, kind: type[Plugin], form: Form[R]) -> list[R]:
+        """Filters or scorers of a plugin that a profile of kube-scheduler names."""
         plugin = kind()
-        if (failure := self._open(plugin)) is not None:
-            return [Broken(failure)]
-        guard, filters = self._guards.get(id(plugin)), filters_of(plugin, _always)
-        return filters if guard is None else list(map(guard.filter, filters))
-
-    def scorers_for(self, kind: type[Plugin]) -> list[Scorer]:
-        """The same for its scorers; one that cannot open refuses by its filters."""
-        plugin = kind()
-        if self._open(plugin) is not None:
-            return []
-        guard, scorers = self._guards.get(id(plugin)), scorers_of(plugin, _always)
-        return scorers if guard is None else list(map(guard.scorer, scorers))
+        failure = self._open(plugin)
+        return self._rules(plugin, form, lambda hook: True) if failure is None else [form.broken(failure)]
 
     def named(self, name: str) -> Any:
         """The plugin of this name, or None."""
@@ -110,26 +114,15 @@ class OpenPlugins:
             if job is not None:
                 self._session.event(job, "Warning", "PluginFailed", str(failure))
 
-    def _add_rules(self, choice: Choice, plugin: Plugin) -> None:
+    def _rules(self, plugin: Plugin, form: Form[R], enabled: Callable[[str], bool]) -> list[R]:
+        """The plugin's rules of a form; one that cannot give them refuses all tasks."""
         guard = self._guards.get(id(plugin))
         if guard is None:
-            self.filters += filters_of(plugin, choice.enabled)
-            self.scorers += scorers_of(plugin, choice.enabled)
-            return
-        self.filters += self._rules(guard, "filters", lambda: list(map(guard.filter, filters_of(plugin, choice.enabled))))
-        self.scorers += self._rules(guard, "scorers", lambda: list(map(guard.scorer, scorers_of(plugin, choice.enabled))))
-
-    def _rules(self, guard: Guard, hook: str, give: Callable[[], list[R]]) -> list[R]:
-        """The plugin's rules; one that cannot give them refuses all tasks."""
+            return form.given(plugin, enabled)
         try:
-            return give()
+            return [form.guarded(guard, rule) for rule in form.given(plugin, enabled)]
         except Exception as error:
-            self.filters.append(Broken(guard.note(hook, error, getattr(guard.plugin, hook))))
-            return []
-
-
-def _always(hook: str) -> bool:
-    return True
+            return [form.broken(guard.note(form.hook, error, getattr(plugin, form.hook)))]
 
 
 def _takes_part(choice: Choice, plugin: Plugin, hook: str) -> bool:

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 from pumice.api.cel.check import type_named
-from pumice.api.cel.errors import CostError, EvaluationError
+from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
-from pumice.api.cel.loops import MACROS, Bound
-from pumice.api.cel.run import LIST, PASSED_OVER, Run, Step
+from pumice.api.cel.loops import MACROS, Bound, decided
+from pumice.api.cel.run import LIST, Run, Step
 from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
@@ -215,24 +215,7 @@ def _optional(value: Any) -> Optional:
 
 
 def _logic(decisive: bool, sides: list[Step]) -> Step:
-    """One side that decides is enough, though others have no value."""
-
-    def step(run: Run) -> bool:
-        error: EvaluationError | None = None
-        for side in sides:
-            try:
-                if truth(side(run)) is decisive:
-                    return decisive
-            except CostError:
-                raise
-            except EvaluationError as met:
-                run.purse.pay(PASSED_OVER)
-                error = error or met
-        if error is not None:
-            raise error
-        return not decisive
-
-    return step
+    return lambda run: decided(run, decisive, sides)
 
 
 def _choice(condition: Step, yes: Step, no: Step) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pumice.api.cel.errors import CostError, EvaluationError
@@ -14,24 +14,32 @@ from pumice.api.cel.run import LIST, PASSED_OVER, Run, Step
 Bound = Iterator[tuple[Any, Any]]
 
 
+def decided(run: Run, decisive: bool, sides: Iterable[Step]) -> bool:
+    """One side that decides is enough, though others have no value."""
+    error: EvaluationError | None = None
+    for side in sides:
+        try:
+            if truth(side(run)) is decisive:
+                return decisive
+        except CostError:
+            raise
+        except EvaluationError as met:
+            run.purse.pay(PASSED_OVER)
+            error = error or met
+    if error is not None:
+        raise error
+    return not decisive
+
+
 def _decided(decisive: bool) -> Callable[[Run, Bound, list[Step], Any], bool]:
-    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
-        error: EvaluationError | None = None
+    def turns(run: Run, items: Bound, part: Step) -> Iterator[Step]:
         for _ in items:
             run.purse.pay(4 if decisive else 3)
-            try:
-                if truth(parts[0](run)) is decisive:
-                    run.purse.pay(1)
-                    return decisive
-            except CostError:
-                raise
-            except EvaluationError as met:
-                run.purse.pay(PASSED_OVER)
-                error = error or met
+            yield part
+
+    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
         run.purse.pay(1)
-        if error is not None:
-            raise error
-        return not decisive
+        return decided(run, decisive, turns(run, items, parts[0]))
 
     return decide
 
