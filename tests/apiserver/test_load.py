@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.apiserver import ApiError, Patch, Store, json_patch, ledger, reading, rest
-from pumice.apiserver.store import LARGEST_OBJECT
+from pumice.apiserver.status import LARGEST_OBJECT
 from pumice.apiserver.watch_stream import BATCH_BYTES
 from pumice.web import serving
 from pumice.web.outgoing import PIECE

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from pumice.api.times import rfc3339
 from pumice.apiserver.kinds import Kind
-from pumice.apiserver.leaves import Path, from_fields, leaves, to_fields
+from pumice.apiserver.leaves import Path, difference, from_fields, leaves, to_fields
 from pumice.apiserver.shapes import Object
+from pumice.apiserver.status import LARGEST_OBJECT, too_large
 
 UNMANAGED = "before-first-apply"
 OLDEST = "ancient-changes"  #: the manager of what many others have changed long ago
 MOST_UPDATERS = 10
+MOST_SHARED = 200  #: paths of objects that there are likely many of
 CLIENT_SIDE = "kubectl-client-side-apply"
 
 
@@ -34,6 +36,7 @@ class Ownership:
 
     def __init__(self, entries: list[Object]) -> None:
         self.paths: dict[Manager, set[Path]] = {}
+        self._written: dict[Manager, Object] = {}  #: the paths of those that nothing has changed since, as they were written
         self._times: dict[Manager, str] = {}
         self._versions: dict[Manager, str] = {}
         for entry in entries:
@@ -41,6 +44,7 @@ class Ownership:
                 continue
             manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
             self.paths[manager] = from_fields(entry.get("fieldsV1"))
+            self._written[manager] = entry["fieldsV1"]
             self._times[manager] = entry.get("time", "")
             self._versions[manager] = entry.get("apiVersion", "")
 
@@ -52,13 +56,16 @@ class Ownership:
         if self.paths.get(manager) == paths:
             return
         self.paths[manager] = paths
+        self._written.pop(manager, None)
         self._times[manager] = rfc3339(now)
         self._versions[manager] = api_version
 
     def take(self, paths: set[Path], keep: Manager) -> None:
         """From everybody but one."""
-        for manager in [manager for manager in self.paths if manager != keep]:
-            self.paths[manager] -= paths
+        for manager, own in self.paths.items():
+            if manager != keep and not own.isdisjoint(paths):
+                own -= paths
+                self._written.pop(manager, None)
 
     def owned_by_others(self, manager: Manager) -> set[Path]:
         return {path for other, paths in self.paths.items() if other != manager for path in paths}
@@ -74,6 +81,7 @@ class Ownership:
         paths = {path for manager in merged for path in self.paths.pop(manager)}
         oldest = Manager(OLDEST, "Update")
         self.paths[oldest], self._times[oldest], self._versions[oldest] = paths, time, api_version
+        self._written.pop(oldest, None)
 
     def entries(self) -> list[Object]:
         return [self._entry(manager, paths) for manager, paths in self.paths.items() if paths]
@@ -85,13 +93,20 @@ class Ownership:
             "apiVersion": self._versions[manager],
             "time": self._times[manager],
             "fieldsType": "FieldsV1",
-            "fieldsV1": _fields_of(frozenset(paths)),
+            "fieldsV1": self._written.get(manager) or _fields(paths),
         }
         return entry | ({"subresource": manager.subresource} if manager.subresource else {})
 
 
+def _fields(paths: set[Path]) -> Object:
+    least = sum(len(path[-1]) for path in paths)
+    if least > LARGEST_OBJECT:
+        raise too_large(least, LARGEST_OBJECT)
+    return _shared_fields(frozenset(paths)) if len(paths) <= MOST_SHARED else to_fields(paths)
+
+
 #: objects of one form share it: what is stored is never changed
-_fields_of = lru_cache(maxsize=1024)(to_fields)
+_shared_fields = lru_cache(maxsize=1024)(to_fields)
 
 
 def note_create(kind: Kind, obj: Object, manager_name: str, now: float) -> None:
@@ -110,12 +125,10 @@ def note_update(kind: Kind, obj: Object, old: Object, manager_name: str, now: fl
     if not before or entries == [] or entries == [{}]:
         return
     ownership = Ownership(entries or before)
-    was, now_is = leaves(kind.shape, old), leaves(kind.shape, obj)
-    changed = {path for path, value in now_is.items() if path not in was or was[path] != value}
+    changed, gone = difference(kind.shape, old, obj)
     manager = Manager(manager_name or "unknown", "Update", subresource)
-    ownership.take(changed | (was.keys() - now_is.keys()), manager)
+    ownership.take(changed | gone, manager)
     if changed:
-        kept = {path for path in ownership.paths.get(manager, set()) if path in now_is}
-        ownership.give(manager, kept | changed, kind.api_version, now)
+        ownership.give(manager, (ownership.paths.get(manager, set()) - gone) | changed, kind.api_version, now)
     ownership.merge_oldest(kind.api_version)
     metadata["managedFields"] = ownership.entries()

@@ -7,11 +7,12 @@ removed, unless somebody else owns it too.
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from typing import Any
 
 from pumice.api.annotations import LAST_APPLIED
 from pumice.apiserver.kinds import Kind
-from pumice.apiserver.leaves import Leaves, Path, item_step, leaves, shown
+from pumice.apiserver.leaves import Leaves, Path, has_fields, has_items, item_step, leaves, shown
 from pumice.apiserver.managed_fields import CLIENT_SIDE, UNMANAGED, Manager, Ownership
 from pumice.apiserver.shapes import Object, Shape
 from pumice.apiserver.status import ApiError
@@ -31,12 +32,10 @@ def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, f
         merged = stated
     else:
         ownership = _ownership(kind, live, now)
-        merged = _merge(kind.shape, live, stated)
-        _refuse_conflicts(kind, live, merged, wanted, ownership, manager, force)
-        gone = ownership.paths.get(manager, set()) - wanted.keys() - ownership.owned_by_others(manager)
-        kept = wanted.keys() | ownership.owned_by_others(manager)
-        held = {path[:length] for path in kept for length in range(1, len(path) + 1)}
-        merged = _without(kind.shape, merged, _tree(gone - held))
+        changed: set[Path] = set()
+        merged = _merge(kind.shape, live, stated, (), changed)
+        _refuse_conflicts(kind, live, changed & wanted.keys(), ownership, manager, force)
+        merged = _without(kind.shape, merged, _tree(_given_up(wanted.keys(), ownership, manager)))
     ownership.give(manager, set(wanted), kind.api_version, now)
     return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
 
@@ -59,17 +58,24 @@ def _ownership(kind: Kind, live: Object, now: float) -> Ownership:
     return ownership
 
 
-def _refuse_conflicts(
-    kind: Kind, live: Object, merged: Object, wanted: Leaves, ownership: Ownership, manager: Manager, force: bool
-) -> None:
-    was, becomes = leaves(kind.shape, live), leaves(kind.shape, merged)
-    changed = {path for path in wanted if path in was and was[path] != becomes.get(path)}
+def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> set[Path]:
+    """What the manager applied before and leaves out now, and nobody holds it, or anything in it."""
+    gone = ownership.paths.get(manager, set()) - wanted
+    if not gone:
+        return gone
+    lengths = {len(path) for path in gone}
+    kept = wanted | ownership.owned_by_others(manager)
+    return gone - {path[:length] for path in kept for length in lengths}
+
+
+def _refuse_conflicts(kind: Kind, live: Object, changed: set[Path], ownership: Ownership, manager: Manager, force: bool) -> None:
+    contested = changed
     if manager.name == "kubectl" and manager not in ownership.paths:
-        changed -= _applied_by_client(kind, live).keys()
-    conflicts = [(other, path) for other, paths in ownership.paths.items() if other != manager for path in sorted(paths & changed)]
+        contested = changed - _applied_by_client(kind, live).keys()
+    conflicts = [(other, path) for other, paths in ownership.paths.items() if other != manager for path in sorted(paths & contested)]
     if conflicts and not force:
         raise _conflict_error(ownership, conflicts)
-    ownership.take({path for path in wanted if path in was and was[path] != becomes.get(path)}, manager)
+    ownership.take(changed, manager)
 
 
 def _applied_by_client(kind: Kind, live: Object) -> Leaves:
@@ -90,22 +96,30 @@ def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]])
     return ApiError(409, "Conflict", message, {"causes": causes})
 
 
-def _merge(shape: Shape | None, live: Any, applied: Any) -> Any:
-    if shape is not None and shape.atomic:
+def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: set[Path]) -> Any:
+    """The value as it becomes; the leaves that get another value are put into `changed`."""
+    if live == applied:
         return applied
-    if isinstance(applied, dict) and isinstance(live, dict) and not (shape is not None and shape.kind == "any"):
-        return live | {key: _merge(shape.child(key) if shape else None, live.get(key), value) for key, value in applied.items()}
-    if isinstance(applied, list) and isinstance(live, list) and shape is not None and (shape.keys or shape.is_set):
-        return _merge_items(shape, live, applied)
+    if has_items(shape, live) and has_items(shape, applied) and shape is not None:
+        return _merge_items(shape, live, applied, path, changed)
+    if has_fields(shape, live) and has_fields(shape, applied):
+        merged = dict(live)
+        for key, value in applied.items():
+            child = shape.child(key) if shape is not None else None
+            merged[key] = _merge(child, live[key], value, (*path, f"f:{key}"), changed) if key in live else value
+        return merged
+    if applied == {} and has_fields(shape, live):
+        return live
+    changed.add(path)
     return applied
 
 
-def _merge_items(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]:
+def _merge_items(shape: Shape, live: list[Any], applied: list[Any], path: Path, changed: set[Path]) -> list[Any]:
     stated = {item_step(shape, item): item for item in applied}
     result = []
     for item in live:
         step = item_step(shape, item)
-        result.append(_merge(shape.element, item, stated.pop(step)) if step in stated else item)
+        result.append(_merge(shape.element, item, stated.pop(step), (*path, step), changed) if step in stated else item)
     return result + list(stated.values())
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from pumice.web.messages import Response
 
+LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
+
 
 class ApiError(Exception):
     """A request that is refused. `details` has what kubectl prints from: name, group, kind, causes, retryAfterSeconds."""
@@ -121,6 +123,7 @@ def unsupported_media(content_type: str) -> ApiError:
 
 
 def too_large(size: int, limit: int) -> ApiError:
+    """`size`: of the object, or of so much of it as was looked at."""
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
 
 

@@ -30,7 +30,6 @@ from pumice.apiserver.shapes import Object
 from pumice.apiserver.shaping import schema_causes, shaped
 from pumice.apiserver.watching import Filter, Key, Watch
 
-LARGEST_OBJECT = 1536 * 1024  #: bytes of its JSON
 _DEFAULT = Options()
 
 
@@ -273,7 +272,7 @@ class Store:
     def _put(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
         if options.dry_run:
             return seen(kind, obj)
-        return seen(kind, self.ledger.put(kind.storage, key, obj, LARGEST_OBJECT))
+        return seen(kind, self.ledger.put(kind.storage, key, obj, status.LARGEST_OBJECT))
 
     def _drop(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
         if options.dry_run:
