@@ -40,7 +40,7 @@ check: $(DEV)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
 test-cluster: $(DEV)
-	$(BIN)/pytest -m cluster tests/cluster
+	$(BIN)/pytest -n 3 --dist worksteal -m cluster tests/cluster
 
 # The page and reports in a real browser: Debian's package chromium. Screenshots are left in .screenshots.
 test-page: $(DEV)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -29,15 +30,17 @@ def why_not() -> str:
 
 
 def program(name: str) -> Path:
-    """The path of a program, built if need be (the API server takes about ten minutes of processor time, once)."""
+    """The path of a program, built if need be (the API server takes about ten minutes of processor time, once, whoever asks first)."""
     path = cache_folder() / name
-    if not path.exists():
-        _build(name, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            _build(name, path)
     return path
 
 
 def _build(name: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{name}.{os.getpid()}")
     command = ["nice", "-n", "19", "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", LINK[name], "-o", str(part)]
     try:

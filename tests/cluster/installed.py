@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/apiserver/crds"
 PARTS = {"webhooks": "webhooks", "controllers": "controllers", "scheduler": "scheduler"}  #: part to user of the real cluster
 Right = tuple[str, str, str]  #: group, resource, verb
+#: nobody starts a program again that has lost its lead since the machine is busy
+LONG = ("--leader-elect-lease-duration=100s", "--leader-elect-renew-deadline=90s")
 PROGRAM = str(Path(sys.executable).with_name("pumice"))
 
 
@@ -115,8 +117,8 @@ async def running(cluster: RealCluster, client: Client, folder: Path) -> AsyncIt
     try:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(volcano.part("webhooks", *here))
-            await stack.enter_async_context(volcano.part("controllers"))
-            await stack.enter_async_context(volcano.part("scheduler", "--node-selector=story:volcano", "--schedule-period=200ms"))
+            await stack.enter_async_context(volcano.part("controllers", *LONG))
+            await stack.enter_async_context(volcano.part("scheduler", *LONG, "--node-selector=story:volcano", "--schedule-period=200ms"))
             await _until_open(client, volcano)
             yield volcano
     finally:

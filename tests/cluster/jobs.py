@@ -1,24 +1,19 @@
-"""Volcano's jobs as a user has them on a real API server, and kubelets that do what the story says.
-
-A kubelet starts what is bound and lets go what is deleted; how a pod ends is told by the story.
-"""
+"""Volcano's jobs as a user has them on a real API server, and their pods as the story says."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
+from kubelets import report
 from stage import until_true
 
 from pumice.api.kinds import COMMANDS, JOBS, POD_GROUPS, PODS, Kind, ObjectRef
 from pumice.kube.client import Client
-from pumice.kube.errors import KubeError
 from pumice.kube.transport import PatchType, Scope, as_dict
 
 Body = dict[str, Any]
-STOPS_AFTER_S = "story.pumice.io/stops-after-s"  #: an annotation of pods that take their time to end
 
 
 def task(name: str = "w", replicas: int = 1, cpu: str = "", pod: Body | None = None, **more: Any) -> Body:
@@ -37,7 +32,6 @@ class Jobs:
         self.client = client
         self.namespace = namespace
         self._command = command
-        self._told_to_end: dict[str, float] = {}  #: pods by uid, when the kubelet saw it
 
     async def pumice(self, *arguments: str) -> str:
         return await asyncio.to_thread(self._command, *arguments)
@@ -108,34 +102,7 @@ class Jobs:
         await self.client.patch(POD_GROUPS, ObjectRef(group, self.namespace), {"status": {"phase": "Inqueue"}}, PatchType.MERGE)
 
     async def becomes(self, pod: str, phase: str, exit_code: int = 0, restarts: int = 0, uid: str = "") -> None:
-        """A kubelet reports a pod in a phase: that very one, if it has the uid."""
-        ended = phase in ("Succeeded", "Failed")
-        state = {"terminated": {"exitCode": exit_code}} if ended else {"running": {}}
-        container = {"name": "c", "image": "x", "imageID": "x", "ready": phase == "Running", "restartCount": restarts, "state": state}
-        patch: Body = {"status": {"phase": phase, "containerStatuses": [container]}}
-        if uid:
-            patch["metadata"] = {"uid": uid}
-        await self.client.patch(PODS, ObjectRef(pod, self.namespace), patch, PatchType.MERGE, subresource="status")
+        await report(self.client, ObjectRef(pod, self.namespace, uid), phase, exit_code, restarts)
 
     async def all_become(self, job: str, phase: str) -> None:
         await asyncio.gather(*(self.becomes(pod, phase) for pod in await self.pods(job)))
-
-    async def kubelets(self) -> None:
-        """For good."""
-        while True:
-            for pod in (await self.listed(PODS)).values():
-                with suppress(KubeError):
-                    await self._kubelet_of(pod)
-            await asyncio.sleep(0.1)
-
-    async def _kubelet_of(self, pod: Body) -> None:
-        """By uid: another pod may have the name by now."""
-        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        if pod["metadata"].get("deletionTimestamp"):
-            now = asyncio.get_running_loop().time()
-            takes_s = float((pod["metadata"].get("annotations") or {}).get(STOPS_AFTER_S, 0))
-            if now < self._told_to_end.setdefault(uid, now) + takes_s:
-                return
-            await self.client.delete(PODS, ObjectRef(name, self.namespace, uid), grace_s=0)
-        elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
-            await self.becomes(name, "Running", uid=uid)

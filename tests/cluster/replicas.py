@@ -20,7 +20,8 @@ from pumice.kube.transport import Scope, as_dict
 from pumice.live.bootstrap import make_queues
 from pumice.live.clock import WallClock
 
-SHORT = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms")
+#: short, that fail-over does not take long; not so short that a busy machine loses the lead
+SHORT = ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=9s", "--leader-elect-retry-period=500ms")
 
 
 async def grant(client: Client) -> None:

@@ -73,7 +73,6 @@ class Stage:
         self._wide: list[tuple[Kind, str]] = []  #: what it made outside its namespace
 
     async def set_up(self) -> None:
-        await install_definitions(self.client)
         await self._sweep()
         await absent(self.client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, self.namespace))
 
@@ -232,7 +231,7 @@ class Stage:
             if pod["metadata"].get("deletionTimestamp"):
                 await self._end(name, pod["metadata"]["uid"])
             elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
-                patch = {"status": {"phase": "Running"}}
+                patch = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"phase": "Running"}}
                 await self.client.patch(PODS, ObjectRef(name, self.namespace), patch, PatchType.MERGE, subresource="status")
 
     async def _end(self, name: str, uid: str) -> None:

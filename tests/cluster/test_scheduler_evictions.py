@@ -27,11 +27,7 @@ async def running(stage: Stage, name: str, pods: int, **more: Any) -> None:
     """An elastic gang of slow pods that stands."""
     await stage.gang(name, pods=pods, cpu=1, minimum=more.pop("minimum", 1), **SLOW, **more)
     await stage.until_placed(name, pods)
-
-    async def all_run() -> bool:
-        return (await stage.group(name)).get("running") == pods
-
-    await until_true(all_run)
+    await stage.until_told_of(name, running=pods)
 
 
 async def leaving(stage: Stage) -> dict[str, dict[str, Any]]:
@@ -75,9 +71,13 @@ def test_victims_end_in_peace_and_no_more_go_than_must(play: Play, conf: str) ->
             await stage.until_placed("high", 2)
             await asyncio.sleep(1.0)
             assert len(await stage.placed("low")) == 2 and not set(victims) & set(await stage.pods())
-            found = {(e["involvedObject"]["kind"], e["type"], e["reason"], e["message"]) for e in await events(client, namespace)}
-            assert ("Pod", "Warning", "Evict", told["Ready"][2]) in found
-            assert any(event[:3] == ("PodGroup", "Normal", "Evict") and event[3].startswith(f"{action}: low-") for event in found)
+
+            async def both_told() -> bool:
+                found = {(e["involvedObject"]["kind"], e["type"], e["reason"], e["message"]) for e in await events(client, namespace)}
+                groups = [event[3] for event in found if event[:3] == ("PodGroup", "Normal", "Evict")]
+                return ("Pod", "Warning", "Evict", told["Ready"][2]) in found and any(text.startswith(f"{action}: low-") for text in groups)
+
+            await until_true(both_told)
 
     play(story)
 
@@ -221,6 +221,7 @@ def test_a_gang_that_has_ended_is_completed_and_its_room_is_free(play: Play) -> 
             await stage.gang("second", pods=2, cpu=1)
             await stage.until_placed("", 2)
             (done,) = {name.partition("-")[0] for name in await stage.placed()}
+            await stage.until_told_of(done, running=2)
             for number, phase in enumerate(("Succeeded", "Failed")):
                 ref = ObjectRef(f"{done}-{number}", namespace)
                 await client.patch(PODS, ref, {"status": {"phase": phase}}, PatchType.MERGE, subresource="status")

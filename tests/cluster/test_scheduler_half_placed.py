@@ -45,7 +45,7 @@ def test_the_next_scheduler_finishes_it_before_it_begins_a_more_important_one(cl
                 await stage.until_placed("work", 32)
                 assert not await stage.placed("other")
 
-    play(story, limit_s=90)
+    play(story)
 
 
 @pytest.mark.nightly
@@ -62,4 +62,4 @@ def test_the_next_scheduler_gives_the_places_back_when_there_is_no_room(cluster:
             async with replica(cluster, stage, tmp_path, user="standby"):
                 await until_true(nobody_stands)
 
-    play(story, limit_s=180)
+    play(story)

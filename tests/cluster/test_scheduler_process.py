@@ -41,7 +41,7 @@ def test_the_next_replica_takes_over_when_the_leader_is_killed(cluster: RealClus
                     lease = as_dict(await client.get(LEASES, ObjectRef("volcano", namespace)))
                     assert not lease["spec"].get("holderIdentity"), "given back, so that the next one need not wait"
 
-    play(story, limit_s=90)
+    play(story)
 
 
 def test_a_scheduler_that_is_killed_in_the_middle_of_its_binds_leaves_nothing_behind(
@@ -61,7 +61,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_its_binds_leaves_nothing_be
                 placed = await stage.until_placed("g", 30)
             assert all(list(placed.values()).count(node) == 10 for node in set(placed.values()))
 
-    play(story, limit_s=90)
+    play(story)
 
 
 def test_a_bad_configuration_leaves_the_old_one_in_force_and_is_told(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
@@ -100,4 +100,4 @@ def test_a_bad_configuration_leaves_the_old_one_in_force_and_is_told(cluster: Re
                 state = json.loads(await page("/debug/state"))
                 assert {"Pod", "PodGroup", "Node", "ConfigMap"} <= {item["kind"] for item in state["items"]}
 
-    play(story, limit_s=90)
+    play(story)

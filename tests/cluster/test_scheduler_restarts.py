@@ -66,7 +66,7 @@ def test_a_leader_that_was_held_up_writes_nothing_after_another_took_over(cluste
                 assert not written(cluster, "scheduler", since)
                 assert "the lead was lost" in first.log.read_text()
 
-    play(story, limit_s=120)
+    play(story)
 
 
 async def until_says(process: Process, *words: str) -> None:
@@ -108,7 +108,7 @@ def test_a_scheduler_that_comes_into_a_running_cluster_leaves_what_runs_alone(cl
             assert pods.items() <= {name: pod["metadata"]["uid"] for name, pod in (await stage.pods()).items()}.items()
             assert not [write for write in written(cluster, "scheduler", since) if "/old" in write]
 
-    play(story, limit_s=90)
+    play(story)
 
 
 def test_schedulers_side_by_side_count_each_others_pods(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_schedulers_side_by_side_count_each_others_pods(cluster: RealCluster, pl
                 await asyncio.sleep(1.0)
                 assert not await stage.placed("none")
 
-    play(story, limit_s=90)
+    play(story)
 
 
 def replayed(state: Path) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_the_state_that_a_signal_writes_decides_as_the_scheduler_did(cluster: Re
                 await stage.change_node("a", spec={"unschedulable": None})
                 assert await stage.until_placed("train", 5) == decided
 
-    play(story, limit_s=90)
+    play(story)
 
 
 async def waits(stage: Stage, pod: str) -> None:
@@ -201,7 +201,7 @@ def test_a_restart_amid_an_eviction_evicts_nobody_else(cluster: RealCluster, pla
                 await asyncio.sleep(1.0)
                 assert len(await stage.placed("low")) == 2
 
-    play(story, limit_s=90)
+    play(story)
 
 
 def test_pods_of_a_name_that_is_used_again_are_told_apart(cluster: RealCluster, play: Play, tmp_path: Path) -> None:
@@ -218,4 +218,4 @@ def test_pods_of_a_name_that_is_used_again_are_told_apart(cluster: RealCluster, 
                     await stage.pod("train-0", 1, group="train")
                 await stage.until_placed("train", 2)
 
-    play(story, limit_s=60)
+    play(story)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from live_scheduler import PREEMPTING, events, scheduling
 from realcluster import RealCluster
-from stage import absent
+from stage import absent, until_true
 
 from pumice.api.kinds import PRIORITY_CLASSES, QUEUES, ObjectRef
 from pumice.config.volcano import DEFAULT
@@ -31,10 +31,14 @@ def test_a_gang_is_placed_whole_and_says_so(play: Play) -> None:
             assert len({task.template for task in scheduler.cluster.tasks.values() if task.namespace == namespace}) == 1
             assert sorted(placed.values()) == sorted(nodes * 2)
             await stage.until_phase("train", "Running")
-            status = await stage.group("train")
-            assert status["running"] == 4 and "Scheduled" in [condition["type"] for condition in status["conditions"]]
-            told = {(event["involvedObject"]["kind"], event["reason"]) for event in await events(client, namespace)}
-            assert {("Pod", "Scheduled"), ("PodGroup", "Scheduled")} <= told
+            await stage.until_told_of("train", running=4)
+            assert "Scheduled" in [condition["type"] for condition in (await stage.group("train"))["conditions"]]
+
+            async def told() -> bool:
+                found = {(event["involvedObject"]["kind"], event["reason"]) for event in await events(client, namespace)}
+                return {("Pod", "Scheduled"), ("PodGroup", "Scheduled")} <= found
+
+            await until_true(told)
 
     play(story)
 
@@ -92,8 +96,11 @@ def test_a_more_important_gang_takes_the_place_of_another(play: Play) -> None:
             await stage.gang("high", pods=2, cpu=1, queue="default", priority_class=high, priorityClassName=high)
             await stage.until_placed("high", 2)
             assert len(await stage.placed("low")) == 2
-            reasons = {event["reason"] for event in await events(client, namespace)}
-            assert "Evict" in reasons
+
+            async def told() -> bool:
+                return "Evict" in {event["reason"] for event in await events(client, namespace)}
+
+            await until_true(told)
 
     play(story)
 
@@ -111,7 +118,7 @@ def test_an_api_server_that_is_killed_amid_the_binds_finds_nothing_done_twice(cl
             placed = await stage.until_placed("g", 40)
             assert sorted(list(placed.values()).count(node) for node in set(placed.values())) == [20, 20]
 
-    play(story, limit_s=120.0)
+    play(story)
 
 
 def test_a_queue_takes_back_what_it_deserves(play: Play) -> None:

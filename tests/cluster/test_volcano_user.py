@@ -13,6 +13,7 @@ import user_jobs
 import user_rest
 from installed import PARTS, Right, apply_everything, pumice, rights_granted, rights_used, running
 from jobs import Jobs
+from kubelets import kubelets
 from realcluster import RealCluster
 from stage import absent
 
@@ -56,7 +57,7 @@ RARE: dict[str, list[Right]] = {
 }  #: rights that no story here needs
 
 STORIES: tuple[Story, ...] = (*user_jobs.STORIES, *user_rest.STORIES)
-LIMIT_S = 180.0
+LIMIT_S = 400.0
 
 
 @asynccontextmanager
@@ -80,7 +81,6 @@ async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
     await client.create(NAMESPACES, {"metadata": {"name": namespace}})
     await absent(client.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace))
     jobs = Jobs(client, namespace, partial(pumice, cluster))
-    kubelets = asyncio.create_task(jobs.kubelets())
     try:
         async with asyncio.timeout(LIMIT_S):
             await story(jobs)
@@ -88,7 +88,6 @@ async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
         found = {name: job.get("status") for name, job in (await jobs.listed(JOBS)).items()}
         raise AssertionError(f"{namespace} came to no end: {found}") from None
     finally:
-        kubelets.cancel()
         for name in await jobs.pods():
             with suppress(ApiError):
                 await client.delete(PODS, ObjectRef(name, namespace), grace_s=0)
@@ -100,7 +99,10 @@ def test_users_of_volcano_find_what_they_know(cluster: RealCluster, tmp_path: Pa
 
     async def all_stories() -> None:
         async with Client(cluster.access()) as client, nodes(client), running(cluster, client, tmp_path) as volcano:
+            at_work = asyncio.create_task(kubelets(client))
             outcomes = await asyncio.gather(*(tell(cluster, client, story) for story in STORIES), return_exceptions=True)
+            assert not at_work.done(), at_work
+            at_work.cancel()
             for part in PARTS:
                 print(f"---- {part}\n{volcano.log(part)}")
             if wrong := [outcome for outcome in outcomes if isinstance(outcome, Exception)]:

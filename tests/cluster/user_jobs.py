@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from jobs import STOPS_AFTER_S, Body, Jobs, task
+from jobs import Body, Jobs, task
+from kubelets import HELD
 from stage import until_true
 
 from pumice.api.kinds import EVENTS, JOBS, NODES, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
@@ -132,7 +133,7 @@ async def a_job_is_restarted_as_often_as_allowed(jobs: Jobs) -> None:
 
 async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
     slow = task(replicas=3, policies=[{"event": "PodFailed", "action": "RestartJob"}])
-    slow["template"] |= {"metadata": {"annotations": {STOPS_AFTER_S: "4"}}}
+    slow["template"] |= {"metadata": {"annotations": {HELD: "yes"}}}
     slow["template"]["spec"] |= {"terminationGracePeriodSeconds": 30}
     await jobs.create("slow", [slow], plugins={"ssh": []})
     await jobs.until_phase("slow", "Running")
@@ -140,11 +141,12 @@ async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
     await jobs.becomes("slow-w-1", "Failed", exit_code=1)
     status = await jobs.until_phase("slow", "Restarting")
     assert (status["terminating"], status["retryCount"]) == (3, 1)
-    assert await jobs.pods("slow") == {}, "no new pods beside the old"
-    await jobs.until_phase("slow", "Pending")
-    assert not {pod["metadata"]["uid"] for pod in (await jobs.listed(PODS)).values()} & set(before.values()), "nor before the old are gone"
+    for pod in await jobs.listed(PODS):
+        assert await jobs.pods("slow") == {}, "no new pods beside the old"
+        await jobs.client.patch(PODS, ObjectRef(pod, jobs.namespace), {"metadata": {"annotations": {HELD: None}}}, PatchType.MERGE)
     await jobs.until_restarted("slow", 3)
     pods = await jobs.pods("slow")
+    assert not set(uids(pods).values()) & set(before.values())
     assert {pod["metadata"]["annotations"]["volcano.sh/job-retry-count"] for pod in pods.values()} == {"1"}
     assert [entry["status"] for entry in (await jobs.status("slow"))["conditions"]] == ["Restarting", "Pending", "Running"]
 
