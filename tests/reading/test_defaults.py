@@ -14,7 +14,7 @@ HUNDRED = {"cpu": 100, "memory": 100, "pods": 100}
 ON = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding")
 ASKED = ("onSessionOpen", "onSessionClose", "predicate", "prioritize", "preemptable", "reclaimable", "queueOverused", "jobEnqueueable")
 ASKED += ("jobEnqueued", "jobReady", "allocateFunc", "deallocateFunc")
-GANGS = {"maxDomains": 8, "allowWholeBundle": True}
+GANGS = {"maxDomains": 8, "allowWholeBundle": True, "spareVictims": True}  # the last is ours
 CACHE = {"predicateErrorCacheEnable": True}
 
 PLUGINS: dict[str, dict[str, Any]] = {

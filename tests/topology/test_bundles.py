@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.eviction.bundles import Bundle, approved, in_order, split
+from pumice.eviction.bundles import safe_ones
+from pumice.eviction.offer import Offer
+from pumice.eviction.roster import Roster
+from pumice.model import status
 from pumice.model.cluster import Cluster
 from pumice.model.job import Job
-from pumice.model.resources import MEMORY
+from pumice.model.resources import CPU, MEMORY
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.builders import PodGroupBuilder
 from tests.topology.racks import part
@@ -21,7 +24,11 @@ def job_of(group: PodGroupBuilder, *pods: PodBuilder) -> Job:
 
 def bundles(job: Job, *left_out: str) -> dict[bool, list[str]]:
     """Names by whether they are safe to take."""
-    return {b.safe: [t.name for t in b.tasks] for b in split(job, [t for t in job.tasks.values() if t.name not in left_out])}
+    here = sorted((task for task in job.tasks.values() if task.name not in left_out), key=lambda task: (task.priority, task.uid))
+    found: dict[bool, list[str]] = {}
+    for task, safe in zip(here, safe_ones(job, here), strict=True):
+        found.setdefault(safe, []).append(task.name)
+    return found
 
 
 def run(role: str, count: int) -> list[PodBuilder]:
@@ -93,27 +100,27 @@ def test_a_sub_job_with_more_than_its_size_still_belongs_to_its_policy() -> None
 # -- order
 
 
-def two_jobs() -> tuple[Cluster, Bundle, Bundle]:
+def two_jobs(least: int = 2) -> Cluster:
     """b runs here only, a here and elsewhere."""
     here = [pod(f"{name}-{number}").cpu(1).gang(name).on("n") for name in "ab" for number in range(2)]
     elsewhere = [pod("a-2").cpu(1).gang("a").on("m")]
-    made = cluster(node("n").cpu(9), node("m").cpu(9), podgroup("a", 3), podgroup("b", 2), *here, *elsewhere)
-    first, second = (
-        Bundle(made.jobs[uid], False, [task for task in made.jobs[uid].tasks.values() if task.node_name == "n"])
-        for uid in ("default/a", "default/b")
-    )
-    return made, first, second
+    return cluster(node("n").cpu(9), node("m").cpu(9), podgroup("a", least + 1), podgroup("b", least), *here, *elsewhere)
 
 
-def need(made: Cluster, cpu_milli: float) -> np.ndarray:
-    vector = made.dimensions.zeros()
-    vector[0] = cpu_milli
-    return vector
+def offered(made: Cluster, **need: float) -> Offer:
+    """What goes from the node n, all of equal standing."""
+    wanted = made.dimensions.zeros()
+    wanted[[CPU, MEMORY]] = need.get("cpu", 0) * 1000, need.get("memory", 0)
+    here = np.array([name == "n" for name in made.nodes.names])
+    return Roster(made, here, lambda task: task.status == status.RUNNING, lambda job: None).offer(wanted, list)
+
+
+def names(offer: Offer) -> list[list[str]]:
+    return [[task.name for task in offer.bundle(place)] for place in range(len(offer))]
 
 
 def test_what_costs_little_elsewhere_goes_first() -> None:
-    made, spread, local = two_jobs()
-    assert in_order([spread, local], need(made, 2000), list) == [local, spread]
+    assert names(offered(two_jobs(), cpu=2)) == [["b-0", "b-1"], ["a-0", "a-1"]]
 
 
 @pytest.mark.parametrize(("elsewhere", "first"), [(1, "memory"), (5, "cpu")])
@@ -123,23 +130,37 @@ def test_gain_and_cost_are_measured_in_parts_of_what_is_needed(elsewhere: int, f
     gangs["memory"] = [pod(f"memory-{n}").memory("2Gi").gang("memory") for n in range(2 + elsewhere)]
     standing = [one.on("n" if number < 2 else "m") for pods in gangs.values() for number, one in enumerate(pods)]
     made = cluster(node("n").cpu(9), node("m").cpu(9), podgroup("cpu", 4), podgroup("memory", 2 + elsewhere), *standing)
-    jobs = [made.jobs[f"default/{name}"] for name in gangs]
-    both = [Bundle(job, False, [task for task in job.tasks.values() if task.node_name == "n"]) for job in jobs]
-    wanted = need(made, 2000)
-    wanted[MEMORY] = 4 * 2**30
-    assert in_order(both, wanted, list)[0].job.name == first
+    assert names(offered(made, cpu=2, memory=4 * 2**30))[0] == [f"{first}-0", f"{first}-1"]
 
 
 def test_bundles_alike_go_by_name_and_safe_ones_before_all() -> None:
-    made, spread, local = two_jobs()
-    safe = [Bundle(bundle.job, True, bundle.tasks[:1]) for bundle in (local, spread)]
-    assert in_order([local, *safe], need(made, 2000), list) == [safe[1], safe[0], local]
+    assert names(offered(two_jobs(1), cpu=2)) == [["a-0"], ["b-0"], ["b-1"], ["a-1"]]
+
+
+def test_a_bundle_that_breaks_a_gang_takes_what_the_gang_had_to_spare_along() -> None:
+    offer = offered(two_jobs(1), cpu=2)
+    assert offer.safe.tolist() == [-1, -1, 1, 0]
+    assert offer.hangs_together([0, 3]) and not offer.hangs_together([1, 3])
 
 
 def test_what_plugins_refuse_shrinks_a_safe_bundle_and_drops_a_whole_one() -> None:
-    _, whole, other = two_jobs()
-    safe = Bundle(other.job, True, other.tasks)
-    left = approved([safe, whole], [other.tasks[0], whole.tasks[0]])
-    assert [(bundle.safe, [task.name for task in bundle.tasks]) for bundle in left] == [(True, ["b-0"])]
-    assert approved([whole], whole.tasks) == [whole]
-    assert approved([safe], []) == []
+    safe = offered(two_jobs(0), cpu=2)
+    assert names(safe) == [["a-0", "a-1"], ["b-0", "b-1"]]
+    assert names(safe.approved(safe.tasks[:3], whole=True)) == [["a-0", "a-1"], ["b-0"]]
+    both = offered(two_jobs(1), cpu=2)
+    assert names(both.approved(both.tasks, whole=False)) == [["a-0"], ["b-0"]]
+    assert names(both.approved(both.tasks[1:], whole=True)) == [["b-0"], ["b-1"], ["a-1"]]
+    whole = offered(two_jobs(), cpu=2)
+    assert names(whole.approved(whole.tasks[:3], whole=True)) == [["b-0", "b-1"]]
+    assert len(whole.approved([], whole=True)) == 0
+
+
+def test_a_job_that_has_lost_a_pod_since_is_looked_at_anew() -> None:
+    made = two_jobs(1)
+    here = np.array([name == "n" for name in made.nodes.names])
+    roster = Roster(made, here, lambda task: task.status == status.RUNNING, lambda job: None)
+    lost = made.tasks["default/b-0"]
+    made.move(lost, status.RELEASING, lost.node)
+    assert names(roster.offer(made.dimensions.zeros() + 1, list)) == [["a-0"], ["b-1"], ["a-1"]]
+    made.move(lost, status.RUNNING, lost.node)
+    assert names(roster.offer(made.dimensions.zeros() + 1, list)) == [["a-0"], ["b-0"], ["b-1"], ["a-1"]]

@@ -85,12 +85,13 @@ def test_nobody_is_evicted_if_the_gang_does_not_fit_as_a_whole() -> None:
     assert_same(before, state(made))
 
 
-def test_room_that_is_enough_in_sum_but_on_no_node_evicts_more_or_nobody() -> None:
-    """One pod from each node sums up to what is needed; the gang needs both of one node."""
+def test_room_that_is_enough_in_sum_but_on_no_node_evicts_others_or_nobody() -> None:
+    """One pod from each node sums up to what is needed; the gang needs both of one node, and that of the other stays."""
     nodes = [node("n1").cpu(2), node("n2").cpu(2)]
     victims = [*low("a", "n1", least=0), *low("b", "n2", least=0), *low("c", "n1", least=0)]
     gone, waiting = preempt(*nodes, *victims, *low("keep", "n2", rank="high"), *high(1, cpu=2))
-    assert (gone, waiting) == (["a-0", "b-0", "c-0"], {"high-0": "n1"})
+    assert (gone, waiting) == (["a-0", "c-0"], {"high-0": "n1"})
+    assert preempt(*nodes, *victims, *low("keep", "n2", rank="high"), *high(1, cpu=2), spare=False)[0] == ["a-0", "b-0", "c-0"]
     made = cluster(*CLASSES, *nodes, *victims[:4], *low("k", "n1", "n2", rank="high"), *high(1, cpu=2))
     assert result(decide(made, "enqueue, allocate, gangpreempt")) == ([], {})
     made.check()

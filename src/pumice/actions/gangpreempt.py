@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 from pumice.actions.gang_eviction import GangEviction
-from pumice.eviction.bundles import Bundle
 from pumice.framework.session import Session
 from pumice.model.job import Job
 from pumice.model.task import Task
@@ -12,8 +14,14 @@ from pumice.model.task import Task
 class GangPreempt(GangEviction):
     name = "gangpreempt"
 
+    def evictor_class(self, job: Job) -> Hashable:
+        return job.queue, job.priority
+
     def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
         return its_job.queue is job.queue and its_job.priority < job.priority
 
-    def precedence(self, session: Session, task: Task, bundles: list[Bundle]) -> list[Bundle]:
-        return sorted(bundles, key=lambda bundle: session.job_plugin_key(bundle.job), reverse=True)
+    def standing(self, session: Session, its_job: Job) -> Hashable:
+        return session.job_plugin_key(its_job)
+
+    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
+        return sorted(standings, reverse=True)

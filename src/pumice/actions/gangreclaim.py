@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 from pumice.actions.gang_eviction import GangEviction
-from pumice.eviction.bundles import Bundle
 from pumice.eviction.victims import victim_queues
 from pumice.framework.session import Session
 from pumice.model import status
@@ -18,11 +20,16 @@ class GangReclaim(GangEviction):
     def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
         return not session.overused(queue) and session.preemptive(queue, tasks)
 
+    def evictor_class(self, job: Job) -> Hashable:
+        return job.queue
+
     def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
         queue = its_job.queue
         return victim.status == status.RUNNING and queue is not None and queue is not job.queue and queue.reclaimable
 
-    def precedence(self, session: Session, task: Task, bundles: list[Bundle]) -> list[Bundle]:
-        names = {bundle.job.queue.name for bundle in bundles if bundle.job.queue is not None}
-        ranks = {queue: rank for rank, queue in enumerate(victim_queues(session, task, sorted(names)))}
-        return sorted(bundles, key=lambda bundle: ranks[bundle.job.queue] if bundle.job.queue is not None else -1)
+    def standing(self, session: Session, its_job: Job) -> Hashable:
+        assert its_job.queue is not None
+        return its_job.queue.name
+
+    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
+        return [queue.name for queue in victim_queues(session, task, sorted(standings))]

@@ -2,49 +2,26 @@
 
 The pods of a job in a domain are split in two. The Safe bundle holds those that it can lose and still run (all of them if it does
 not run as it is); the Whole bundle the others: losing any of them breaks the gang, so it may as well lose all. Safe bundles go
-first; what breaks a gang should give much here for little elsewhere.
+first; what breaks a gang should give much here for little elsewhere (`offer.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property, reduce
-
-import numpy as np
+from collections.abc import Sequence
 
 from pumice.model import status
 from pumice.model.job import Job
-from pumice.model.resources import Vector
 from pumice.model.task import Task
 
 READY = status.ALLOCATED_ALL | status.SUCCEEDED
 
 
-@dataclass
-class Bundle:
-    """Pods of one job that go together."""
-
-    job: Job
-    safe: bool
-    tasks: list[Task]
-
-    @cached_property
-    def size(self) -> Vector:
-        """What they ask for together."""
-        return reduce(np.add, (task.template.request for task in self.tasks))
-
-
-def split(job: Job, candidates: Iterable[Task]) -> list[Bundle]:
-    """The bundles of a job, made of those of its tasks that may be evicted here."""
-    tasks = sorted(candidates, key=lambda task: (task.priority, task.uid))
+def safe_ones(job: Job, candidates: Sequence[Task]) -> list[bool]:
+    """Of those of a job's tasks that may be evicted here, the least important first: which are in its Safe bundle."""
     if job.ready_count < job.min_member:
-        return [Bundle(job, True, tasks)]
+        return [True] * len(candidates)
     surplus = _Surplus(job)
-    safe = [task for task in tasks if surplus.takes(task)]
-    chosen = {task.uid for task in safe}
-    rest = [task for task in tasks if task.uid not in chosen]
-    return [bundle for bundle in (Bundle(job, True, safe), Bundle(job, False, rest)) if bundle.tasks]
+    return [surplus.takes(task) for task in candidates]
 
 
 class _Surplus:
@@ -92,36 +69,3 @@ class _PartSurplus:
             self._spare[part.policy] -= self._margins[part.uid] == 0
         self._margins[part.uid] -= 1
         return True
-
-
-def in_order(bundles: list[Bundle], need: Vector, precedence: Callable[[list[Bundle]], list[Bundle]]) -> list[Bundle]:
-    """Safe ones first, then as `precedence` sorts them (stably), then those that give most here for what they cost everywhere."""
-    if not bundles:
-        return []
-    ranks = [
-        (-worth, bundle.job.uid, bundle.tasks[0].uid, len(bundle.tasks))
-        for worth, bundle in zip(_returns(bundles, need).tolist(), bundles, strict=True)
-    ]
-    ranked = [bundles[number] for number in sorted(range(len(bundles)), key=ranks.__getitem__)]
-    return sorted(precedence(ranked), key=lambda bundle: not bundle.safe)
-
-
-def _returns(bundles: list[Bundle], need: Vector) -> Vector:
-    """What each gains here of what is needed, by what is lost in the whole cluster: with a Safe one nothing is."""
-    asked = need > 0
-    gains = (np.minimum([bundle.size for bundle in bundles], need)[:, asked] / need[asked]).sum(axis=1)
-    costs = (np.array([bundle.job.held for bundle in bundles])[:, asked] / need[asked]).sum(axis=1)
-    costs[[bundle.safe for bundle in bundles]] = 0.0
-    returns: Vector = np.divide(gains, costs, out=np.full(len(bundles), np.inf), where=costs > 0)
-    return returns
-
-
-def approved(bundles: list[Bundle], tasks: Iterable[Task]) -> list[Bundle]:
-    """What is left of the bundles when only these tasks may go: less of a Safe one, of a Whole one all or nothing."""
-    allowed = {task.uid for task in tasks}
-    left = []
-    for bundle in bundles:
-        kept = [task for task in bundle.tasks if task.uid in allowed]
-        if kept and (bundle.safe or len(kept) == len(bundle.tasks)):
-            left.append(Bundle(bundle.job, bundle.safe, kept))
-    return left

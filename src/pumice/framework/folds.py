@@ -95,7 +95,7 @@ def intersect_by_tier(tiers: Tiers, evictor: Any, candidates: Victims) -> Victim
                 break
             if victims is None:
                 victims = answer
-            else:
+            elif answer != victims:
                 accepted = {task.uid for task in answer}
                 victims = [task for task in victims if task.uid in accepted]
         if victims:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pumice.framework.plugin import Plugin
 from pumice.model.task import Task
+from pumice.model.template import Template
 
 CRITICAL = ("system-cluster-critical", "system-node-critical")
 
@@ -14,10 +15,15 @@ class Conformance(Plugin):
     name = "conformance"
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        return [t for t in candidates if t.template.spec.priority_class_name not in CRITICAL and t.namespace != "kube-system"]
+        critical = {template for template in {task.template for task in candidates} if _is_critical(template)}
+        return [task for task in candidates if task.template not in critical] if critical else candidates
 
     reclaimable = preemptable
     unified_evictable = preemptable
 
     def evictor_kind(self, evictor: Task) -> None:
         """All are alike."""
+
+
+def _is_critical(template: Template) -> bool:
+    return template.spec.priority_class_name in CRITICAL or template.namespace == "kube-system"
