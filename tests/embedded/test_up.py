@@ -113,6 +113,7 @@ def test_a_signal_ends_it_and_leaves_nothing_behind(pumice: Pumice, name: signal
     process = pumice.popen("up", "--port", "0")
     assert process.stdout is not None
     with process.stdout:
+        assert process.stdout.readline().startswith("The page: http://127.0.0.1:")
         assert "runs at" in process.stdout.readline()
         process.send_signal(name)
         assert process.wait(TIMEOUT_S) == 0
@@ -318,7 +319,7 @@ items:
     process = pumice.popen("up", "--port", "0", "-f", str(path))
     assert process.stdout is not None
     with process.stdout:
-        assert "A cluster of 1 node runs" in process.stdout.readline()
+        assert "A cluster of 1 node runs" in process.stdout.readline() + process.stdout.readline()
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
 

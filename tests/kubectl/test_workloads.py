@@ -97,7 +97,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        assert "A cluster of 3 nodes" in process.stdout.readline()
+        assert "A cluster of 3 nodes" in process.stdout.readline() + process.stdout.readline()
         while "ends it" not in process.stdout.readline():
             assert process.poll() is None
         yield Kubectl(folder, folder / ".pumice" / "kubeconfig")

@@ -10,9 +10,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +22,12 @@ from pumice.api.errors import InputError
 from pumice.cli.detaching import Detached, detach
 from pumice.cli.place import Place, own_name
 
+if TYPE_CHECKING:
+    from pumice.live.loop import Scheduler
+    from pumice.page.server import Page
+
 PORT = 7443
+PAGE_PORT = 7480
 NODES = "4x8gpu"
 ENDINGS = (signal.SIGINT, signal.SIGTERM)
 TO_TRY = ("kubectl get nodes", "kubectl create deployment web --image=web --replicas=3", "kubectl get pods -o wide")
@@ -48,6 +54,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free one. Default: {PORT}; 0 for a cluster with a name.")
+@click.option(
+    "--page-port",
+    type=click.IntRange(0, 65535),
+    help=f"Of the page that shows the cluster. Default: {PAGE_PORT}, or a free one if it is taken.",
+)
+@click.option("--no-page", is_flag=True, help="Serve no page.")
 @click.option("--name", help="What the cluster is called: in kubeconfigs, by `pumice clusters` and `pumice down --name`. Default: pumice.")
 @click.option("-d", "--detach", "detached", is_flag=True, help="Go on in the background; `pumice down` ends it.")
 @click.option(
@@ -57,7 +69,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="A file of objects to create once all is up; what became of them is shown when their pods run.",
 )
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
-def up(detached: bool, data: Path | None, name: str | None, once: bool, **options: Any) -> None:
+def up(detached: bool, data: Path | None, name: str | None, once: bool, page_port: int | None, no_page: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
     place = Place(data, name)
     if options["port"] is None:
@@ -70,7 +82,7 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, **option
         sys.exit(child.report())
     place.claim()
     try:
-        code = asyncio.run(_serve(place, data, options, once, child))
+        code = asyncio.run(_serve(place, data, options, once, child, () if once or no_page else _page_ports(page_port, name)))
     except OSError as error:
         raise _explained(error, options["host"], options["port"]) from None
     except Exception as error:
@@ -83,8 +95,10 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, **option
     sys.exit(code)
 
 
-async def _serve(place: Place, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None) -> int:
-    """Everything between the start and the end; the exit code."""
+async def _serve(
+    place: Place, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None, page_ports: Sequence[int]
+) -> int:
+    """Everything between the start and the end; the exit code. The page is served at the first of its ports that is free."""
     began = time.perf_counter()
     ended = asyncio.Event()
     for name in ENDINGS:
@@ -96,12 +110,14 @@ async def _serve(place: Place, data: Path | None, options: dict[str, Any], once:
     from pumice.cli.wanting import wanted
 
     asked = wanted(data, **options)
-    async with running(asked) as cluster:
+    async with running(asked) as cluster, _page(cluster.scheduler, page_ports) as page:
         if ended.is_set():
             return 0
         memory.settle()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
         say = child.say if child else click.echo
+        if page is not None:
+            say(f"The page: {page.url}")
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say(_started(cluster.server.url, nodes, time.perf_counter() - began))
         if once:
@@ -115,6 +131,34 @@ async def _serve(place: Place, data: Path | None, options: dict[str, Any], once:
                 child.let_go()
             await ended.wait()
         return code
+
+
+def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
+    """Clusters with a name are many: they take free ones."""
+    if asked is not None:
+        return (asked,)
+    return (0,) if name else (PAGE_PORT, 0)
+
+
+@asynccontextmanager
+async def _page(scheduler: Scheduler, ports: Sequence[int]) -> AsyncIterator[Page | None]:
+    """Raises InputError if none of the ports is free."""
+    if not ports:
+        yield None
+        return
+    from pumice.page.server import Page
+
+    async with AsyncExitStack() as stack:
+        yield await _first_free(stack, [Page(scheduler, f"127.0.0.1:{port}") for port in ports])
+
+
+async def _first_free(stack: AsyncExitStack, pages: Sequence[Page]) -> Page:
+    for page in pages:
+        try:
+            return await stack.enter_async_context(page)
+        except OSError as error:
+            why = error.strerror
+    raise InputError(f"the port cannot be used: {why}; give another, or 0 for any that is free", where="--page-port")
 
 
 def _started(url: str, nodes: int, seconds: float) -> str:

@@ -6,6 +6,7 @@ This one, the base of all others, looks away.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -36,6 +37,30 @@ class Observer:
 
     def attempt(self, task: Task) -> None:
         """kube-scheduler's loop is about to try the pod."""
+
+
+class Together(Observer):
+    """Several as one. The first asks the rules."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+        self.asking = observers[0].asking
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        for observer in self._observers:
+            observer.begins(stage, subject)
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        for observer in self._observers:
+            observer.ends(stage, subject)
+
+    def turn(self, task: Task) -> None:
+        for observer in self._observers:
+            observer.turn(task)
+
+    def attempt(self, task: Task) -> None:
+        for observer in self._observers:
+            observer.attempt(task)
 
 
 SILENT = Observer()

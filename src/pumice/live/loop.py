@@ -20,6 +20,7 @@ from pumice.api.kinds import PODS
 from pumice.framework.containment import Failure
 from pumice.framework.cycle import cycle
 from pumice.framework.decisions import Decisions
+from pumice.framework.observer import Observer, Together
 from pumice.framework.policy import Policy
 from pumice.framework.scheduling_queue import SchedulingQueue
 from pumice.framework.world import NOWHERE, World
@@ -52,6 +53,12 @@ DEFAULT_OPTIONS = Options()
 LONGEST_PAUSE_S = 60.0  #: between cycles that come to nothing
 
 
+class Onlooker(Observer):
+    """An observer that is told as well what came of each cycle. It runs where cycles run, but for `cycled`."""
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None: ...
+
+
 class Scheduler:
     """See the module. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
 
@@ -82,7 +89,8 @@ class Scheduler:
         self._world = world
         self._when_synced = when_synced
         self._state = SingleWriter(where)
-        self._timing = CycleTiming(self.metrics)
+        self._observer: Observer = CycleTiming(self.metrics)
+        self._onlookers: list[Onlooker] = []
         self._said = Said()
         self._pulse = Pulse(options.period_s)
         self._stirred = asyncio.Event()
@@ -145,6 +153,11 @@ class Scheduler:
         """What `at` makes of the cluster, between two cycles, where cycles run."""
         async with self._state.alone() as run:
             return await run(partial(at, self.cluster))
+
+    def watch(self, onlooker: Onlooker) -> None:
+        """Let somebody follow all cycles from the next one on."""
+        self._onlookers.append(onlooker)
+        self._observer = Together([self._observer, onlooker])
 
     def tell(self, what: Occurrence) -> None:
         self.recorder.tell(what)
@@ -232,7 +245,7 @@ class Scheduler:
             self.metrics.cycle_begins()
             decisions = Decisions()
             try:
-                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._timing))
+                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer))
                 self._send(decisions, now)
                 self._faults = 0
             except Exception:
@@ -276,6 +289,8 @@ class Scheduler:
         self._pulse.cycled(now, took_s)
         self._next_try = min(self._hints.next_due(), decisions.again_at, self._ingest.next_due())
         self.metrics.observe_cycle(decisions, now, took_s)
+        for onlooker in self._onlookers:
+            onlooker.cycled(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))

@@ -1,1 +1,6 @@
-"""The page: the cluster, its queues and jobs, and what the scheduler decides, in a browser. Its charts are the reports' as well."""
+"""The page: the cluster, its queues and jobs, and what the scheduler decides, in a browser, read-only.
+
+`recorder.py` follows the cycles of a scheduler, `rows.py` says what of a node, a queue, a job is shown, `told.py` finds what has changed
+since readers were told, `feed.py` sends it to each at the reader's own pace, `server.py` answers. In the browser (`static/`) a store takes
+what is sent and views are functions of it. Nobody who looks costs nothing: without a reader, cycles are noted and nothing is made of it.
+"""

@@ -12,7 +12,7 @@ from typing import Self
 from pumice.web.messages import Answer, Request, Response, Stream
 from pumice.web.serving import LARGEST_BODY, Connection, Door
 
-Handler = Callable[[Request], Response | Awaitable[Response]]
+Handler = Callable[[Request], Response | Stream | Awaitable[Response]]
 SWEEP_EVERY_S = 5.0
 LAST_ANSWERS_S = 2.0  #: for what is being answered when we are told to end
 
@@ -65,7 +65,7 @@ class Listener:
             answer = handler(request)
         except Exception:
             return _failed(request)
-        return answer if isinstance(answer, Response) else self._later(request, answer)
+        return self._later(request, answer) if isinstance(answer, Awaitable) else answer
 
     def _later(self, request: Request, answer: Awaitable[Response]) -> asyncio.Future[Response | Stream]:
         task = asyncio.get_running_loop().create_task(_awaited(request, answer))

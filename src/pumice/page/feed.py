@@ -1,0 +1,88 @@
+"""Server-sent events: one ring of messages that all readers share, each at its own place.
+
+A slow reader costs nothing of its own: it takes messages as fast as it reads. One that is further behind than the ring reaches, or that
+comes with a place of another time, is told to begin anew (`event: reset`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+
+from pumice.web.messages import Pipe
+
+KEPT_BYTES = 8 * 1024 * 1024
+KEPT = 2000  #: messages
+GREETING = b"retry: 1000\n\n"
+RESET = b"event: reset\ndata: {}\n\n"
+
+
+class Feed:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.readers: set[Reader] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Places of before are worth nothing any more."""
+        self._era = secrets.token_hex(4)
+        self._ring: deque[bytes] = deque()
+        self._size = 0
+        self.last = 0  #: number of the newest message
+
+    @property
+    def place(self) -> str:
+        """Where who knows everything so far goes on."""
+        return f"{self._era}-{self.last}"
+
+    def publish(self, data: bytes) -> None:
+        self.last += 1
+        self._ring.append(b"id: %s\ndata: %s\n\n" % (self.place.encode(), data))
+        self._size += len(self._ring[-1])
+        while self._size > KEPT_BYTES or len(self._ring) > KEPT:
+            self._size -= len(self._ring.popleft())
+        for reader in list(self.readers):
+            reader.resume()
+
+    def after(self, number: int) -> bytes | None:
+        """The message that follows a number, or RESET if it is forgotten; None if there is none yet."""
+        if number == self.last:
+            return None
+        first = self.last - len(self._ring) + 1
+        return self._ring[number + 1 - first] if first <= number + 1 <= self.last else RESET
+
+    def reader(self, place: str) -> Reader:
+        era, _, number = place.partition("-")
+        return Reader(self, int(number) if era == self._era and number.isdecimal() else -1)
+
+
+class Reader:
+    """A Stream: one tab. `number` is that of the last message it knows; -1 for none of ours."""
+
+    content_type = "text/event-stream"
+    version = 0
+
+    def __init__(self, feed: Feed, number: int) -> None:
+        self._feed = feed
+        self._number = number
+        self._pipe: Pipe | None = None
+
+    def start(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._feed.readers.add(self)
+        pipe.send(GREETING)
+        asyncio.get_running_loop().call_soon(self.resume)
+
+    def resume(self) -> None:
+        while self._pipe is not None and not self._pipe.is_full():
+            message = self._feed.after(self._number)
+            if message is None:
+                return
+            self._number = self._feed.last if message is RESET else self._number + 1
+            self._pipe.send(message)
+
+    def stop(self) -> None:
+        self._pipe = None
+        self._feed.readers.discard(self)

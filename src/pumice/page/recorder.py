@@ -1,0 +1,130 @@
+"""Who follows the cycles of a scheduler for the page: what each decided, why pods wait, what queues deserve.
+
+Cycles that decided something are kept, the last of them; of each what it bound and evicted, action by action.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from pumice.framework.decisions import Decisions
+from pumice.framework.observer import Stage
+from pumice.framework.session import Session
+from pumice.live.loop import Onlooker
+from pumice.model.resources import Vector
+from pumice.page.rows import job_key
+
+KEPT = 200  #: cycles
+SHOWN = 200  #: binds, and evictions, of one cycle
+
+
+class ActionTold(msgspec.Struct):
+    """What one action did."""
+
+    name: str
+    took_ms: float
+    bound: int
+    evicted: int
+
+
+class CycleTold(msgspec.Struct):
+    """One cycle that decided something. `binds` and `evictions` are its first ones, in order."""
+
+    number: int
+    at: float
+    took_ms: float
+    bound: int
+    evicted: int
+    waiting: int
+    actions: list[ActionTold]
+    binds: list[tuple[str, str, str, str]]  #: pod, its job, node, action
+    evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, in whose favour, action
+
+
+class Recorder(Onlooker):
+    """See the module. `cycled` is told the outcome of a cycle after it has ended."""
+
+    def __init__(self) -> None:
+        self.cycles: deque[CycleTold] = deque(maxlen=KEPT)
+        self.count = 0  #: cycles, the idle ones too
+        self.deserved: dict[str, Vector] = {}  #: by queue, as the last session's plugins share out the cluster
+        self.why: dict[str, str] = {}  #: by pod uid
+        self.jobs_why: dict[str, str] = {}  #: by the job's key
+        self.followed = False  #: whether anybody takes what is in `stirred`
+        self.stirred: set[str] = set()  #: jobs that cycles looked at since somebody took them
+        self._session: Session | None = None
+        self._began = 0.0
+        self._before = (0, 0)
+        self._actions: list[tuple[ActionTold, tuple[int, int]]] = []
+
+    # -- in the cycle
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.SESSION:
+            self._session = subject
+            self._actions = []
+        elif stage is Stage.ACTION:
+            self._before = self._decided()
+            self._began = time.perf_counter()
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.ACTION:
+            (bound, evicted), before = self._decided(), self._before
+            took_ms = round((time.perf_counter() - self._began) * 1000, 2)
+            self._actions.append((ActionTold(subject.name, took_ms, bound - before[0], evicted - before[1]), before))
+        elif stage is Stage.OPEN and hasattr(subject, "entitlements"):
+            self.deserved = {name: deserved for name, (deserved, _) in subject.entitlements().items()}
+        elif stage is Stage.SESSION and self.followed:
+            self.stirred.update(subject.cluster.changed)
+
+    def _decided(self) -> tuple[int, int]:
+        assert self._session is not None
+        decisions = self._session.decisions
+        return len(decisions.binds), len(decisions.evictions)
+
+    # -- after it
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
+        self.count += 1
+        self._session = None
+        self._note_reasons(decisions)
+        if self.followed:
+            self.stirred.update(group.job.uid for group in decisions.groups)
+            self.stirred.update(self.jobs_why)
+        if decisions.binds or decisions.evictions:
+            self.cycles.append(self._told(decisions, at, took_s))
+        self._actions = []
+
+    def _note_reasons(self, decisions: Decisions) -> None:
+        """Of a job's pods, a node's word says more than the state of the gang."""
+        self.why = {one.task.uid: one.message for one in decisions.waiting}
+        found = {
+            group.job.uid: group.condition.message for group in decisions.groups if group.condition is not None and not group.job.tasks
+        }
+        for one in decisions.waiting:
+            key = job_key(one.task)
+            if key not in found or found[key].startswith("pod group is"):
+                found[key] = one.message
+        self.jobs_why = found
+
+    def _told(self, decisions: Decisions, at: float, took_s: float) -> CycleTold:
+        binds, evictions = decisions.binds[:SHOWN], decisions.evictions[:SHOWN]
+        return CycleTold(
+            number=self.count,
+            at=at,
+            took_ms=round(took_s * 1000, 2),
+            bound=len(decisions.binds),
+            evicted=len(decisions.evictions),
+            waiting=len(decisions.waiting),
+            actions=[action for action, _ in self._actions],
+            binds=[(one.task.key, job_key(one.task), one.node, self._action_of(index)) for index, one in enumerate(binds)],
+            evictions=[(one.task.key, job_key(one.task), one.node, one.beneficiary, one.action) for one in evictions],
+        )
+
+    def _action_of(self, bind: int) -> str:
+        """The action under which a bind was decided, by its place in the order."""
+        return next((action.name for action, before in reversed(self._actions) if before[0] <= bind and action.bound), "")

@@ -1,0 +1,164 @@
+"""What is shown of a node, a queue, a job. Amounts are whole CPUs, bytes, whole GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import CPU, MEMORY, Vector
+from pumice.model.task import Task
+
+Amounts = dict[str, float]  #: of cpu, memory, gpu; without what there is none of
+GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
+LOOSE = "pod/"  #: before the key of a pod that no PodGroup has
+
+
+class NodeRow(msgspec.Struct, omit_defaults=True):
+    group: str  #: rack, zone, pool or type, whichever the node has first
+    room: Amounts  #: allocatable
+    used: Amounts
+    held: list[tuple[str, float, float]]  #: job, CPUs and GPUs of its pods here
+    cordoned: bool = False
+
+
+class QueueRow(msgspec.Struct, omit_defaults=True):
+    parent: str
+    weight: int
+    state: str
+    held: Amounts
+    asked: Amounts  #: by pods that wait
+    deserved: Amounts
+    guarantee: Amounts
+    limit: Amounts  #: of the capability
+    jobs: int
+    waiting: int
+
+
+class JobRow(msgspec.Struct, omit_defaults=True):
+    queue: str
+    phase: str
+    created: float
+    pods: dict[str, int]  #: by status
+    held: Amounts
+    asked: Amounts
+    priority: int = 0
+    minimum: int = 0
+    why: str = ""  #: it waits
+    owner: str = ""  #: the name of what made it, as a user knows it
+
+
+class PodRow(msgspec.Struct, omit_defaults=True):
+    name: str
+    role: str
+    status: str
+    node: str
+    created: float
+    started: float | None
+    asks: Amounts
+    why: str = ""
+
+
+class Amounting:
+    """Vectors as amounts. Cards of all makers count as GPUs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cards = [column for column, name in enumerate(cluster.dimensions.names) if name.endswith("/gpu")]
+
+    def of(self, vector: Vector) -> Amounts:
+        found = {"cpu": vector[CPU] / 1000, "memory": float(vector[MEMORY]), "gpu": self.gpus(vector)}
+        return {name: round(float(amount), 3) for name, amount in found.items() if amount and amount < np.inf}
+
+    def gpus(self, vector: Vector) -> float:
+        return float(sum(vector[column] for column in self._cards if column < len(vector))) / 1000
+
+
+def node_row(cluster: Cluster, row: int, amounting: Amounting) -> NodeRow:
+    nodes = cluster.nodes
+    labels = nodes.labels(row)
+    held: dict[str, list[float]] = {}
+    for task in nodes.tasks[row].values():
+        sums = held.setdefault(job_key(task), [0.0, 0.0])
+        sums[0] += float(task.template.request[CPU]) / 1000
+        sums[1] += amounting.gpus(task.template.request)
+    return NodeRow(
+        group=next((labels[key] for key in GROUPS if key in labels), ""),
+        room=amounting.of(nodes.allocatable[:, row]),
+        used=amounting.of(nodes.used[:, row]),
+        held=[(key, round(cpu, 3), gpu) for key, (cpu, gpu) in held.items()],
+        cordoned=bool(nodes.cordoned[row]),
+    )
+
+
+def queue_row(queue: Queue, deserved: Vector, amounting: Amounting) -> QueueRow:
+    return QueueRow(
+        parent=queue.parent,
+        weight=queue.weight,
+        state=queue.state,
+        held=amounting.of(queue.held),
+        asked=amounting.of(queue.pending),
+        deserved=amounting.of(deserved),
+        guarantee=amounting.of(queue.guarantee),
+        limit=amounting.of(queue.capability),
+        jobs=len(queue.jobs),
+        waiting=sum(bool(job.pending) or job.is_pending for job in queue.jobs.values()),
+    )
+
+
+def job_row(job: Job, why: str, amounting: Amounting) -> JobRow:
+    """One without pods asks for its minimum."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    return JobRow(
+        queue=job.queue.name if job.queue is not None else "",
+        phase=job.phase,
+        created=job.created,
+        pods={status.NAMES[bit]: number for bit, number in job.counts.items() if number},
+        held=amounting.of(job.held),
+        asked=amounting.of(job.asked if job.tasks else job.min_resources),
+        priority=job.priority,
+        minimum=job.min_member,
+        why=why if job.pending or not job.tasks else "",
+        owner=owner.name if owner is not None else "",
+    )
+
+
+def loose_row(task: Task, why: str, amounting: Amounting) -> JobRow:
+    """A pod that no PodGroup has, as a job of one."""
+    waits, asks = task.status == status.PENDING, amounting.of(task.template.request)
+    return JobRow(
+        queue="",
+        phase=status.NAMES[task.status],
+        created=task.created,
+        pods={status.NAMES[task.status]: 1},
+        held={} if waits else asks,
+        asked=asks if waits else {},
+        priority=task.pod_priority,
+        minimum=1,
+        why=why if waits else "",
+    )
+
+
+def pod_rows(tasks: Iterator[Task], why: dict[str, str], amounting: Amounting) -> list[PodRow]:
+    return [
+        PodRow(
+            name=task.name,
+            role=task.role,
+            status=status.NAMES[task.status],
+            node=task.node_name,
+            created=task.created,
+            started=task.started if task.started is not None else task.placed_at,
+            asks=amounting.of(task.template.request),
+            why=why.get(task.uid, "") if task.status == status.PENDING else "",
+        )
+        for task in tasks
+    ]
+
+
+def job_key(task: Task) -> str:
+    """Under which name a pod's job is shown."""
+    return task.job.uid if task.job is not None else LOOSE + task.key

@@ -1,0 +1,95 @@
+// One job: why it waits, its gang, its pods and their times, and what was decided about it.
+
+import { gantt } from "./charts.js";
+import { html } from "./dom.js";
+import { clock, duration } from "./format.js";
+import { Rows } from "./rows.js";
+import { amount, jobKey, jobState, plain, nodeAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+
+const MOST_PODS = 300, MOST_BARS = 60;
+
+export function job(store, subject) {
+  let key = subject;
+  const why = html("p", { class: "why" });
+  const facts = html("dl", { class: "facts" });
+  const chart = gantt({ title: "Pods over time", empty: true });
+  const pods = new Rows("Pods", [
+    { name: "Pod", cell: (pod) => pod.name },
+    { name: "Role", cell: (pod) => pod.role },
+    { name: "State", cell: (pod) => pod.status },
+    { name: "Node", cell: (pod) => (pod.node ? [pod.node, nodeAddress(pod.node)] : "") },
+    { name: "Asks for", cell: (pod) => RESOURCES.filter((name) => pod.asks[name]).map((name) => `${amount(name, pod.asks[name])} ${RESOURCE_NAMES[name]}`).join(", ") },
+    { name: "Why it waits", cell: (pod) => pod.why ?? "" },
+  ]);
+  const decided = new Rows("What was decided about it", [
+    { name: "Time", cell: (one) => clock(one.at) },
+    { name: "Cycle", number: true, cell: (one) => [one.cycle, `#/decisions/${one.cycle}`] },
+    { name: "Decision", cell: (one) => one.words },
+  ]);
+  const element = html("div", {}, why, facts, pods.element, chart, decided.element);
+  let asking = false;
+
+  async function ask() {
+    if (asking) return;
+    asking = true;
+    try {
+      const answer = await fetch(`api/job?name=${encodeURIComponent(key)}`);
+      if (answer.ok) show(await answer.json());
+    } catch {
+      // The connection is lost, which the header says.
+    }
+    asking = false;
+  }
+
+  function show(found) {
+    pods.draw(found.slice(0, MOST_PODS).map((pod) => [pod.name, pod]));
+    const shown = found.slice(0, MOST_BARS);
+    const roles = [...new Set(shown.map((pod) => pod.role || "pods"))];
+    const begin = Math.min(...shown.map((pod) => pod.created));
+    chart.update({
+      title: "Pods over time", description: "From the first pod on; the dotted line is a pod's wait.", rows: roles, until: Math.max(1, store.at - begin), empty: !shown.length,
+      bars: {
+        name: shown.map((pod) => pod.name), queue: shown.map((pod) => roles.indexOf(pod.role || "pods")), submit: shown.map((pod) => pod.created - begin),
+        start: shown.map((pod) => (pod.started == null ? null : pod.started - begin)), end: shown.map(() => null),
+      },
+    });
+  }
+
+  function draw(dirty) {
+    key = jobKey(store, subject);
+    const row = store.jobs.get(key);
+    for (const part of [facts, pods.element, chart]) part.hidden = !row;
+    if (!row) {
+      why.textContent = "There is no such job (any more).";
+    } else {
+      const waits = jobState(row) === "waiting";
+      why.textContent = waits ? row.why || "It waits, and no cycle has decided about it yet." : "";
+      why.hidden = !waits;
+      describe(row);
+      if (dirty.all || dirty.jobs.has(key)) ask();
+    }
+    if (dirty.all || dirty.cycles) drawDecided();
+  }
+
+  function describe(row) {
+    const held = RESOURCES.filter((name) => row.held[name] || row.asked[name]).map((name) => `${amount(name, row.held[name])} of ${amount(name, (row.held[name] ?? 0) + (row.asked[name] ?? 0))} ${RESOURCE_NAMES[name]}`);
+    const counts = Object.entries(row.pods).map(([state, count]) => `${count} ${state}`).join(", ");
+    const told = [["State", `${jobState(row)} (${row.phase})`], ["Age", duration(Math.max(0, Math.floor(store.at - row.created)))], ["Queue", row.queue || "none"],
+      ["Pods", counts || "none yet"], ["Gang", row.minimum ? `at least ${row.minimum} together` : "none"], ["Holds", held.join(", ") || "nothing"], ["Priority", String(row.priority ?? 0)]];
+    const words = told.flat().join();
+    if (facts.dataset.words === words) return;
+    facts.dataset.words = words;
+    facts.replaceChildren(...told.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value))));
+  }
+
+  function drawDecided() {
+    const found = store.cycles.flatMap((cycle) => [
+      ...cycle.binds.filter(([, of]) => of === key).map(([pod, , node, action]) => ({ at: cycle.at, cycle: cycle.number, words: `${plain(pod)} to ${node}, by ${action}` })),
+      ...cycle.evictions.filter(([, of]) => of === key).map(([pod, , node, whom, action]) => ({ at: cycle.at, cycle: cycle.number, words: `${plain(pod)} evicted from ${node} by ${action}${whom ? ` for ${plain(whom)}` : ""}` })),
+    ]);
+    decided.element.hidden = !found.length;
+    decided.draw(found.slice(-100).map((one) => [`${one.cycle} ${one.words}`, one]));
+  }
+
+  return { title: plain(subject), element, draw };
+}

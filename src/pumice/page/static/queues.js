@@ -1,0 +1,79 @@
+// The queues as a tree, each with a bar: what it holds and asks for, against what it deserves and may hold; and the last hour.
+
+import { lines } from "./charts.js";
+import { html, svg } from "./dom.js";
+import { amount, choice, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
+
+const MOST_LINES = 8;
+
+export function queues(store, _, parameters) {
+  const head = html("div", { class: "choices" });
+  const body = html("tbody");
+  const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Asked for", "At most", "Weight", "Jobs", "Waiting"];
+  const grid = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
+    html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves."),
+    html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
+  const chart = lines({ title: "", empty: true });
+  const element = html("div", {}, head, grid, chart);
+  let resource = parameters.get("resource");
+  let offered = "";
+
+  function draw(dirty) {
+    if (!dirty.all && !dirty.queues.size && !dirty.history && !dirty.nodes.size) return;
+    const there = resourcesOf(store);
+    if (!there.includes(resource)) resource = there[0] ?? "cpu";
+    if (offered !== there.join()) {
+      offered = there.join();
+      head.replaceChildren(choice("Of", there.map((name) => [name, RESOURCE_NAMES[name]]), resource, (value) => { resource = value; remember(parameters, "resource", value); draw({ all: true }); }));
+    }
+    const rows = tree(store);
+    const most = Math.max(1e-9, ...rows.map(({ queue }) => Math.max((queue.held[resource] ?? 0) + (queue.asked[resource] ?? 0), queue.deserved[resource] ?? 0)));
+    body.replaceChildren(...rows.map((row) => line(store, row, resource, most)));
+    if (dirty.all || dirty.history) chart.update(history(store, resource));
+  }
+
+  return { title: "Queues", element, draw };
+}
+
+// Parents before their children, with their depth. A queue whose parent is not there stands at the top.
+function tree(store) {
+  const children = new Map();
+  for (const [name, queue] of store.queues) {
+    const parent = store.queues.has(queue.parent) ? queue.parent : "";
+    children.set(parent, [...(children.get(parent) ?? []), name]);
+  }
+  const found = [];
+  const visit = (name, depth) => {
+    found.push({ name, depth, queue: store.queues.get(name) });
+    for (const child of (children.get(name) ?? []).sort()) visit(child, depth + 1);
+  };
+  for (const name of (children.get("") ?? []).sort()) visit(name, 0);
+  return found;
+}
+
+function line(store, { name, depth, queue }, resource, most) {
+  const held = queue.held[resource] ?? 0, asked = queue.asked[resource] ?? 0, deserved = queue.deserved[resource];
+  const state = queue.state && queue.state !== "Open" ? ` (${queue.state})` : "";
+  const label = html("th", { scope: "row" }, name + state);
+  label.style.paddingLeft = `${depth * 1.2}rem`;
+  const numbers = [amount(resource, held), deserved == null ? "" : amount(resource, deserved), amount(resource, asked), queue.limit[resource] ? amount(resource, queue.limit[resource]) : "", queue.weight, queue.jobs, queue.waiting];
+  return html("tr", {}, label, html("td", { class: "bar" }, bar(queueTone(store, name), held / most, asked / most, deserved == null ? null : deserved / most, `${name} holds ${amount(resource, held)}, asks for ${amount(resource, asked)} more`)),
+    numbers.map((cell) => html("td", { class: "number" }, String(cell))));
+}
+
+function bar(tone, held, asked, deserved, words) {
+  const at = (share) => `${(100 * share).toFixed(2)}%`;
+  return svg("svg", { class: tone, role: "img", "aria-label": words, height: 16, width: "100%" },
+    svg("rect", { class: "held", width: at(held), height: 16 }),
+    svg("rect", { class: "asked", x: at(held), width: at(asked), height: 16 }),
+    deserved != null && svg("line", { class: "deserved", x1: at(deserved), x2: at(deserved), y1: 0, y2: 16 }));
+}
+
+function history(store, resource) {
+  const points = store.history;
+  const names = [...store.queues.keys()].filter((name) => name !== "root" && points.some(({ held }) => held[name]?.[resource])).sort().slice(0, MOST_LINES);
+  return {
+    title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time",
+    x: points.map(({ at }) => at), series: names.map((name) => ({ name, y: points.map(({ held }) => held[name]?.[resource] ?? 0) })), empty: points.length < 2 || !names.length,
+  };
+}

@@ -1,0 +1,68 @@
+// What is known of the cluster: one state, changed by what the server sends and by nothing else.
+//
+// A message holds maps of rows by name, where null is gone; a snapshot is the message that begins anew. `dirty` names what changed since
+// views last drew, so that they draw no more than that.
+
+const KINDS = ["nodes", "jobs", "queues"];
+const MOST_CYCLES = 200, MOST_POINTS = 120, POINT_EVERY_S = 30;
+
+export class Store {
+  constructor(changed) {
+    this.changed = changed;
+    this.at = 0;
+    this.count = 0;
+    this.policy = null;
+    this.clear();
+  }
+
+  clear() {
+    for (const kind of KINDS) this[kind] = new Map();
+    this.cycles = [];
+    this.history = [];
+    this.dirty = clean();
+    this.dirty.all = true;
+  }
+
+  replace(snapshot) {
+    this.clear();
+    this.policy = snapshot.policy;
+    this.version = snapshot.version;
+    this.history = snapshot.history;
+    this.apply(snapshot);
+  }
+
+  apply(message) {
+    for (const kind of KINDS) {
+      for (const [name, row] of Object.entries(message[kind] ?? {})) {
+        if (row === null) this[kind].delete(name);
+        else this[kind].set(name, row);
+        this.dirty[kind].add(name);
+      }
+    }
+    if (message.cycles) {
+      this.cycles = [...this.cycles, ...message.cycles].slice(-MOST_CYCLES);
+      this.dirty.cycles = true;
+    }
+    this.at = message.at;
+    this.count = message.count;
+    this.remember();
+    this.changed();
+  }
+
+  remember() {
+    const last = this.history.at(-1);
+    if (last && this.at - last.at < POINT_EVERY_S) return;
+    const held = Object.fromEntries([...this.queues].map(([name, queue]) => [name, queue.held]));
+    this.history = [...this.history, { at: this.at, held }].slice(-MOST_POINTS);
+    this.dirty.history = true;
+  }
+
+  // What changed since this was last called.
+  takeDirty() {
+    const taken = this.dirty;
+    this.dirty = clean();
+    return taken;
+  }
+}
+
+const clean = () => ({ nodes: new Set(), jobs: new Set(), queues: new Set(), cycles: false, history: false, all: false });

@@ -1,0 +1,71 @@
+// What jobs, nodes and queues are called and coloured, the same in all views.
+
+import { html } from "./dom.js";
+import { number } from "./format.js";
+
+const TONES = 8;
+const DONE = ["Succeeded", "Failed"];
+
+export const jobAddress = (key) => `#/job/${key.split("/").map(encodeURIComponent).join("/")}`;
+export const nodeAddress = (name) => `#/nodes/${encodeURIComponent(name)}`;
+export const plain = (key) => key.replace(/^pod\//, "").replace(/^default\//, "");
+
+// As its user called it: the name of what made its PodGroup.
+export function jobName(store, key) {
+  const owner = store.jobs.get(key)?.owner;
+  return plain(owner ? `${key.split("/")[0]}/${owner}` : key);
+}
+
+// What a link to a job leads to: a PodGroup's key, or the name of what made it.
+export function jobKey(store, subject) {
+  if (store.jobs.has(subject)) return subject;
+  return [...store.jobs.keys()].find((key) => store.jobs.get(key).owner && `${key.split("/")[0]}/${store.jobs.get(key).owner}` === subject) ?? subject;
+}
+
+// waiting, running or done: pods that wait make a job wait, whatever else runs.
+export function jobState(job) {
+  const counts = job.pods;
+  if (counts.Pending || counts.Pipelined) return "waiting";
+  if (Object.keys(counts).some((name) => !DONE.includes(name))) return "running";
+  return job.phase === "Completed" || DONE.some((name) => counts[name]) ? "done" : "waiting";
+}
+
+export const asked = (job, resource) => (job.held[resource] ?? 0) + (job.asked[resource] ?? 0);
+
+// Queues have colours in the order of their names; jobs by their names.
+export function queueTone(store, name) {
+  if (!name) return "s7";
+  const names = [...store.queues.keys()].filter((one) => one !== "root").sort();
+  return `s${Math.max(0, names.indexOf(name)) % TONES}`;
+}
+
+export function jobTone(key) {
+  let sum = 7;
+  for (const letter of key) sum = (sum * 31 + letter.codePointAt(0)) % 9973;
+  return `s${sum % TONES}`;
+}
+
+const GI = 2 ** 30;
+export const amount = (resource, value = 0) => (resource === "memory" ? `${number(value / GI)} Gi` : number(value));
+export const RESOURCES = ["gpu", "cpu", "memory"];
+export const RESOURCE_NAMES = { gpu: "GPUs", cpu: "CPUs", memory: "memory" };
+
+// Those of which the cluster has any.
+export function resourcesOf(store) {
+  const there = new Set([...store.nodes.values()].flatMap((node) => Object.keys(node.room)));
+  return RESOURCES.filter((name) => there.has(name));
+}
+
+export function choice(label, options, chosen, change) {
+  const select = html("select", { onchange: (event) => change(event.target.value) },
+    options.map(([value, text]) => html("option", { value, selected: value === chosen }, text)));
+  return html("label", {}, `${label} `, select);
+}
+
+// The address with other parameters: views can be shared as they are.
+export function remember(parameters, name, value) {
+  if (value) parameters.set(name, value);
+  else parameters.delete(name);
+  const [path] = location.hash.split("?");
+  history.replaceState(null, "", `${path || "#/cluster"}${parameters.size ? `?${parameters}` : ""}`);
+}

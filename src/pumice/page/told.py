@@ -1,0 +1,144 @@
+"""What readers have been told, and what has changed since: of all nodes, jobs and queues, only those are looked at that were touched.
+
+Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+
+from pumice.api.core import Node
+from pumice.model.cluster import Cluster
+from pumice.model.index import Index
+from pumice.model.task import Task
+from pumice.page.recorder import Recorder
+from pumice.page.rows import LOOSE, Amounting, JobRow, job_key, job_row, loose_row, node_row, queue_row
+
+KINDS = ("nodes", "jobs", "queues")
+Rows = dict[str, bytes | None]  #: by name; None is gone
+_encode = msgspec.json.encode
+
+
+class Touched(Index):
+    """Whose pods came or went since somebody took this."""
+
+    followed = False  #: whether anybody will take it
+
+    def begin(self) -> None:
+        self.rows: set[int] = set()
+        self.jobs: set[str] = set()
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if self.followed:
+            self.rows.add(row)
+            self.jobs.add(job_key(task))
+
+
+class Told:
+    """See the module. All of it happens between two cycles."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._index: Touched | None = None
+        self._wire: list[Node] = []
+        self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
+        self.cycles = 0  #: number of the last cycle that was told
+
+    def everything(self, cluster: Cluster) -> dict[str, Rows]:
+        """Begin anew."""
+        self.rows = {kind: {} for kind in KINDS}
+        self._wire = []
+        touched = self._touched(cluster)
+        touched.followed = self._recorder.followed = True
+        loose = (LOOSE + task.key for task in cluster.tasks.values() if task.job is None)
+        self._recorder.stirred.update(cluster.jobs, loose)
+        return self.changes(cluster)
+
+    def changes(self, cluster: Cluster) -> dict[str, Rows]:
+        amounting = Amounting(cluster)
+        touched = self._touched(cluster)
+        fresh = {
+            "nodes": self._news("nodes", self._nodes(cluster, touched.rows, amounting)),
+            "jobs": self._news("jobs", self._jobs(cluster, touched.jobs, amounting)),
+            "queues": self._news("queues", self._queues(cluster, amounting)),
+        }
+        touched.begin()
+        return {kind: rows for kind, rows in fresh.items() if rows}
+
+    def rest(self) -> None:
+        """Nobody reads any more: keep nothing for readers."""
+        self.rows = {kind: {} for kind in KINDS}
+        self._recorder.followed = False
+        self._recorder.stirred.clear()
+        if self._index is not None:
+            self._index.followed = False
+            self._index.begin()
+
+    def fresh_cycles(self) -> list[bytes]:
+        found = [_encode(cycle) for cycle in self._recorder.cycles if cycle.number > self.cycles]
+        self.cycles = self._recorder.count
+        return found
+
+    def _touched(self, cluster: Cluster) -> Touched:
+        if self._index is None or self._index.cluster is not cluster:
+            self._index = cluster.index(Touched)
+        return self._index
+
+    def _news(self, kind: str, rows: Iterable[tuple[str, bytes | None]]) -> Rows:
+        known = self.rows[kind]
+        news: Rows = {}
+        for name, row in rows:
+            if row is None:
+                if known.pop(name, None) is not None:
+                    news[name] = row
+            elif known.get(name) != row:
+                known[name] = row
+                news[name] = row
+        return news
+
+    def _nodes(self, cluster: Cluster, touched: set[int], amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
+        nodes = cluster.nodes
+        before, self._wire = self._wire, list(nodes.wire)
+        other = [row for row, (old, new) in enumerate(zip(before, self._wire, strict=False)) if old is not new]
+        for gone in self.rows["nodes"].keys() - nodes.rows.keys():
+            yield gone, None
+        for row in sorted(touched.union(other, range(len(before), len(self._wire)))):
+            if nodes.alive[row]:
+                yield nodes.names[row], _encode(node_row(cluster, row, amounting))
+
+    def _jobs(self, cluster: Cluster, touched: set[str], amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
+        stirred, self._recorder.stirred = self._recorder.stirred, set()
+        known = self.rows["jobs"].keys()
+        gone = [key for key in known - cluster.jobs.keys() if not (key.startswith(LOOSE) and _loose(cluster, key))]
+        for key in gone:
+            yield key, None
+        waiting_loose = (LOOSE + task.key for task in cluster.loose.values())
+        for key in sorted(stirred.union(touched, cluster.changed, waiting_loose)):
+            row = self._job(cluster, key, amounting)
+            if row is not None:
+                yield key, _encode(row)
+
+    def _job(self, cluster: Cluster, key: str, amounting: Amounting) -> JobRow | None:
+        why = self._recorder.jobs_why.get(key, "")
+        if key.startswith(LOOSE):
+            task = _loose(cluster, key)
+            return loose_row(task, why, amounting) if task is not None else None
+        job = cluster.jobs.get(key)
+        return job_row(job, why, amounting) if job is not None else None
+
+    def _queues(self, cluster: Cluster, amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
+        for gone in self.rows["queues"].keys() - cluster.queues.keys():
+            yield gone, None
+        nothing = np.zeros(cluster.dimensions.width)
+        for queue in cluster.queues.values():
+            if queue.exists:
+                deserved = self._recorder.deserved.get(queue.name, queue.deserved if queue.deserves.any() else nothing)
+                yield queue.name, _encode(queue_row(queue, deserved, amounting))
+
+
+def _loose(cluster: Cluster, key: str) -> Task | None:
+    task = cluster.tasks.get(key.removeprefix(LOOSE))
+    return task if task is not None and task.job is None else None
