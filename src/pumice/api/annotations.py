@@ -113,3 +113,8 @@ STATEFUL_POD_NAME = "statefulset.kubernetes.io/pod-name"  #: label of the same: 
 KUBELET = "pumice.io/kubelet"  #: node: "stopped" fails it
 NODE_POOL = "pumice.io/pool"  #: label of a node: the pool of `pumice up --nodes`
 CPU_USAGE, MEMORY_USAGE = "pumice.io/cpu-usage", "pumice.io/memory-usage"  #: pod: what `kubectl top` shows
+
+# Run times: what policies that plan ahead are told, and what simulations read
+ESTIMATE = "pumice.io/estimate"  #: PodGroup: how long its pods are expected to run, such as 1h30m
+RUN_TIME = "pumice.io/run-time"  #: pod, PodGroup: how long it runs in a simulation
+CHECKPOINT = "pumice.io/checkpoint-every"  #: PodGroup: work older than this survives an eviction

@@ -27,6 +27,7 @@ COMMANDS = {
     "down": ("pumice.cli.down", "End the cluster that `pumice up` started."),
     "clusters": ("pumice.cli.clusters", "List the clusters that `pumice up` runs."),
     "export": ("pumice.cli.export", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
+    "simulate": ("pumice.cli.simulate", "Play a workload on a simulated cluster: how long everybody would wait."),
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
     "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),
     "webhooks": ("pumice.cli.webhooks", "Serve Volcano's admission webhooks, in the place of vc-webhook-manager."),

@@ -21,6 +21,7 @@ class Action:
 
     name: ClassVar[str] = ""
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    settles: ClassVar[bool] = False  #: once it has run it has nothing to add, until something changes
 
     def __init__(self, args: Any = None) -> None:
         self.args: Any = args if args is not None else self.Args()

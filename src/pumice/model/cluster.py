@@ -288,6 +288,10 @@ class Cluster:
             self.nodes.show(task, task.node, 1.0)
             self._tell(task.node, task, 1)
 
+    def annotate(self, task: Task, more: dict[str, str]) -> None:
+        """What was written on its pod."""
+        task.annotations = self._shared.pairs({**task.annotations, **more})
+
     def decide(self, task: Task) -> None:
         """Allocated to Binding: nothing moves."""
         if task.job is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pumice.api.annotations import ALLOCATED_HYPERNODE, OLD_SLA_WAITING_TIME, PREEMPTABLE, QUEUE_GATE, SLA_WAITING_TIME
+from pumice.api.annotations import ALLOCATED_HYPERNODE, ESTIMATE, OLD_SLA_WAITING_TIME, PREEMPTABLE, QUEUE_GATE, SLA_WAITING_TIME
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
 from pumice.model import status
@@ -36,6 +36,7 @@ class Job(Suggesting):
         "beyond",
         "counts",
         "created",
+        "estimate",
         "group",
         "has_min_resources",
         "holding",
@@ -97,6 +98,7 @@ class Job(Suggesting):
         self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
         self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount of them that no cluster has
         self.waiting_time = _waiting_time(annotations)
+        self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
         self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
         self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
         self.zone = revocable_zone(annotations)
@@ -258,9 +260,13 @@ class Job(Suggesting):
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
     """Seconds a job may wait before sla lets it in."""
-    text = annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))
+    return _seconds(annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))) or None
+
+
+def _seconds(text: str | None) -> float | None:
+    """A duration; None for what is none, or below zero."""
     try:
-        seconds = duration(text) if text else 0.0
+        seconds = duration(text) if text else None
     except ValueError:
         return None
-    return seconds if seconds > 0 else None
+    return seconds if seconds is None or seconds >= 0 else None

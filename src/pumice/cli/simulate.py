@@ -1,0 +1,70 @@
+"""`pumice simulate`: a workload in, and how long everybody waited, out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError
+from pumice.cli.painting import print_table
+from pumice.simulate.inputs import source
+from pumice.simulate.outputs import as_json
+from pumice.simulate.policies import read_policy
+from pumice.simulate.run import Scenario, as_objects
+from pumice.simulate.run import simulate as play
+from pumice.simulate.table import tables
+from pumice.simulate.world import Habits
+
+
+@click.command()
+@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs. Formats: openb, philly, swf, yaml, kubernetes.")
+@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
+@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu or 2x16cpu,1x8gpu:64cpu:512Gi.")
+@click.option(
+    "--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="A policy by name, or a configuration of either scheduler."
+)
+@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For what is random. The same seed gives the same bytes.")
+@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option("--out", type=click.Path(), help="A folder to write: jobs.csv, events.csv, series.csv, summary.json.")
+@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def simulate(
+    workload: str,
+    cluster: str | None,
+    nodes: str | None,
+    policy: str,
+    plugins_dir: str | None,
+    seed: int,
+    kill_at_estimate: bool,
+    out: str | None,
+    output: str,
+) -> None:
+    """Play a workload on a simulated cluster, decided by the scheduler that runs in production."""
+    decided, warnings = read_policy(policy, plugins_dir)
+    for warning in warnings:
+        click.echo(warning, err=True)
+    given = cluster_nodes(cluster, nodes)
+    habits = Habits(kill_at_estimate=kill_at_estimate)
+    scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
+    rows: list[tuple[Any, ...]] | None = [] if output == "json" else None
+    summary = play(scenario, out, jobs=rows)
+    for why, count in summary["left_out"].items():
+        click.echo(f"warning: {count} jobs left out: {why}", err=True)
+    if rows is not None:
+        click.echo(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
+    else:
+        print_table(tables(summary))
+
+
+def cluster_nodes(cluster: str | None, nodes: str | None) -> list[Node] | None:
+    if cluster and nodes:
+        raise InputError("give --cluster or --nodes, not both", where="--nodes")
+    if cluster:
+        return source(cluster, "--cluster").nodes()
+    if nodes:
+        from pumice.simulate.pools import nodes_of_pools
+
+        return nodes_of_pools(nodes)
+    return None

@@ -1,0 +1,109 @@
+"""The standard workload format: comment lines `;` with a header, then 18 numbers a job, -1 for what is unknown.
+
+A job asks for processors. On a cluster of one node it is a pod of so many CPUs, which is what processors without machines are; on several
+nodes it is a gang of pods of one CPU each, which may run on any of them. A `.machines` file has rows of id, name, machines, processors
+each, speed, memory in KiB. Jobs that were cancelled before they ran, or that ask for nothing, are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError
+from pumice.simulate.formats.rows import lines
+from pumice.simulate.work import Role, Work, Workload, node, pod_spec
+
+FIELDS = 18
+RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
+
+
+def workload(path: str, cluster: list[Node] | None) -> Workload:
+    """Without a cluster, one node of the processors that the header or the file of machines tells."""
+    header, left_out = _header(path), Counter[str]()
+    nodes = cluster if cluster is not None else _own(path, header)
+    processors = sum(_processors(each) for each in nodes)
+    began = float(header["UnixStartTime"]) if header.get("UnixStartTime", "").isdigit() else None
+    return Workload(Path(path).name, _jobs(path, processors, len(nodes) == 1, left_out), nodes, began=began, left_out=left_out)
+
+
+def nodes(path: str) -> list[Node]:
+    """The machines of a `.machines` file."""
+    found = []
+    for number, line in lines(path):
+        cells = line.split()
+        if not cells:
+            continue
+        try:
+            _, name, count, processors, _, memory = cells
+            offered: dict[str, str | int] = {"cpu": int(processors), "memory": f"{int(memory)}Ki"}
+            found += [node(f"{name}-{index:04d}", offered) for index in range(int(count))]
+        except ValueError:
+            raise InputError("must be id, name, machines, processors each, speed, memory in KiB", where=path, line=number) from None
+    return found
+
+
+def _own(path: str, header: dict[str, str]) -> list[Node]:
+    machines = path + ".machines"
+    if header.get("MaxProcs", "").isdigit():
+        count = int(header["MaxProcs"])
+    elif Path(machines).is_file():
+        count = sum(_processors(each) for each in nodes(machines))
+    else:
+        raise InputError(
+            "tells no MaxProcs, and there is no .machines file beside it; say how many processors there are, such as --nodes 1x128cpu",
+            where=path,
+        )
+    return [node("processors", {"cpu": count})]
+
+
+def _processors(each: Node) -> int:
+    return (each.status.allocatable or {})["cpu"].whole
+
+
+def _header(path: str) -> dict[str, str]:
+    """The comment lines before the first job."""
+    found: dict[str, str] = {}
+    for _, line in lines(path):
+        if not line.startswith(";"):
+            if line.strip():
+                break
+            continue
+        key, colon, value = line.lstrip("; \t").partition(":")
+        if colon:
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+def _jobs(path: str, processors: int, one_node: bool, left_out: Counter[str]) -> Iterator[Work]:
+    for number, line in lines(path):
+        if line.startswith(";") or not line.strip():
+            continue
+        cells = line.split(None, FIELDS)[:FIELDS]
+        try:
+            values = [float(cell) for cell in cells]
+        except ValueError:
+            values = []
+        if len(values) < FIELDS:
+            raise InputError(f"is no record of {FIELDS} numbers", where=path, line=number)
+        asked = int(values[ASKED] if values[ASKED] > 0 else values[USED])
+        if why := _cannot_run(values, asked, processors):
+            left_out[why] += 1
+            continue
+        role = Role(1, pod_spec({"cpu": asked})) if one_node else Role(asked, pod_spec({"cpu": 1}))
+        estimate = values[TIME_ASKED] if values[TIME_ASKED] > 0 else None
+        queue = f"queue-{int(values[QUEUE])}" if values[QUEUE] >= 0 else "default"
+        user = cells[USER] if values[USER] >= 0 else ""
+        yield Work(cells[0], values[1], values[RUN], (role,), queue, user, estimate=estimate)
+
+
+def _cannot_run(values: list[float], asked: int, processors: int) -> str:
+    if values[1] < 0:
+        return "no time of submission"
+    if values[RUN] < 0:
+        return "cancelled before it ran" if values[STATUS] == 5 else "no run time"
+    if asked <= 0:
+        return "no processors"
+    return "more processors than there are" if asked > processors else ""

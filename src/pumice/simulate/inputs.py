@@ -1,0 +1,45 @@
+"""Which file is read how: `FORMAT:FILE`, as the command line names workloads and clusters."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import NamedTuple
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError, did_you_mean
+from pumice.simulate.work import Workload
+
+FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes")
+
+
+class Source(NamedTuple):
+    format: str
+    path: str
+
+    def _module(self) -> ModuleType:
+        return importlib.import_module(f"pumice.simulate.formats.{self.format}")
+
+    def read(self, cluster: list[Node] | None) -> Workload:
+        """The jobs of the file, on the cluster given, else on the one that the file itself tells. Raises InputError."""
+        workload: Workload = self._module().workload(self.path, cluster)
+        return workload
+
+    def nodes(self) -> list[Node]:
+        module = self._module()
+        if not hasattr(module, "nodes"):
+            raise InputError(
+                f"clusters are not written in the format {self.format}; write openb:, swf:, yaml: or kubernetes:", where="--cluster"
+            )
+        found: list[Node] = module.nodes(self.path)
+        return found
+
+
+def source(text: str, option: str) -> Source:
+    """Raises InputError."""
+    name, colon, path = text.partition(":")
+    if not colon or not path:
+        raise InputError(f'"{text}" names no format; write FORMAT:FILE with FORMAT one of {", ".join(FORMATS)}', where=option)
+    if name not in FORMATS:
+        raise InputError(f'there is no format "{name}"{did_you_mean(name, FORMATS) or "; known: " + ", ".join(FORMATS)}', where=option)
+    return Source(name, path)

@@ -1,0 +1,69 @@
+"""A job in the simulated world: what of it runs since when, how much is left, what was lost."""
+
+from __future__ import annotations
+
+from pumice.model.task import Task
+from pumice.simulate.objects import Amounts, amounts_of, object_name
+from pumice.simulate.work import Work
+
+
+class Run:
+    """Pods of a job that began together and would end together."""
+
+    __slots__ = ("began", "length", "life", "tasks")
+
+    def __init__(self, life: Life, tasks: dict[str, Task], began: float, length: float) -> None:
+        self.life = life
+        self.tasks = tasks  #: by uid; those that were evicted are taken out
+        self.began = began
+        self.length = length
+
+
+class Life:
+    """One job from its submission to its end."""
+
+    __slots__ = (
+        "amounts",
+        "end",
+        "evictions",
+        "left",
+        "lost",
+        "number",
+        "reason",
+        "runs",
+        "start",
+        "state",
+        "total",
+        "uid",
+        "unfinished",
+        "work",
+    )
+
+    def __init__(self, number: int, work: Work) -> None:
+        self.number = number  #: in order of arrival
+        self.work = work
+        self.uid = f"default/{object_name(work)}"
+        self.amounts = [amounts_of(role) for role in work.roles]  #: of one pod, by role
+        self.total = Amounts(*(sum(a[i] * r.count for a, r in zip(self.amounts, work.roles, strict=True)) for i in range(3)))
+        self.unfinished = work.pods
+        self.left: dict[str, float] = {}  #: by pod uid: seconds of work, where it is not all of it
+        self.runs: list[Run] = []
+        self.start: float | None = None
+        self.end: float | None = None
+        self.evictions = 0
+        self.lost = 0.0  #: pod-seconds
+        self.state = "waiting"
+        self.reason = ""
+
+    def amount(self, index: int) -> Amounts:
+        """What its pod of this number holds."""
+        for role, amounts in zip(self.work.roles, self.amounts, strict=True):
+            if index < role.count:
+                return amounts
+            index -= role.count
+        raise IndexError(index)
+
+    def kept(self, run: Run, now: float) -> float:
+        """Seconds of the run that an eviction now does not undo."""
+        every = self.work.checkpoint
+        return (now - run.began) // every * every if every else 0.0

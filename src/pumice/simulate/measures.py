@@ -1,0 +1,78 @@
+"""The measures of a finished simulation, by the names of columns.py, for the whole cluster and by queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.simulate.columns import PERCENTILES
+from pumice.simulate.record import RESOURCES, Record
+from pumice.simulate.series import Key
+
+Measures = dict[str, Any]
+
+
+def distribution(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean, percentiles (the smallest value that so many do not exceed) and the greatest; None of nothing."""
+    names = ["mean", *(f"p{percent}" for percent in PERCENTILES), "max"]
+    if not len(values):
+        return dict.fromkeys(names)
+    ordered = np.sort(np.asarray(values))
+    ranks = [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in PERCENTILES]
+    return dict(zip(names, map(float, (ordered.mean(), *ranks, ordered[-1])), strict=True))
+
+
+def measures(record: Record, queue: str = "") -> Measures:
+    """Of one queue, or of all."""
+    queues = [queue] if queue else record.queues
+    states = {state: sum(record.states[name, state] for name in queues) for state in ("done", "killed", "running", "waiting")}
+    made = record.ended_last - (record.submitted_first or 0.0)
+    return {
+        "wait": distribution(_joined(record.waits, queues)),
+        "turnaround": distribution(_joined(record.turnarounds, queues)),
+        "bounded_slowdown": distribution(_joined(record.slowdowns, queues)),
+        "utilisation": _utilisation(record, queue),
+        "goodput": _summed(record.goodput, queues),
+        "lost_work": _summed(record.lost, queues),
+        "makespan": max(0.0, made),
+        "jobs": sum(states.values()),
+        **states,
+        "evictions": sum(record.evictions[name] for name in queues),
+    }
+
+
+def _joined(by_queue: dict[str, Any], queues: Iterable[str]) -> Sequence[float]:
+    return np.concatenate([np.zeros(0), *(np.frombuffer(by_queue[name]) for name in queues if len(by_queue[name]))])  # type: ignore[return-value]
+
+
+def _summed(by_queue: dict[str, list[float]], queues: Iterable[str]) -> dict[str, float]:
+    sums = [sum(by_queue[name][index] for name in queues) for index in range(len(RESOURCES))]
+    return dict(zip(RESOURCES, sums, strict=True))
+
+
+def _utilisation(record: Record, queue: str) -> dict[str, float]:
+    """Held over capacity, of what the cluster has."""
+    signals, now = record.series.signals, record.now
+    found = {}
+    for resource in RESOURCES:
+        capacity, held = signals.get(Key("capacity", resource)), signals.get(Key("held", resource, queue))
+        if capacity is not None and (whole := capacity.integral(now)) > 0:
+            found[resource] = held.integral(now) / whole if held is not None else 0.0
+    return found
+
+
+def longest(record: Record) -> list[dict[str, Any]]:
+    """See columns.LONGEST."""
+    return [
+        {
+            "job": life.work.name,
+            "queue": life.work.queue,
+            "submit": life.work.submit,
+            "start": life.start,
+            "wait": wait,
+            "reason": life.reason,
+        }
+        for life, wait in record.longest
+    ]

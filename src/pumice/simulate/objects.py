@@ -1,0 +1,101 @@
+"""A job of a workload as the Kubernetes objects that a scheduler sees: a PodGroup and its pods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME
+from pumice.api.core import PriorityClass
+from pumice.api.meta import Metadata
+from pumice.api.pod import Pod, PodStatus
+from pumice.api.quantity import Quantity, format_milli, quantity
+from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
+from pumice.model.template import requested_by_containers
+from pumice.simulate.work import Role, Work
+
+NAMESPACE = "default"
+
+
+class Amounts(NamedTuple):
+    """What is counted of each job: whole CPUs, bytes, whole GPUs."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+
+
+def instant_text(seconds: float) -> str:
+    """An instant as a creationTimestamp, finer than a server writes it, so that jobs keep the order in which they came."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def object_name(work: Work) -> str:
+    """Numbers with zeros before them, so that their order as names is their order as numbers."""
+    return f"job-{work.name:0>9}" if work.name.isdigit() else work.name
+
+
+def group_of(work: Work, created: str) -> PodGroup:
+    annotations = {}
+    if work.estimate is not None:
+        annotations[ESTIMATE] = f"{work.estimate:.6f}s"
+    if work.checkpoint:
+        annotations[CHECKPOINT] = f"{work.checkpoint:.6f}s"
+    meta = Metadata(object_name(work), NAMESPACE, annotations=annotations or None, creation_timestamp=created)
+    spec = PodGroupSpec(
+        min_member=work.gang,
+        queue=work.queue,
+        priority_class_name=class_name(work.priority) if work.priority else None,
+        min_resources=_least(work),
+    )
+    return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
+
+
+def class_name(priority: int) -> str:
+    """The PriorityClass of a number."""
+    return f"priority-{priority}"
+
+
+def _least(work: Work) -> dict[str, Quantity]:
+    """What its gang asks for, as the job controller sums it up: the first pods of its roles."""
+    left, total = work.gang, dict[str, int]()
+    for role in work.roles:
+        count = min(left, role.count)
+        left -= count
+        for name, milli in requested_by_containers(role.spec).items():
+            total[name] = total.get(name, 0) + milli * count
+    return {name: quantity(format_milli(milli)) for name, milli in total.items()}
+
+
+def pods_of(work: Work, created: str, scheduler: str, *, grouped: bool) -> list[Pod]:
+    """Its pods, none of them placed."""
+    name, pods, waiting = object_name(work), list[Pod](), PodStatus(phase="Pending")
+    for role in work.roles:
+        spec = replace(role.spec, scheduler_name=scheduler, priority=work.priority or role.spec.priority)
+        annotations = {**(role.annotations or {}), GROUP_NAME: name} if grouped else role.annotations
+        first = len(pods)
+        pods += [
+            Pod(Metadata(f"{name}-{index}", NAMESPACE, None, role.labels, annotations, created), spec, waiting)
+            for index in range(first, first + role.count)
+        ]
+    return pods
+
+
+def queue(name: str, weight: int = 1) -> Queue:
+    return Queue(Metadata(name), QueueSpec(weight=weight), QueueStatus(state="Open"))
+
+
+def priority_class(priority: int) -> PriorityClass:
+    return PriorityClass(Metadata(class_name(priority)), priority)
+
+
+def amounts_of(role: Role) -> Amounts:
+    """Of one pod."""
+    asked = requested_by_containers(role.spec)
+    gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu")) + asked.get(GPU_MILLI, 0) / 1000
+    return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000, gpus / 1000)
+
+
+GPU_MILLI = "alibabacloud.com/gpu-milli"  #: thousandths of cards, of which a pod may take less than one

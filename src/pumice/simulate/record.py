@@ -1,0 +1,193 @@
+"""What is written down while the world goes on: a row for each job, events, values over time."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pumice.framework.decisions import Evict
+from pumice.model.cluster import Cluster
+from pumice.model.resources import CPU, MEMORY
+from pumice.model.task import Task
+from pumice.simulate.life import Life
+from pumice.simulate.longest import Longest
+from pumice.simulate.objects import GPU_MILLI, Amounts
+from pumice.simulate.series import Key, Series
+
+RESOURCES = Amounts._fields
+SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
+STATES = ("waiting", "running")
+
+Row = tuple[Any, ...]
+Sink = Callable[[Row], None]
+
+
+def _ignore(row: Row) -> None:
+    """Nobody wants it."""
+
+
+class Record:
+    """See the module. `job` and `event` are given each row as soon as it is complete, jobs in the order of arrival."""
+
+    def __init__(self, job: Sink = _ignore, event: Sink = _ignore) -> None:
+        self.series = Series()
+        self.longest = Longest()
+        self.waits: dict[str, array[float]] = {}  #: by queue, of jobs that started
+        self.turnarounds: dict[str, array[float]] = {}  #: by queue, of jobs that ended
+        self.slowdowns: dict[str, array[float]] = {}
+        self.states: Counter[tuple[str, str]] = Counter()  #: by queue and state at the end
+        self.evictions: Counter[str] = Counter()  #: by queue
+        self.goodput: dict[str, list[float]] = {}  #: by queue: resource-seconds that were kept
+        self.lost: dict[str, list[float]] = {}  #: by queue: those that were not
+        self.submitted_first: float | None = None
+        self.ended_last = 0.0
+        self.now = 0.0
+        self._job, self._event = job, event
+        self._early: dict[int, Row] = {}  #: rows of jobs that wait for those of earlier ones
+        self._next = 0
+
+    @property
+    def queues(self) -> list[str]:
+        return list(self.goodput)
+
+    # -- time
+
+    def begin(self, now: float) -> None:
+        """The first job is about to come."""
+        self.now = now
+        self.series.begin(now)
+
+    def advance(self, now: float) -> None:
+        self.now = now
+        self.series.advance(now)
+
+    def _add(self, series: str, resource: str, queue: str, more: float) -> None:
+        if more:
+            self.series.signal(Key(series, resource, queue), self.now).add(self.now, more)
+            self.series.signal(Key(series, resource), self.now).add(self.now, more)
+
+    def _count(self, life: Life, state: str) -> None:
+        """The job has another state."""
+        queue = life.work.queue
+        if life.state in STATES:
+            self._add(life.state, "", queue, -1)
+        life.state = state
+        if state in STATES:
+            self._add(state, "", queue, 1)
+
+    def capacity(self, cluster: Cluster) -> None:
+        total, columns = cluster.nodes.total(), cluster.dimensions.columns
+        gpus = sum(float(total[column]) for name, column in columns.items() if name.endswith("/gpu"))
+        gpus += float(total[columns[GPU_MILLI]]) / 1000 if GPU_MILLI in columns else 0.0
+        for name, value in zip(RESOURCES, (total[CPU] / 1000, total[MEMORY], gpus / 1000), strict=True):
+            self.series.signal(Key("capacity", name), self.now).set(self.now, float(value))
+
+    # -- jobs
+
+    def submitted(self, life: Life) -> None:
+        work = life.work
+        if self.submitted_first is None:
+            self.submitted_first = self.now
+        if work.queue not in self.goodput:
+            self.goodput[work.queue], self.lost[work.queue] = [0.0] * 3, [0.0] * 3
+            self.waits[work.queue], self.turnarounds[work.queue], self.slowdowns[work.queue] = array("d"), array("d"), array("d")
+        life.state = ""
+        self._count(life, "waiting")
+        for name, amount in zip(RESOURCES, life.total, strict=True):
+            self._add("asked", name, work.queue, amount)
+        self._event((self.now, "submit", work.name, work.queue, "", work.pods, ""))
+
+    def started(self, life: Life, tasks: Iterable[Task], *, first: bool) -> None:
+        work = life.work
+        if first:
+            wait = self.now - work.submit
+            self.waits[work.queue].append(wait)
+            self.longest.add(life, wait)
+        self._count(life, "running")
+        self._hold(life, tasks, 1)
+        for node, count in Counter(task.node_name for task in tasks).items():
+            self._event((self.now, "start", work.name, work.queue, node, count, ""))
+
+    def stopped(self, life: Life, tasks: Iterable[Task], done: float, *, kept: float) -> None:
+        """Pods that ran for so long hold nothing more; `kept` of the time was not for nothing."""
+        amounts = self._hold(life, tasks, -1)
+        good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
+        for index, amount in enumerate(amounts):
+            good[index] += amount * kept
+            lost[index] += amount * (done - kept)
+
+    def _hold(self, life: Life, tasks: Iterable[Task], sign: int) -> list[float]:
+        """What these pods hold together is held from now on, or no more."""
+        if len(life.amounts) == 1:
+            count = sum(1 for _ in tasks)
+            held = [amount * count for amount in life.amounts[0]]
+        else:
+            held = [sum(amounts) for amounts in zip(*(life.amount(int(task.name.rpartition("-")[2])) for task in tasks), strict=True)]
+        for name, amount in zip(RESOURCES, held, strict=True):
+            self._add("held", name, life.work.queue, sign * amount)
+        return held
+
+    def evicted(self, life: Life, tasks: list[Task], because: Evict) -> None:
+        self.evictions[life.work.queue] += len(tasks)
+        detail = f"{because.action} for {because.beneficiary}" if because.beneficiary else because.action
+        for node, count in Counter(task.node_name for task in tasks).items():
+            self._event((self.now, "evict", life.work.name, life.work.queue, node, count, detail))
+
+    def returned(self, life: Life) -> None:
+        """Evicted pods of it wait anew."""
+        if not life.runs:
+            self._count(life, "waiting")
+
+    def ended(self, life: Life, state: str) -> None:
+        work = life.work
+        self._count(life, state)
+        self.ended_last = self.now
+        turnaround = self.now - work.submit
+        self.turnarounds[work.queue].append(turnaround)
+        self.slowdowns[work.queue].append(slowdown(turnaround, work.run))
+        for name, amount in zip(RESOURCES, life.total, strict=True):
+            self._add("asked", name, work.queue, -amount)
+        self._event((self.now, "kill" if state == "killed" else "end", work.name, work.queue, "", work.pods, ""))
+        self._finish(life)
+
+    def close(self, left: Iterable[Life]) -> None:
+        """No more will happen; these jobs have not ended."""
+        for life in left:
+            if life.start is None:
+                self.longest.add(life, self.now - life.work.submit)
+            self._finish(life)
+
+    def _finish(self, life: Life) -> None:
+        self.states[life.work.queue, life.state] += 1
+        self._early[life.number] = row(life, self.now)
+        while self._next in self._early:
+            self._job(self._early.pop(self._next))
+            self._next += 1
+
+
+def slowdown(turnaround: float, run: float) -> float:
+    return max(1.0, turnaround / max(run, SHORTEST_S))
+
+
+def row(life: Life, now: float) -> Row:
+    """Of jobs.csv: see columns.JOBS."""
+    work = life.work
+    wait = (now if life.start is None else life.start) - work.submit
+    turnaround = None if life.end is None else life.end - work.submit
+    slow = None if turnaround is None else slowdown(turnaround, work.run)
+    times = (work.submit, life.start, life.end, wait, turnaround, slow, work.run, work.estimate)
+    return (
+        work.name,
+        work.queue,
+        work.user,
+        *times,
+        work.pods,
+        *life.total,
+        work.priority,
+        life.evictions,
+        life.lost,
+        life.state,
+        life.reason,
+    )

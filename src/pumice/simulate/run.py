@@ -1,0 +1,91 @@
+"""A simulation from its inputs to its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError
+from pumice.api.meta import Metadata
+from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.times import rfc3339
+from pumice.api.volcano import Queue, QueueSpec, QueueStatus
+from pumice.config.reading import schedulers_of
+from pumice.framework.policy import Policy
+from pumice.model.cluster import Cluster
+from pumice.simulate import columns, measures
+from pumice.simulate.inputs import Source
+from pumice.simulate.objects import queue
+from pumice.simulate.outputs import Folder
+from pumice.simulate.record import Record
+from pumice.simulate.work import Workload
+from pumice.simulate.world import Habits, World
+
+Summary = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that a simulation's outcome depends on."""
+
+    workload: Source
+    cluster: list[Node] | None
+    policy: Policy
+    policy_name: str
+    cluster_name: str = ""
+    seed: int | None = None
+    habits: Habits = field(default_factory=Habits)
+
+
+def simulate(scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any, ...]] | None = None) -> Summary:
+    """Play it to its end. `out`: the folder to write; `jobs`: is given the rows of jobs.csv. Raises InputError."""
+    workload = scenario.workload.read(scenario.cluster)
+    folder = Folder(out) if out else None
+    sinks = [table.write for table in ([folder.jobs] if folder else [])] + ([jobs.append] if jobs is not None else [])
+
+    def tell(row: tuple[Any, ...]) -> None:
+        for sink in sinks:
+            sink(row)
+
+    record = Record(tell, folder.events.write) if folder else Record(tell)
+    cluster = cluster_of(scenario.policy, workload)
+    World(cluster, scenario.policy, workload.jobs, record, scenario.habits, workload.began or 0.0).play()
+    summary = summarize(scenario, workload, record)
+    if folder:
+        folder.close(record.series, record.now, summary)
+    return summary
+
+
+def cluster_of(policy: Policy, workload: Workload) -> Cluster:
+    """The kept state before the first job comes."""
+    if not workload.nodes:
+        raise InputError("there are no nodes", where=workload.name)
+    cluster = Cluster(schedulers_of(policy))
+    cluster.put("Queue", queue(DEFAULT_QUEUE))
+    cluster.put("Queue", Queue(Metadata(ROOT_QUEUE), QueueSpec(weight=1, reclaimable=False), QueueStatus(state="Open")))
+    for kind, item in (*workload.objects, *(("Node", node) for node in workload.nodes)):
+        cluster.put(kind, item)
+    return cluster
+
+
+def summarize(scenario: Scenario, workload: Workload, record: Record) -> Summary:
+    """See columns.SUMMARY."""
+    values = {
+        "measures": measures.measures(record),
+        "queues": {name: measures.measures(record, name) for name in record.queues},
+        "longest": measures.longest(record),
+        "left_out": dict(workload.left_out),
+        "began": None if workload.began is None else rfc3339(workload.began),
+        "workload": workload.name,
+        "cluster": scenario.cluster_name or workload.name,
+        "policy": scenario.policy_name,
+        "seed": scenario.seed,
+    }
+    return {key: values[key] for key in columns.SUMMARY}
+
+
+def as_objects(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Rows of jobs.csv by column name."""
+    return [dict(zip(columns.JOBS, row, strict=True)) for row in rows]

@@ -1,0 +1,66 @@
+"""The summary of a simulation, as a person reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.report.columns import columns
+from pumice.simulate.columns import DISTRIBUTIONS, PERCENTILES
+
+UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+def tables(summary: dict[str, Any]) -> str:
+    """Distributions, what was held, queues if there are several, and the longest waits."""
+    measures = summary["measures"]
+    parts = [_distributions(measures), _totals(measures)]
+    if len(summary["queues"]) > 1:
+        parts.append(_queues(summary["queues"]))
+    if any(longest["wait"] for longest in summary["longest"]):
+        parts.append(_longest(summary["longest"]))
+    return "\n\n".join(parts)
+
+
+def seconds(value: float | None) -> str:
+    """In two units at most."""
+    if value is None:
+        return "-"
+    if value < 60:
+        return f"{value:.3g}s"
+    left, parts = round(value), list[str]()
+    for size, unit in UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts[:2])
+
+
+def _distributions(measures: dict[str, Any]) -> str:
+    names = ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")
+    show = dict.fromkeys(DISTRIBUTIONS, seconds) | {"bounded_slowdown": _number}
+    rows = [(name, *(show[name](measures[name][which]) for which in names)) for name in DISTRIBUTIONS]
+    return columns(("MEASURE", *(name.upper() for name in names)), rows)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _totals(measures: dict[str, Any]) -> str:
+    rows = [(name, str(measures[name])) for name in ("jobs", "done", "killed", "running", "waiting", "evictions")]
+    rows.append(("makespan", seconds(measures["makespan"])))
+    rows += [(f"utilisation {resource}", f"{share:.1%}") for resource, share in measures["utilisation"].items()]
+    return columns(("TOTAL", "VALUE"), rows)
+
+
+def _queues(queues: dict[str, Any]) -> str:
+    rows = [
+        (name, str(each["jobs"]), seconds(each["wait"]["mean"]), seconds(each["wait"]["p95"]), str(each["evictions"]))
+        for name, each in sorted(queues.items())
+    ]
+    return columns(("QUEUE", "JOBS", "MEAN WAIT", "P95 WAIT", "EVICTIONS"), rows)
+
+
+def _longest(longest: list[dict[str, Any]]) -> str:
+    rows = [(each["job"], each["queue"], seconds(each["wait"]), each["reason"] or "-") for each in longest if each["wait"]]
+    return columns(("LONGEST WAITS", "QUEUE", "WAIT", "WHY"), rows)

@@ -1,0 +1,266 @@
+"""The world: one heap of what will happen, the kept state of a cluster, and the scheduler that decides whenever something has changed.
+
+What happens at one instant happens in a fixed order: runs end, evicted pods are gone, nodes come and go, jobs arrive; then the scheduler
+decides, once. The cost follows what happens, not the time that passes. Nothing here is random: what is, was drawn before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError
+from pumice.config.reading import schedulers_of
+from pumice.framework.cycle import cycle
+from pumice.framework.decisions import Bind, Decisions, Evict
+from pumice.framework.policy import Policy
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.simulate.life import Life, Run
+from pumice.simulate.objects import class_name, group_of, instant_text, pods_of, priority_class, queue
+from pumice.simulate.record import Record
+from pumice.simulate.work import Work
+
+PERIOD_S = 1.0  #: between two cycles of a scheduler that has not come to rest
+
+
+class Rank(IntEnum):
+    """In which order things happen at one instant."""
+
+    END = 0
+    GONE = 1
+    NODE = 2
+    ARRIVAL = 3
+    AGAIN = 4  #: the scheduler asked for another cycle
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How the world behaves where workloads do not tell."""
+
+    grace_s: float = 1.0  #: from an eviction until the pod is gone
+    kill_at_estimate: bool = False  #: a job that outlives its estimate is killed
+    until: float = inf  #: when the simulation ends, whatever still runs
+
+
+class World:
+    """See the module."""
+
+    def __init__(
+        self, cluster: Cluster, policy: Policy, jobs: Iterable[Work], record: Record, habits: Habits = Habits(), origin: float = 0.0
+    ) -> None:
+        """`origin`: seconds since 1970 at the workload's 0."""
+        self.cluster = cluster
+        self.policy = policy
+        self.record = record
+        self.habits = habits
+        self.now = -inf
+        self._origin = origin
+        self._jobs: Iterator[Work] = iter(jobs)
+        self._heap: list[tuple[float, Rank, int, Callable[[Any], None], Any]] = []
+        self._serial = 0
+        self._number = 0
+        self._lives: dict[str, Life] = {}  #: by pod uid, of jobs that have not ended
+        self._running: dict[str, Run] = {}  #: by pod uid
+        self._news = False  #: since the last cycle
+        self._asks_again = not all(action.settles for action in policy.actions)
+        self._scheduler = schedulers_of(policy)[0]
+        self._grouped = policy.profiles is None or policy.has_action("allocate")
+        self._submit_next()
+        record.begin(self._heap[0][0] if self._heap else 0.0)
+        record.capacity(cluster)
+
+    # -- time
+
+    def at(self, when: float, rank: Rank, call: Callable[[Any], None], subject: Any) -> None:
+        self._serial += 1
+        heappush(self._heap, (when, rank, self._serial, call, subject))
+
+    def play(self) -> None:
+        """Until nothing more can happen, or the habits say that it is enough."""
+        heap = self._heap
+        while heap and heap[0][0] <= self.habits.until:
+            self.now = now = heap[0][0]
+            self.record.advance(now)
+            while heap and heap[0][0] == now:
+                _, rank, _, call, subject = heappop(heap)
+                call(subject)
+                self._news = self._news or rank is not Rank.GONE or bool(subject)
+            if self._news and (self.cluster.waiting or self.cluster.loose or self.cluster.unadmitted):
+                self._news = False
+                self._carry_out(cycle(self.cluster, self.policy, self._origin + now))
+        if self.now == -inf:
+            return  # there was not a single job
+        left = {life.number: life for life in self._lives.values()}
+        self.record.close([left[number] for number in sorted(left)])
+
+    # -- jobs come
+
+    def _submit_next(self) -> None:
+        work = next(self._jobs, None)
+        if work is not None:
+            if work.submit < self.now:
+                raise InputError(
+                    f"job {work.name} was submitted at {work.submit:g}, before one that stands above it; sort the jobs by submission"
+                )
+            self.at(work.submit, Rank.ARRIVAL, self._arrive, work)
+
+    def _arrive(self, work: Work) -> None:
+        cluster, created = self.cluster, instant_text(self._origin + work.submit)
+        life = Life(self._number, work)
+        self._number += 1
+        if life.uid in cluster.jobs:
+            raise InputError(f"two jobs are called {work.name}; names must differ while both are there")
+        if work.queue not in cluster.queues or cluster.queues[work.queue].wire is None:
+            cluster.put("Queue", queue(work.queue))
+        if work.priority and class_name(work.priority) not in cluster.of("PriorityClass"):
+            cluster.put("PriorityClass", priority_class(work.priority))
+        if self._grouped:
+            cluster.put("PodGroup", group_of(work, created))
+        self._make_pods(life, created)
+        self.record.submitted(life)
+        self._submit_next()
+
+    def _make_pods(self, life: Life, created: str, only: frozenset[str] | None = None) -> None:
+        for pod in pods_of(life.work, created, self._scheduler, grouped=self._grouped):
+            if only is None or pod.metadata.identity in only:
+                self.cluster.put("Pod", pod)
+                self._lives[pod.metadata.identity] = life
+
+    # -- what the scheduler decided
+
+    def _carry_out(self, decisions: Decisions) -> None:
+        for eviction in decisions.evictions:
+            self._evict(eviction)
+        self._start(decisions.binds)
+        for task, node in decisions.nominations.items():
+            task.nominated = node
+        for waiting in decisions.waiting:
+            life = self._lives.get(waiting.task.uid)
+            if life is not None and life.start is None:
+                life.reason = waiting.message
+        if decisions.again_at < inf:
+            self.at(decisions.again_at - self._origin, Rank.AGAIN, _nothing, None)
+        if self._asks_again and (decisions.binds or decisions.evictions) and self.cluster.waiting:
+            self.at(self.now + PERIOD_S, Rank.AGAIN, _nothing, None)
+
+    def _start(self, binds: list[Bind]) -> None:
+        together: dict[tuple[int, float], Run] = {}
+        cluster, now = self.cluster, self.now
+        for bind in binds:
+            task = bind.task
+            if bind.annotations:
+                cluster.annotate(task, bind.annotations)
+            cluster.move(task, status.RUNNING, task.node)
+            task.started = task.placed_at = self._origin + now
+            life = self._lives[task.uid]
+            length = life.left.get(task.uid, life.work.run)
+            run = together.get((life.number, length))
+            if run is None:
+                run = together[life.number, length] = Run(life, {}, now, length)
+            run.tasks[task.uid] = task
+            self._running[task.uid] = run
+        for run in together.values():
+            life = run.life
+            first = life.start is None
+            if first:
+                life.start = now
+            life.runs.append(run)
+            self.record.started(life, run.tasks.values(), first=first)
+            self.at(now + self._allowed(life, run.length), Rank.END, self._end, run)
+
+    def _allowed(self, life: Life, length: float) -> float:
+        estimate = life.work.estimate
+        return min(length, estimate) if self.habits.kill_at_estimate and estimate is not None else length
+
+    # -- runs end
+
+    def _end(self, run: Run) -> None:
+        """Nothing, if all of its pods were evicted."""
+        life, cluster = run.life, self.cluster
+        if not run.tasks:
+            return
+        killed = self._allowed(life, run.length) < run.length
+        life.unfinished -= len(run.tasks)
+        life.runs.remove(run)
+        self.record.stopped(life, run.tasks.values(), self.now - run.began, kept=self.now - run.began)
+        for uid, task in run.tasks.items():
+            del self._running[uid]
+            cluster.move(task, status.SUCCEEDED, -1)
+        if not life.unfinished:
+            life.end = self.now
+            self._forget(life)
+            self.record.ended(life, "killed" if killed else "done")
+
+    def _forget(self, life: Life) -> None:
+        cluster, job = self.cluster, self.cluster.jobs.get(life.uid)
+        tasks = [*job.tasks.values()] if job is not None else [cluster.tasks[life.uid + f"-{index}"] for index in range(life.work.pods)]
+        for task in tasks:
+            del self._lives[task.uid]
+            cluster.remove("Pod", task.key)
+        if job is not None:
+            cluster.remove("PodGroup", life.uid)
+
+    # -- evictions
+
+    def _evict(self, eviction: Evict) -> None:
+        run = self._running.get(eviction.task.uid)
+        if run is None:
+            return  # with another pod of its job
+        life = run.life
+        victims = [task for each in life.runs for task in each.tasks.values()] if life.work.restarts_whole else [eviction.task]
+        for task in victims:
+            self._interrupt(task)
+        self.record.evicted(life, victims, eviction)
+        self.at(self.now + self.habits.grace_s, Rank.GONE, self._gone, (life, victims))
+
+    def _interrupt(self, task: Task) -> None:
+        """Its work ends here; what was not saved is lost."""
+        run = self._running.pop(task.uid)
+        life, done = run.life, self.now - run.began
+        del run.tasks[task.uid]
+        if not run.tasks:
+            life.runs.remove(run)
+        kept = life.kept(run, self.now)
+        life.left[task.uid] = run.length - kept
+        life.lost += done - kept
+        life.evictions += 1
+        self.record.stopped(life, [task], done, kept=kept)
+        if task.status != status.RELEASING:
+            self.cluster.move(task, status.RELEASING, task.node)
+
+    def _gone(self, gone: tuple[Life, list[Task]]) -> None:
+        """The pods have left, and come back to wait again."""
+        life, victims = gone
+        for task in victims:
+            self.cluster.remove("Pod", task.key)
+        self.record.returned(life)
+        self._make_pods(life, instant_text(self._origin + self.now), frozenset(task.uid for task in victims))
+
+    # -- nodes
+
+    def join(self, node: Node) -> None:
+        self.cluster.put("Node", node)
+        self.record.capacity(self.cluster)
+
+    def fail(self, name: str) -> None:
+        """Its pods are lost with it."""
+        row = self.cluster.nodes.rows.get(name)
+        if row is None:
+            return
+        lost = [*self.cluster.nodes.tasks[row].values()]
+        for task in lost:
+            if task.uid in self._running:
+                self._evict(Evict(task, name, "", "node-fail"))
+        self.cluster.remove("Node", name)
+        self.record.capacity(self.cluster)
+
+
+def _nothing(subject: Any) -> None:
+    """The cycle that follows is all that is wanted."""
