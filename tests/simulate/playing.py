@@ -14,6 +14,9 @@ from pumice.simulate.world import Habits
 Job = tuple[float, int, float]  #: arrival, processors, run time
 
 
+PLAIN = Habits()
+
+
 def swf(path: Path, jobs: list[Job], estimates: list[float] | None = None, header: str = "; MaxProcs: 4\n") -> Source:
     lines = [
         f"{number} {arrival} -1 {run} {size} -1 -1 {size} {estimate} -1 1 1 1 -1 1 -1 -1 -1"
@@ -24,7 +27,7 @@ def swf(path: Path, jobs: list[Job], estimates: list[float] | None = None, heade
 
 
 def played(
-    source: Source, policy: str, nodes: str | None = None, habits: Habits = Habits(), out: Path | None = None
+    source: Source, policy: str, nodes: str | None = None, habits: Habits = PLAIN, out: Path | None = None
 ) -> tuple[Summary, list[dict[str, Any]]]:
     """Its summary, and the rows of its jobs."""
     decided, warnings = read_policy(policy)
