@@ -101,7 +101,7 @@ class Roster:
         self._part[begin:end] = STAYS
         for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
             self._part[entry] = SAFE if safe else WHOLE
-        self._held[:, number] = job.holding
+        self._held[:, number] = job.held
         self._codes[number] = self._standings.setdefault(self._standing(job), len(self._standings))
 
 
