@@ -14,6 +14,7 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.kube.shallow import DEEPEST, shallow
 from pumice.kube.transport import Transport
+from pumice.live import effects
 from pumice.model.cluster import Cluster
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
@@ -85,6 +86,61 @@ def test_what_is_nested_too_deep_for_a_decoder_reads_as_null(depth: int) -> None
     while inner not in (None, 1):
         levels, inner = levels + 1, inner[0] if isinstance(inner, list) else inner["b"]
     assert levels == min(2 * depth, DEEPEST - 1)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, is_odd: Callable[..., bool], tries: list[float], now: Callable[[], float]) -> None:
+    """A function of `effects` fails for what is odd, until `tries` holds None."""
+    right = getattr(effects, name)
+
+    def instead(*arguments: Any) -> Any:
+        if is_odd(*arguments) and None not in tries:
+            tries.append(now())
+            raise LookupError("a fault of ours")
+        return right(*arguments)
+
+    monkeypatch.setattr(effects, name, instead)
+
+
+def test_a_bind_that_cannot_even_be_asked_for_holds_up_its_pod_alone_and_is_tried_again_with_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        api = server("a", "b")
+        async with scheduling(api) as scheduler:
+            failing(monkeypatch, "prerequisites", lambda cluster, task: task.name == "odd-0", tries, scheduler.clock.now)
+            api.gang("odd", pods=1)
+            api.gang("other", pods=2)
+            await until(lambda: len(api.placed("other")) == 2, within_s=2)
+            await asyncio.sleep(400)
+            pauses = [after - before for before, after in pairwise(tries)]
+            assert len(tries) >= 6 and all(later > 1.5 * earlier for earlier, later in pairwise(pauses[:5]))
+            assert "pumice_failed_cycles_total 0" in scheduler.metrics.page()
+            assert "BindPod default/odd-0 failed by a fault of ours" in caplog.text
+            tries.append(None)
+            await until(lambda: len(api.placed("odd")) == 1, within_s=150)
+            scheduler.cluster.check()
+        assert not api.breaches
+
+    run(story(), 1000)
+
+
+def test_a_status_that_cannot_be_made_up_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        api = server("a", "b")
+        async with scheduling(api) as scheduler:
+            failing(monkeypatch, "next_status", lambda before, group, *_: group.job.name == "odd", tries, scheduler.clock.now)
+            api.gang("odd", pods=1)
+            api.gang("other", pods=2)
+            await until(lambda: api.found(POD_GROUPS, "other").get("status", {}).get("running") == 2)
+            await until(lambda: len(api.placed("odd")) == 1)
+            tries.append(None)
+            await until(lambda: api.found(POD_GROUPS, "odd").get("status", {}).get("running") == 1)
+
+    run(story())
 
 
 class Baffling(Faulty):

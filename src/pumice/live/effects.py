@@ -1,22 +1,24 @@
 """From a cycle's decisions to requests: exact bodies, and only what differs from what the server has or was told already.
 
-Pure but for `said`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew.
+Pure but for `said`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew. Each
+request is made by itself: a fault of ours in making one is told as the failure of that one, and the others leave.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
 from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.framework.decisions import Condition, Decisions, Evict, GroupStatus
+from pumice.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Waiting
 from pumice.kube.events import Occurrence, Regarding
 from pumice.live.group_status import is_news, known_status, next_status
 from pumice.live.options import UNSHARDED, Sharding
 from pumice.live.prerequisites import prerequisites
 from pumice.live.queue_status import queue_requests
-from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup
+from pumice.live.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup
 from pumice.live.said import GroupNote, Mark, Said
 from pumice.live.shard import shard_requests
 from pumice.model.cluster import Cluster
@@ -24,32 +26,40 @@ from pumice.model.job import INQUEUE, PENDING, UNKNOWN, Job
 from pumice.model.shadow import is_shadow
 from pumice.model.task import Task
 
+T = TypeVar("T")
+R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup)
+
 
 def effects(cluster: Cluster, decisions: Decisions, said: Said, now: float, transition: str, sharding: Sharding = UNSHARDED) -> Requests:
     """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
     events = _told(cluster, decisions, said, now)  # first: there may be too many of the others about one group
-    binds = [
-        BindPod(pod_ref(bind.task), bind.node, bind.annotations, bool(bind.bound_by), prerequisites(cluster, bind.task))
-        for bind in decisions.binds
-    ]
-    for bound in binds:
-        said.forget_pod(bound.pod.uid)
-    evictions = [_evict(eviction, events) for eviction in decisions.evictions]
-    marks = _marks(decisions, said, events, now)
+    amiss: list[Amiss] = []
+    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, said), _blamed_bind, amiss)
+    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, events), _blamed_eviction, amiss)
+    nominated = {task.uid: node for task, node in decisions.nominations.items()}
+    marks = _each(decisions.waiting, lambda waiting: _mark(waiting, nominated, said, events, now), _blamed_mark, amiss)
     for uid in said.pauses.over("PodGroup", now):
         if uid in cluster.jobs:
             cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
-    groups = []
-    for group in decisions.groups:
-        if _is_others(group.job, cluster, said):
-            continue
-        write = _group(group, said, now, transition)
-        if write is not None:
-            groups.append(write)
-        events += _speech(group, said, now, written=write is not None)
+    ours = [group for group in decisions.groups if not _is_others(group.job, cluster, said)]
+    groups = _each(ours, lambda group: _group(group, said, events, now, transition), _blamed_group, amiss)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
     queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
-    return Requests(evictions, binds, gates, marks, groups, queues, shards, events)
+    return Requests(evictions, binds, gates, marks, groups, queues, shards, events, amiss)
+
+
+def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
+    """The requests that are made of the items; `blamed` is what stands for one that cannot be made."""
+    made = []
+    for item in items:
+        try:
+            request = make(item)
+        except Exception as error:
+            amiss.append(Amiss(blamed(item), error))
+        else:
+            if request is not None:
+                made.append(request)
+    return made
 
 
 def _told(cluster: Cluster, decisions: Decisions, said: Said, now: float) -> list[Occurrence]:
@@ -80,6 +90,20 @@ def about_group(job: Job) -> Regarding:
     return Regarding(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
 
 
+def _bind(bind: Bind, cluster: Cluster, said: Said) -> BindPod:
+    made = _blamed_bind(bind)._replace(already=bool(bind.bound_by), needs=prerequisites(cluster, bind.task))
+    said.forget_pod(bind.task.uid)
+    return made
+
+
+def _blamed_bind(bind: Bind) -> BindPod:
+    return BindPod(pod_ref(bind.task), bind.node, bind.annotations)
+
+
+def _blamed_eviction(eviction: Evict) -> EvictPod:
+    return EvictPod(pod_ref(eviction.task), "", eviction.task.template.scheduler_name)
+
+
 def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
     task = eviction.task
     whom = f" for {eviction.beneficiary}" if eviction.beneficiary else ""
@@ -93,19 +117,20 @@ def _evict(eviction: Evict, events: list[Occurrence]) -> EvictPod:
 # ---- pods that wait
 
 
-def _marks(decisions: Decisions, said: Said, events: list[Occurrence], now: float) -> list[MarkPod]:
-    nominated = {task.uid: node for task, node in decisions.nominations.items()}
-    marks = []
-    for waiting in decisions.waiting:
-        task = waiting.task
-        if task.gated or said.pauses.holds("Pod", task.uid, now):
-            continue
-        mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
-        if not _is_marked(said.pods.get(task.uid), mark):
-            said.pods[task.uid] = mark
-            marks.append(MarkPod(pod_ref(task), mark.reason, mark.message, mark.nominated))
-            events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
-    return marks
+def _mark(waiting: Waiting, nominated: dict[str, str], said: Said, events: list[Occurrence], now: float) -> MarkPod | None:
+    task = waiting.task
+    if task.gated or said.pauses.holds("Pod", task.uid, now):
+        return None
+    mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
+    if _is_marked(said.pods.get(task.uid), mark):
+        return None
+    said.pods[task.uid] = mark
+    events.append(Occurrence(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
+    return _blamed_mark(waiting)._replace(nominated=mark.nominated)
+
+
+def _blamed_mark(waiting: Waiting) -> MarkPod:
+    return MarkPod(pod_ref(waiting.task), waiting.reason, waiting.message, None)
 
 
 def _is_marked(known: Mark | None, mark: Mark) -> bool:
@@ -117,16 +142,26 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
 # ---- PodGroups
 
 
-def _group(group: GroupStatus, said: Said, now: float, transition: str) -> WriteGroup | None:
+def _group(group: GroupStatus, said: Said, events: list[Occurrence], now: float, transition: str) -> WriteGroup | None:
+    write = _status(group, said, now, transition)
+    events += _speech(group, said, now, written=write is not None)
+    return write
+
+
+def _blamed_group(group: GroupStatus) -> WriteGroup:
+    return WriteGroup(ObjectRef(group.job.name, group.job.namespace), {}, {})
+
+
+def _status(group: GroupStatus, said: Said, now: float, transition: str) -> WriteGroup | None:
     wire = group.job.group
-    if wire is None or is_shadow(wire):
+    if wire is None or is_shadow(wire) or said.pauses.holds("PodGroup", group.job.uid, now):
         return None
     uid = wire.metadata.uid or ""
     note = said.group(group.job.uid, uid)
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     annotations = _hypernode(group, note)
-    if (not annotations and not is_news(before, after, now)) or said.pauses.holds("PodGroup", group.job.uid, now):
+    if not annotations and not is_news(before, after, now):
         return None
     said.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)

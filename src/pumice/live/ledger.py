@@ -90,6 +90,7 @@ class Ledger:
 
     def bound(self, request: BindPod) -> None:
         self._granted(request.pod, status.BINDING)
+        self._said.pauses.forget("Fault", str(request.pod))
         self._metrics.binds.add("bound")
         self.reached(request, "Bound")
         self._tell(Occurrence(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
@@ -110,9 +111,10 @@ class Ledger:
         self._unseen.pop(pod.uid, None)
         self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
 
-    def amiss(self, request: Any, error: Exception) -> None:
+    def amiss(self, request: Any, error: Exception) -> float:
         self._metrics.amiss.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
+        return self._said.pauses.longer("PodGroup" if isinstance(request, WriteGroup) else "Fault", str(request[0]), self._clock.now())
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")

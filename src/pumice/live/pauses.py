@@ -33,11 +33,21 @@ class Pauses:
 
     def refused(self, kind: str, name: str, now: float) -> bool:
         """The write is held back from now on, longer each time. Whether it is the first of its kind that is refused."""
-        self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
+        self._forgive(now)
         first = all(write.kind != kind for write in self._pauses)
-        before = self._pauses.get(Write(kind, name), Pause(0, now))
-        self._pauses[Write(kind, name)] = Pause(before.refusals + 1, now + BACKOFF.delay_s(before.refusals, 1.0))
+        self.longer(kind, name, now)
         return first
+
+    def longer(self, kind: str, name: str, now: float) -> float:
+        """The next pause of a write, in seconds."""
+        self._forgive(now)
+        refusals = self._pauses.get(Write(kind, name), Pause(0, now)).refusals
+        pause_s = BACKOFF.delay_s(refusals, 1.0)
+        self._pauses[Write(kind, name)] = Pause(refusals + 1, now + pause_s)
+        return pause_s
+
+    def _forgive(self, now: float) -> None:
+        self._pauses = {write: pause for write, pause in self._pauses.items() if now < pause.until + FORGIVEN_S}
 
     def forget(self, kind: str, name: str) -> None:
         """It was granted, or its object is gone."""

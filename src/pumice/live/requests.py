@@ -71,6 +71,13 @@ class WriteShard(NamedTuple):
     status: dict[str, Any]
 
 
+class Amiss(NamedTuple):
+    """A fault of ours stood in the way of a request, which has no more in it than whose it is."""
+
+    request: BindPod | EvictPod | MarkPod | WriteGroup
+    error: Exception
+
+
 class Requests(NamedTuple):
     """All of one cycle, in the order in which they should leave."""
 
@@ -82,6 +89,7 @@ class Requests(NamedTuple):
     queues: list[WriteQueue]
     shards: list[WriteShard]
     events: list[Occurrence]
+    amiss: list[Amiss]
 
     def __bool__(self) -> bool:
         return any(self)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.codec import decoder
@@ -30,13 +30,19 @@ from pumice.live.lane import Lane
 from pumice.live.options import Options
 from pumice.live.originals import Originals
 from pumice.live.preparing import NotPrepared, Preparing
-from pumice.live.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
+from pumice.live.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Requests, WriteGroup, WriteQueue, WriteShard
 from pumice.model import status
 
 BACKOFF = Backoff(0.2, 5.0)
 BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute
 EVICT_TRIES = 4
 PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
+RESTING_AT_ONCE = 1024  #: pods that a fault of ours keeps from being tried again at once
+
+
+class Rest(NamedTuple):
+    request: ReadPod
+    pause_s: float
 
 
 class Outcomes(Protocol):
@@ -48,8 +54,8 @@ class Outcomes(Protocol):
     def took(self, stage: str, seconds: float) -> None:
         """A stage (PreBind, Bind) was done."""
 
-    def amiss(self, request: Any, error: Exception) -> None:
-        """A fault of ours stood in the way of a request; its failure is told besides."""
+    def amiss(self, request: Any, error: Exception) -> float:
+        """A fault of ours stood in the way of a request; its failure is told besides. How long its pod is left alone."""
 
     def bound(self, request: BindPod) -> None: ...
     def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
@@ -90,6 +96,8 @@ class Sender:
         self._marks: Lane[MarkPod] = Lane(few, self._mark, self._amiss)
         self._writes: Lane[WriteGroup | WriteQueue | WriteShard] = Lane(few, self._write, self._amiss)
         self._reads: Lane[ReadPod] = Lane(few, self._read, self._amiss)
+        self._faults: Lane[Amiss] = Lane(few, lambda fault: self._amiss(*fault), self._amiss)
+        self._rests: Lane[Rest] = Lane(RESTING_AT_ONCE, self._rest, self._amiss)
         self._lanes: tuple[Lane[Any], ...] = (
             self._evictions,
             self._preparations,
@@ -98,6 +106,8 @@ class Sender:
             self._marks,
             self._writes,
             self._reads,
+            self._faults,
+            self._rests,
         )
 
     def send(self, requests: Requests) -> None:
@@ -118,6 +128,8 @@ class Sender:
             self._writes.put(("queue", queue.queue), queue)
         for shard in requests.shards:
             self._writes.put(("shard", shard.shard), shard)
+        for fault in requests.amiss:
+            self._faults.put((type(fault.request), fault.request[0]), fault)
 
     def read_again(self, request: ReadPod) -> None:
         self._reads.put(request.pod.uid, request)
@@ -145,19 +157,16 @@ class Sender:
     async def _amiss(self, request: Any, error: Exception) -> None:
         """A fault of ours, by whatever the object or the answer holds: for this request it is a failure like any other."""
         failure = KubeError(f"{type(error).__name__}: {error}")
-        self._outcomes.amiss(request, error)
+        pause_s = self._outcomes.amiss(request, error)
         match request:
             case BindPod():
                 self._outcomes.bind_failed(request, failure)
-                await self._clock.sleep(BACKOFF.longest_s)
-                self.read_again(ReadPod(request.pod, status.BINDING))
+                self._rest_first(ReadPod(request.pod, status.BINDING), pause_s)
             case EvictPod():
                 self._outcomes.evict_failed(request, failure)
-                await self._clock.sleep(BACKOFF.longest_s)
-                self.read_again(ReadPod(request.pod, status.RELEASING))
+                self._rest_first(ReadPod(request.pod, status.RELEASING), pause_s)
             case ReadPod():
-                await self._clock.sleep(BACKOFF.longest_s)
-                self.read_again(request)
+                self._rest_first(request, pause_s)
             case OpenGate():
                 self._outcomes.gate_failed(request, failure)
             case MarkPod():
@@ -168,6 +177,14 @@ class Sender:
                 self._outcomes.queue_failed(request, failure)
             case WriteShard():
                 self._outcomes.shard_failed(request, failure)
+
+    def _rest_first(self, request: ReadPod, pause_s: float) -> None:
+        """Read the pod after a pause, in which it keeps what it was given and no hand waits for it."""
+        self._rests.put(request.pod.uid, Rest(request, pause_s))
+
+    async def _rest(self, rest: Rest) -> None:
+        await self._clock.sleep(rest.pause_s)
+        self.read_again(rest.request)
 
     # ---- pods
 
