@@ -16,6 +16,8 @@ ASKED = ("onSessionOpen", "onSessionClose", "predicate", "prioritize", "preempta
 ASKED += ("jobEnqueued", "jobReady", "allocateFunc", "deallocateFunc")
 GANGS = {"maxDomains": 8, "allowWholeBundle": True, "spareVictims": True}  # the last is ours
 CACHE = {"predicateErrorCacheEnable": True}
+BUDGET = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 1, "maxCandidateNodesAbsolute": 100}
+SPARED = BUDGET | {"spareVictims": False}  # of reclaim all four are ours, of preempt the last
 
 PLUGINS: dict[str, dict[str, Any]] = {
     "binpack": {"binpack.weight": 1, "binpack.cpu": 1, "binpack.memory": 1, "binpack.resources": ""},
@@ -97,16 +99,10 @@ PLUGINS: dict[str, dict[str, Any]] = {
     },
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("allocate", "backfill", "reclaim"), CACHE),
+    **dict.fromkeys(("allocate", "backfill"), CACHE),
+    "reclaim": CACHE | SPARED,
     **dict.fromkeys(("gangpreempt", "gangreclaim"), GANGS),
-    "preempt": CACHE
-    | {
-        "enableTopologyAwarePreemption": False,
-        "topologyAwarePreemptWorkerNum": 16,
-        "minCandidateNodesPercentage": 10,
-        "minCandidateNodesAbsolute": 1,
-        "maxCandidateNodesAbsolute": 100,
-    },
+    "preempt": CACHE | SPARED | {"enableTopologyAwarePreemption": False, "topologyAwarePreemptWorkerNum": 16},
 }
 
 

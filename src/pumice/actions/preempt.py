@@ -7,16 +7,14 @@ important tasks the room of its less important ones.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import islice
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from pumice.engine.evaluation import NOTHING, Evaluation
+from pumice.eviction.budget import Budget
 from pumice.eviction.candidates import EvictionCandidates
-from pumice.eviction.dry_run import DryRun
 from pumice.eviction.make_room import is_worth_it
-from pumice.eviction.pick_node import Candidate, cost
 from pumice.eviction.search import Search, in_task_order
 from pumice.eviction.victim_cache import PermittedVictims
 from pumice.eviction.victims import permitted_victims
@@ -30,18 +28,10 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 
 
-class PreemptArgs(Struct):
+class PreemptArgs(Budget):
     predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
     topology_aware: bool = field(name="enableTopologyAwarePreemption", default=False)
     workers: int = field(name="topologyAwarePreemptWorkerNum", default=16)
-    candidates_percent: int = field(name="minCandidateNodesPercentage", default=10)
-    candidates_least: int = field(name="minCandidateNodesAbsolute", default=1)
-    candidates_most: int = field(name="maxCandidateNodesAbsolute", default=100)
-
-    def enough(self, nodes: int) -> int:
-        """How many nodes that would do are compared."""
-        wanted = max(nodes * self.candidates_percent // 100, self.candidates_least)
-        return max(1, min(wanted, self.candidates_most, nodes))
 
 
 class Preempt(Action):
@@ -92,7 +82,7 @@ class PreemptSearch(Search):
     action = Preempt.name
 
     def __init__(self, session: Session, candidates: EvictionCandidates, args: PreemptArgs, *, within: Job | None = None) -> None:
-        super().__init__(session, candidates)
+        super().__init__(session, candidates, args)
         self.args = args
         self.within = within
 
@@ -134,18 +124,9 @@ class PreemptSearch(Search):
 
     def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
         """With topology-aware preemption: compare nodes, and take the one whose victims matter least."""
-        if not self.args.topology_aware:
-            return super().try_nodes(task, statement, evaluation, rows, known)
-        run = DryRun(statement, task, self.action, evaluation)
-        tried = (Candidate(row, run.victims(row, self.victims(task, row))) for row in rows)
-        found = list(islice((each for each in tried if each.victims), self.args.enough(len(self.session.nodes))))
-        if not found:
-            return False
-        best = min(found, key=lambda each: cost(each, self.session.now))
-        for victim in best.victims:
-            statement.evict(victim, self.action, task.key)
-        statement.pipeline(task, best.row, evicted=True)
-        return True
+        if self.args.topology_aware:
+            return self.try_cheapest(task, statement, evaluation, rows, known, without_victims=False)
+        return super().try_nodes(task, statement, evaluation, rows, known)
 
 
 def _leaves_for_another(task: Task) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 import numpy as np
+from msgspec import field
 
-from pumice.actions.allocate import AllocateArgs
 from pumice.actions.waiting import JobsByQueue
 from pumice.engine.evaluation import Evaluation
+from pumice.eviction.budget import Budget
 from pumice.eviction.candidates import EvictionCandidates
 from pumice.eviction.search import Search
 from pumice.eviction.victims import permitted_victims
@@ -25,9 +26,13 @@ from pumice.model.resources import Mask
 from pumice.model.task import Task
 
 
+class ReclaimArgs(Budget):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+
+
 class Reclaim(Action):
     name = "reclaim"
-    Args = AllocateArgs
+    Args = ReclaimArgs
 
     def run(self, session: Session) -> None:
         waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])
@@ -37,7 +42,7 @@ class Reclaim(Action):
                 continue
             everybody = everybody or EvictionCandidates(session, session.cluster.jobs.values(), _may_go)
             others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
-            search = ReclaimSearch(session, others)
+            search = ReclaimSearch(session, others, self.args)
             while job := waiting.pop_job(queue):
                 search.serve(job)
 

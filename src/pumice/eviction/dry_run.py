@@ -1,4 +1,4 @@
-"""Topology-aware preemption: evictions tried on one node after the other, without those that turn out not to be needed.
+"""Evictions tried on one node after the other, without those that turn out not to be needed.
 
 On each node the least important victims go until the task fits; then they are put back, the most important first, as far as the
 task still fits.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pumice.engine.evaluation import Evaluation
 from pumice.eviction.make_room import fits_now, make_room
+from pumice.eviction.needed import needed
 from pumice.framework.statement import Statement
 from pumice.model.task import Task
 
@@ -21,23 +22,19 @@ class DryRun:
         self._action = action
         self._evaluation = evaluation
 
-    def victims(self, row: int, permitted: list[Task]) -> list[Task]:
-        """Who would have to go on a node, the most important first; nobody where that does not help."""
+    def victims(self, row: int, permitted: list[Task]) -> list[Task] | None:
+        """Who would have to go on a node, the most important first; None where that does not help."""
         mark = self._statement.mark()
         gone = make_room(self._statement, self._task, row, permitted, self._action, self._evaluation)
         self._statement.rollback(mark)
-        return self._needed(row, permitted[:gone]) if gone > 0 else []
+        if gone < 0:
+            return None
+        return needed(permitted[:gone], lambda left: self._fits_without(row, left))[::-1]
 
-    def _needed(self, row: int, victims: list[Task]) -> list[Task]:
-        """Those of the victims that must go: the most important are tried first whether they can stay."""
-        must_go: list[Task] = []
-        undecided = list(reversed(victims))
-        while undecided:
-            first = undecided.pop(0)
-            mark = self._statement.mark()
-            for victim in (*must_go, *undecided):
-                self._statement.evict(victim, self._action, self._task.key)
-            if not fits_now(self._statement.session, self._task, row, self._evaluation):
-                must_go.append(first)
-            self._statement.rollback(mark)
-        return must_go
+    def _fits_without(self, row: int, victims: list[Task]) -> bool:
+        mark = self._statement.mark()
+        for victim in victims:
+            self._statement.evict(victim, self._action, self._task.key)
+        fits = fits_now(self._statement.session, self._task, row, self._evaluation)
+        self._statement.rollback(mark)
+        return fits

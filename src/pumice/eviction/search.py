@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.engine.evaluation import Evaluation
+from pumice.eviction.budget import Budget
 from pumice.eviction.candidates import EvictionCandidates
+from pumice.eviction.dry_run import DryRun
 from pumice.eviction.make_room import is_worth_it, make_room, pipeline_if_it_fits
+from pumice.eviction.pick_node import Candidate, cost
+from pumice.eviction.put_back import put_back
 from pumice.eviction.victim_cache import PermittedVictims, VictimCache
 from pumice.framework.session import Session
 from pumice.framework.statement import Statement
@@ -24,9 +28,10 @@ class Search:
 
     action: str
 
-    def __init__(self, session: Session, candidates: EvictionCandidates) -> None:
+    def __init__(self, session: Session, candidates: EvictionCandidates, budget: Budget) -> None:
         self.session = session
         self.candidates = candidates
+        self.budget = budget
         self.cache = VictimCache(session)
 
     # -- what the two differ in
@@ -65,6 +70,8 @@ class Search:
                 else:
                     hopeless.add(alike)
             if session.job_pipelined(job) and is_worth_it(statement, self.action):
+                if self.budget.spare:
+                    put_back(statement)
                 statement.commit()
                 return True
         self.cache.undone_to(before)
@@ -95,7 +102,9 @@ class Search:
         return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
 
     def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
-        """Make room on the first node where that can be done."""
+        """Make room on the first node where that can be done, or where it costs least."""
+        if self.budget.spare:
+            return self.try_cheapest(task, statement, evaluation, rows, known)
         for row in rows:
             victims = self.victims(task, row)
             known.note(row, victims)
@@ -104,6 +113,36 @@ class Search:
                 statement.pipeline(task, row, evicted=evicted > 0)
                 return True
         return False
+
+    def try_cheapest(
+        self,
+        task: Task,
+        statement: Statement,
+        evaluation: Evaluation,
+        rows: Iterable[int],
+        known: PermittedVictims,
+        *,
+        without_victims: bool = True,
+    ) -> bool:
+        """Make room on the node, of those that are compared, whose victims cost least. `without_victims`: one that needs none will do."""
+        run = DryRun(statement, task, self.action, evaluation)
+        enough = self.budget.enough(len(self.session.nodes))
+        found: list[Candidate] = []
+        for row in rows:
+            permitted = self.victims(task, row)
+            known.note(row, permitted)
+            victims = run.victims(row, permitted)
+            if victims or (victims is not None and without_victims):
+                found.append(Candidate(row, victims))
+            if len(found) == enough or (found and not found[-1].victims):
+                break
+        if not found:
+            return False
+        best = min(found, key=lambda each: cost(each, self.session.now)) if found[-1].victims else found[-1]
+        for victim in reversed(best.victims):
+            statement.evict(victim, self.action, task.key)
+        statement.pipeline(task, best.row, evicted=bool(best.victims))
+        return True
 
 
 def in_task_order(session: Session, job: Job) -> list[Task]:
