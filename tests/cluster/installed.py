@@ -109,8 +109,8 @@ class Volcano:
 
 
 @asynccontextmanager
-async def running(cluster: RealCluster, client: Client, folder: Path) -> AsyncIterator[Volcano]:
-    """All three, until the block ends; then no webhook is left that nobody answers."""
+async def running(cluster: RealCluster, client: Client, folder: Path, *flags: str) -> AsyncIterator[Volcano]:
+    """All three, the scheduler with more flags, until the block ends; then no webhook is left that nobody answers."""
     volcano = Volcano(cluster, folder)
     port = _free_port()
     here = (f"--webhook-url=https://127.0.0.1:{port}", "--listen-address=127.0.0.1", f"--port={port}")
@@ -118,7 +118,7 @@ async def running(cluster: RealCluster, client: Client, folder: Path) -> AsyncIt
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(volcano.part("webhooks", *here))
             await stack.enter_async_context(volcano.part("controllers", *LONG))
-            await stack.enter_async_context(volcano.part("scheduler", *LONG, "--node-selector=story:volcano", "--schedule-period=200ms"))
+            await stack.enter_async_context(volcano.part("scheduler", *LONG, "--node-selector=story:volcano", *flags))
             await _until_open(client, volcano)
             yield volcano
     finally:

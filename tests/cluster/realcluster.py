@@ -34,6 +34,7 @@ USERS = {
     "controllers": ("system:serviceaccount:volcano-system:volcano-controllers", "system:serviceaccounts"),
     "webhooks": ("system:serviceaccount:volcano-system:volcano-admission", "system:serviceaccounts"),
     "standby": ("standby", ""),
+    "tenant": ("tenant", ""),
     "nobody": ("nobody", ""),
 }
 

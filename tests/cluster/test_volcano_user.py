@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import user_jobs
 import user_rest
-from installed import PARTS, Right, apply_everything, pumice, rights_granted, rights_used, running
-from jobs import Jobs
+from installed import PARTS, Right, Volcano, apply_everything, pumice, rights_granted, rights_used, running
+from jobs import Jobs, task
 from kubelets import kubelets
 from realcluster import RealCluster
-from stage import absent
+from stage import absent, until_true
 
 from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.kube.client import Client
@@ -61,10 +61,10 @@ LIMIT_S = 400.0
 
 
 @asynccontextmanager
-async def nodes(client: Client) -> AsyncIterator[None]:
+async def nodes(client: Client, cpu: int) -> AsyncIterator[None]:
     for name in NODE_NAMES:
         await client.create(NODES, {"metadata": {"name": name, "labels": {"story": "volcano"}}})
-        amounts = {"cpu": "64", "memory": "100Gi", "pods": "500"}
+        amounts = {"cpu": str(cpu), "memory": "100Gi", "pods": "500"}
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         await client.patch(NODES, ObjectRef(name), {"status": status}, PatchType.MERGE, subresource="status")
         await client.patch(NODES, ObjectRef(name), {"spec": {"taints": None}}, PatchType.MERGE)
@@ -73,6 +73,18 @@ async def nodes(client: Client) -> AsyncIterator[None]:
     finally:
         for name in NODE_NAMES:
             await client.delete(NODES, ObjectRef(name))
+
+
+@asynccontextmanager
+async def volcano_at_work(cluster: RealCluster, folder: Path, cpu: int, *flags: str) -> AsyncIterator[tuple[Client, Volcano]]:
+    """Everything installed and running on two nodes of so many CPUs."""
+    told = apply_everything(cluster)
+    assert "deployment.apps/volcano-scheduler " in told, told
+    async with Client(cluster.access()) as client, nodes(client, cpu), running(cluster, client, folder, *flags) as volcano:
+        at_work = asyncio.create_task(kubelets(client))
+        yield client, volcano
+        assert not at_work.done(), at_work
+        at_work.cancel()
 
 
 async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
@@ -94,15 +106,9 @@ async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
 
 
 def test_users_of_volcano_find_what_they_know(cluster: RealCluster, tmp_path: Path) -> None:
-    told = apply_everything(cluster)
-    assert "deployment.apps/volcano-scheduler " in told, told
-
     async def all_stories() -> None:
-        async with Client(cluster.access()) as client, nodes(client), running(cluster, client, tmp_path) as volcano:
-            at_work = asyncio.create_task(kubelets(client))
+        async with volcano_at_work(cluster, tmp_path, 64, "--schedule-period=200ms") as (client, volcano):
             outcomes = await asyncio.gather(*(tell(cluster, client, story) for story in STORIES), return_exceptions=True)
-            assert not at_work.done(), at_work
-            at_work.cancel()
             for part in PARTS:
                 print(f"---- {part}\n{volcano.log(part)}")
             if wrong := [outcome for outcome in outcomes if isinstance(outcome, Exception)]:
@@ -116,6 +122,31 @@ def test_users_of_volcano_find_what_they_know(cluster: RealCluster, tmp_path: Pa
     for part in PARTS:
         spared = {(group, resource, verb) for group, resource, verb in rights_granted(part) if _is_fallback(resource, verb)}
         assert rights_granted(part) - used[part] - spared <= set(RARE[part]), part
+
+
+async def jobs_that_come_together_all_run(jobs: Jobs) -> None:
+    """Each could fill the cluster alone."""
+    names = [f"j{number}" for number in range(3)]
+    for name in names:
+        await jobs.create(name, [task(replicas=8, minAvailable=2, cpu="1")], minAvailable=2)
+    for name in names:
+        await jobs.until_phase(name, "Running")
+
+    async def full() -> bool:
+        return len([pod for pod in (await jobs.pods()).values() if pod["status"]["phase"] == "Running"]) == 8
+
+    await until_true(full)
+
+
+def test_several_jobs_on_a_small_cluster_all_come_to_run(cluster: RealCluster, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with volcano_at_work(cluster, tmp_path, 4) as (client, volcano):
+            try:
+                await tell(cluster, client, jobs_that_come_together_all_run)
+            finally:
+                print(volcano.log("scheduler"))
+
+    asyncio.run(story())
 
 
 def _is_fallback(resource: str, verb: str) -> bool:
