@@ -32,7 +32,7 @@ quick: $(DEV)
 	$(BIN)/pytest $(PARALLEL) -m "not nightly" $(QUICK_TESTS)
 
 # The tests that hold the engine to its rules, under coverage of branches.
-ENGINE_TESTS := tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
+ENGINE_TESTS := tests/answers tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
 
 check: $(DEV)
 	$(LINT)

@@ -41,6 +41,10 @@ class Inputs(NamedTuple):
     kubeconfig: str
     context: str
 
+    def or_cluster(self) -> Inputs:
+        """The same; without files, a live cluster."""
+        return self if self.files else self._replace(from_cluster=True)
+
     def read(self, now: float) -> Objects:
         """All objects, with the pods of workloads that controllers would make by now. Raises InputError; ClickException if the cluster does
         not answer."""

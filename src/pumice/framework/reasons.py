@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,20 @@ from pumice.engine.evaluation import Evaluation
 from pumice.engine.rules import Reason
 from pumice.engine.view import View
 from pumice.model.resources import EPSILON, Mask
+
+
+class Shortage(NamedTuple):
+    """What a queue, or the cluster, has not for a task or a job, in one resource."""
+
+    queue: str  #: empty for the cluster
+    column: int
+    asked: float
+    held: float  #: or promised
+    allowed: float
+
+    @property
+    def short(self) -> float:
+        return self.asked + self.held - self.allowed
 
 
 class FitErrors:

@@ -20,7 +20,7 @@ from pumice.framework.observer import SILENT, Observer, Stage
 from pumice.framework.open_plugins import OpenPlugins
 from pumice.framework.policy import Policy
 from pumice.framework.questions import Questions
-from pumice.framework.reasons import FitErrors
+from pumice.framework.reasons import FitErrors, Shortage
 from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
 from pumice.framework.statement import LastTry, Statement
 from pumice.framework.topology import Topology
@@ -65,6 +65,7 @@ class Session(Questions):
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
         self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: kept until anybody moves
         self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
+        self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers of what it was refused for
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
@@ -80,7 +81,7 @@ class Session(Questions):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is not None:
-            self._restore()
+            self.restore()
             return
         bound = {bind.task.uid for bind in self.decisions.binds}
         for operation in reversed(self.undecided):
@@ -91,8 +92,8 @@ class Session(Questions):
             self.cluster.forget_eviction(eviction.task)
         self.cluster.forget_changes()
 
-    def _restore(self) -> None:
-        """Nothing was decided: all is put back as it was, without asking anybody."""
+    def restore(self) -> None:
+        """Nothing was decided: all tasks and phases are put back as they were, without asking anybody."""
         for task, (before, row) in self.origins.items():
             self.cluster.move(task, before, row)
         for job, phase in self.phases.items():

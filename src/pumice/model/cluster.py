@@ -188,6 +188,11 @@ class Cluster:
             self._drop_if_empty(task.job)
             task.job = None
 
+    def put_back(self, task: Task, to: int, node_name: str, group: str) -> None:
+        """Take in a task that was removed, with the status, node and PodGroup that it had."""
+        self.tasks[task.key] = task
+        self._attach(task, to, node_name, group)
+
     # -- jobs and queues
 
     def job(self, uid: str) -> Job:

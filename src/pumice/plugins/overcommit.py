@@ -37,7 +37,7 @@ class Overcommit(Plugin):
         if not short:
             return Vote.PERMIT
         names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)
-        numbers = asked_and_allowed(self.session, job, short, self._promised + self._used, self._limit)
+        numbers = asked_and_allowed(self.session, job, short, "", self._promised + self._used, self._limit)
         self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self._factor:g} times the cluster: {numbers}")
         return Vote.REJECT
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pumice.framework.reasons import Shortage
 from pumice.framework.session import Session
 from pumice.framework.verdict import Vote
 from pumice.model import status
@@ -37,7 +38,9 @@ def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vect
     asked, taken = asked_for(task.template.request), _taken_in_thought(session, task)
     held, request = held - taken, task.template.request + taken
     dimensions = session.cluster.dimensions
-    for column in (asked & (held + request > limit)).nonzero()[0].tolist():
+    short = (asked & (held + request > limit)).nonzero()[0].tolist()
+    session.shortages[task.uid] = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
+    for column in short:
         amounts = (dimensions.in_words(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
         has, may, more = amounts
         return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
@@ -64,7 +67,7 @@ def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
 def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claimed: Vector, limit: Vector) -> Vote:
     """Tell the job that a queue has no room for its minimum, with Volcano's words first."""
     names = ", ".join(session.cluster.dimensions.names[column] for column in columns)
-    numbers = asked_and_allowed(session, job, columns, claimed, limit)
+    numbers = asked_and_allowed(session, job, columns, name, claimed, limit)
     session.refuse_admission(job, f"queue resource quota insufficient: insufficient {names}. Queue {name}: {numbers}")
     return Vote.REJECT
 
@@ -75,9 +78,12 @@ def refuse_closed(session: Session, job: Job, queue: Queue) -> Vote:
     return Vote.REJECT
 
 
-def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], claimed: Vector, limit: Vector) -> str:
-    """The dimensions in which a job's minimum does not fit, in numbers, and whether it ever can."""
+def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], queue: str, claimed: Vector, limit: Vector) -> str:
+    """The dimensions in which a job's minimum does not fit, in numbers, and whether it ever can. `queue`: empty for the cluster."""
     dimensions = session.cluster.dimensions
+    session.shortages[job.uid] = tuple(
+        Shortage(queue, column, job.min_amounts[column], claimed[column], limit[column]) for column in columns
+    )
     parts = []
     for column in columns:
         asked, held, allowed = (

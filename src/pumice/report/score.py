@@ -18,8 +18,9 @@ from pumice.engine.rules import Scorer
 from pumice.engine.view import Scores, View
 from pumice.framework.containment import Failure
 from pumice.framework.cycle import cycle
-from pumice.framework.observer import Observer, Stage
+from pumice.framework.observer import Stage
 from pumice.framework.policy import Policy
+from pumice.framework.rehearsal import Onlooker
 from pumice.framework.session import Session
 from pumice.framework.world import NOWHERE, World
 from pumice.model import status
@@ -50,7 +51,7 @@ class ScoreTable:
         }
 
 
-class _Watcher(Observer):
+class Watcher(Onlooker):
     """Makes the table when the task's turn has come, or at the end of the cycle."""
 
     def __init__(self, task: Task) -> None:
@@ -58,8 +59,8 @@ class _Watcher(Observer):
         self.table = ScoreTable(task.key)
 
     def begins(self, stage: Stage, subject: Any) -> None:
+        super().begins(stage, subject)
         if stage is Stage.SESSION:
-            self._session: Session = subject
             self._loop: Loop | None = None
             self._has_looked = False
         elif stage is Stage.ATTEMPTS:
@@ -68,7 +69,7 @@ class _Watcher(Observer):
     def turn(self, task: Task) -> None:
         if task is self._task and not self._has_looked:
             self._has_looked = True
-            self.table = _by_plugins(self._session, task)
+            self.table = _by_plugins(self.session, task)
 
     def attempt(self, task: Task) -> None:
         if task is self._task and not self._has_looked:
@@ -84,7 +85,7 @@ class _Watcher(Observer):
 
 def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
     """The table at the task's turn; if it has none, at the end of the cycle, which is carried out in the cluster."""
-    watcher = _Watcher(task)
+    watcher = Watcher(task)
     decisions = cycle(cluster, policy, now, world, observer=watcher)
     watcher.table.failures = list(decisions.failures)
     return watcher.table

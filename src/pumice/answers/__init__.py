@@ -1,0 +1,13 @@
+"""Answers to those who wait: why, what would help. Each is found by rehearsing cycles on the state, never by guessing.
+
+    from pumice.answers import why
+    print(why(cluster, policy, now, "job/train").line)
+
+All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was.
+"""
+
+from pumice.answers.answer import Because, Headline, Link, Near, Why
+from pumice.answers.sketch import Sketch
+from pumice.answers.why import why
+
+__all__ = ["Because", "Headline", "Link", "Near", "Sketch", "Why", "why"]

@@ -1,0 +1,97 @@
+"""What an answer is made of: structs that text, JSON and code share. Nothing here is found out.
+
+A `Headline` names the binding constraint: what is needed, what there is, how much is short, and a remedy, which is exactly what is short.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import UNSET, Struct, UnsetType
+
+from pumice.answers.changes import Change
+
+
+class Because(StrEnum):
+    """What keeps somebody waiting. Few words, so that a metric may have them for a label."""
+
+    OTHER_SCHEDULER = "other-scheduler"
+    NO_PODGROUP = "no-podgroup"
+    NO_QUEUE = "no-queue"
+    NO_PODS = "no-pods"
+    GATED = "gated"
+    QUEUE_CLOSED = "queue-closed"
+    QUOTA = "quota"
+    OVERCOMMITTED = "overcommitted"
+    NOT_ADMITTED = "not-admitted"
+    NO_NODES = "no-nodes"
+    NO_ROOM = "no-room"
+    FRAGMENTED = "fragmented"
+    TOO_LARGE = "too-large"
+    GANG = "gang"
+    GANG_TOO_LARGE = "gang-too-large"
+    TOPOLOGY = "topology"
+    TAINT = "taint"
+    AFFINITY = "affinity"
+    CORDONED = "cordoned"
+    POD_AFFINITY = "pod-affinity"
+    SPREAD = "spread"
+    PORTS = "ports"
+    VOLUME = "volume"
+    DEVICES = "devices"
+    CONFIGURATION = "configuration"
+    RULE = "rule"  #: of another plugin
+    RELEASING = "releasing"  #: room is being made
+    OUTRANKED = "outranked"
+    UNKNOWN = "unknown"
+
+
+class Headline(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The binding constraint. Amounts are quantities, as Kubernetes writes them."""
+
+    because: Because
+    text: str
+    needed: str | UnsetType = UNSET
+    available: str | UnsetType = UNSET
+    short: str | UnsetType = UNSET
+    remedy: tuple[Change, ...] = ()  #: makes it start, or another constraint the binding one; empty where none is known
+
+
+class Link(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One question of the chain and its answer."""
+
+    question: str
+    fine: bool
+    answer: str
+
+
+class Near(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A node that nearly fits."""
+
+    node: str
+    lacks: tuple[str, ...]
+
+
+class Scored(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A node that was compared."""
+
+    node: str
+    total: float
+    scores: dict[str, float] = {}
+
+
+class Why(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """How one subject stands, and why."""
+
+    subject: str  #: kind/name, or kind/namespace/name
+    state: str  #: "waits", "starts", "runs", "is evicted", ...
+    headline: Headline | None = None  #: of who waits
+    text: str = ""  #: in one line, of who does not
+    chain: tuple[Link, ...] = ()
+    nearest: tuple[Near, ...] = ()
+    alternatives: tuple[Scored, ...] = ()  #: of a running pod: where it would go now
+    parts: tuple[Why, ...] = ()  #: of a queue: its jobs that wait; of a node: its pods
+
+    @property
+    def line(self) -> str:
+        return self.headline.text if self.headline is not None else self.text

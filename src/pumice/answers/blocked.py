@@ -1,0 +1,324 @@
+"""The chain of questions about one who waits, asked in a session that has just tried it, by itself, in vain.
+
+The first link that holds it back is the binding constraint. The links after it are still answered where that says anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.actions.kube.extenders import AttemptFailed
+from pumice.actions.worksheet import Worksheet
+from pumice.answers import closed, quota, room
+from pumice.answers.answer import Because, Headline, Link, Near
+from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, MorePods, OpenQueue, Ungate
+from pumice.answers.look import Look
+from pumice.answers.nodes import NodesFor
+from pumice.answers.room import Missing
+from pumice.engine.evaluation import Evaluation
+from pumice.framework.statement import Statement
+from pumice.framework.topology import Purpose
+from pumice.model import status
+from pumice.model.hypernodes import HyperNode
+from pumice.model.job import Job
+from pumice.model.task import Task
+
+
+class Found(NamedTuple):
+    """A link, and what to say first if it is the binding one."""
+
+    link: Link
+    headline: Headline | None = None
+
+
+class Blocked:
+    """See the module. `links`, `headline` and `nearest` are what it finds."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.session = look.session
+        self.cluster = look.session.cluster
+        self.policy = look.session.policy
+        self.waiter = look.waiter
+        self.job = look.waiter.job
+        self.whose = look.waiter.name
+        self.nearest: tuple[Near, ...] = ()
+        found = list(self._found())
+        self.links = tuple(each.link for each in found)
+        self.headline = next((each.headline for each in found if each.headline is not None), None)
+
+    def _found(self) -> Iterator[Found]:
+        for question in (self._served, self._admitted, self._has_pods, self._gates, self._queue, self._quota, self._nodes):
+            found = question()
+            if found is not None:
+                yield found
+                if found.headline is not None and found.headline.because in ENDS:
+                    return
+
+    # -- is anybody looking at it?
+
+    @property
+    def _by_profile(self) -> bool:
+        """Whether kube-scheduler's loop places it."""
+        profiles, waits = self.policy.profiles, self.waiter.tasks
+        if profiles is None or not waits or waits[0].template.scheduler_name not in profiles.by_name:
+            return False
+        return self.job is None or self.job.group is None or not self.policy.has_action("allocate")
+
+    def _served(self) -> Found | None:
+        question, waits = "does a scheduler look at it?", self.waiter.tasks
+        wanted = waits[0].template.scheduler_name if waits else ""
+        if waits and wanted not in self.cluster.schedulers:
+            served = sorted(self.cluster.schedulers)
+            text = f'it asks for scheduler "{wanted}"; this one serves {", ".join(served)}'
+            return _no(question, Headline(Because.OTHER_SCHEDULER, text, remedy=(AskScheduler(self.whose, served[-1]),)))
+        if self._by_profile:
+            return _yes(question, f"scheduler {wanted}")
+        if self.job is None or self.job.group is None:
+            named = f"PodGroup {self.job.uid}, which it names, does not exist" if self.job is not None else "it has no PodGroup"
+            whose = f"podgroup/{self.job.uid}" if self.job is not None else self.whose
+            return _no(question, Headline(Because.NO_PODGROUP, named, remedy=(MakeGroup(whose),)))
+        queue = self.job.queue
+        if queue is None or not queue.exists:
+            name = queue.name if queue is not None else self.cluster.default_queue
+            return _no(question, Headline(Because.NO_QUEUE, f"queue {name} does not exist", remedy=(MakeQueue(name),)))
+        return _yes(question, f"PodGroup {self.job.name} in queue {queue.name}")
+
+    # -- may it start at all?
+
+    def _admitted(self) -> Found | None:
+        job = self.job
+        if job is None or job.queue is None or self._by_profile or not self.policy.has_action("enqueue"):
+            return None
+        question = "is it admitted?"
+        if not job.is_pending:
+            return _yes(question, f"its PodGroup is {job.phase}")
+        why = self.session.not_admitted.get(job.uid, "")
+        if not job.queue.open:
+            text = f"queue {job.queue.name} is {job.queue.state or 'not open yet'}: it lets no job in"
+            return _no(question, Headline(Because.QUEUE_CLOSED, text, remedy=(OpenQueue(job.queue.name),)))
+        shortages = self.session.shortages.get(job.uid, ())
+        headline = (
+            quota.headline(self.session, job, shortages, promised=True)
+            if shortages
+            else Headline(Because.NOT_ADMITTED, why or "no action lets it in")
+        )
+        return _no(question, headline)
+
+    def _has_pods(self) -> Found | None:
+        job = self.job
+        if job is None or self._by_profile:
+            return None
+        question = "are its pods there?"
+        if not job.tasks:
+            text = f"none of its {job.min_member} pods is there yet; its controller creates them"
+            return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
+        refusal = self.session.job_valid(job)
+        if refusal is None:
+            return _yes(question, f"{job.valid_count} pods, of which {job.min_member} must start together")
+        return _no(question, _too_few(job, refusal.message))
+
+    def _gates(self) -> Found | None:
+        gates = Counter(gate for task in self.waiter.tasks if not task.at_queue_gate for gate in task.template.gates)
+        if not gates:
+            return None
+        question = "is it held by gates?"
+        text = ", ".join(f"scheduling gate {gate} holds {count} of its {len(self.waiter.tasks)} pods" for gate, count in gates.items())
+        free = [task for task in self.waiter.tasks if not task.gated or task.at_queue_gate]
+        job = self.job
+        enough = bool(free) if job is None or self._by_profile else bool(free) and job.ready_count + len(free) >= job.min_member
+        if enough:
+            return _yes(question, text)
+        return _no(question, Headline(Because.GATED, text, remedy=(Ungate(self.whose, tuple(gates)),)))
+
+    # -- may its queue take it?
+
+    def _queue(self) -> Found | None:
+        job = self.job
+        if job is None or job.queue is None or self._by_profile:
+            return None
+        question = "does its queue serve it?"
+        if not job.queue.serving and self.session.plugins.flat["allocatable"]:
+            text = f"queue {job.queue.name} is {job.queue.state or 'not open yet'}: it serves no job"
+            return _no(question, Headline(Because.QUEUE_CLOSED, text, remedy=(OpenQueue(job.queue.name),)))
+        return _yes(question, f"queue {job.queue.name} is {job.queue.state or 'there'}")
+
+    def _quota(self) -> Found | None:
+        job = self.job
+        if job is None or job.queue is None or self._by_profile or not self.waiter.tasks:
+            return None
+        question, session = "has its queue quota left?", self.session
+        refused = [task for task in self._in_order if task.uid in session.refused_by_queue]
+        if not refused and session.overused(job.queue) and self._in_order:
+            refused = [self._in_order[0]]
+            session.queue_shortfall(job.queue, refused[0])
+        if refused and not self._errors:
+            shortages = session.shortages.get(refused[0].uid, ())
+            text = session.queue_shortfall(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
+            headline = quota.headline(session, job, shortages) if shortages else Headline(Because.QUOTA, text)
+            return _no(question, headline)
+        return _yes(question, quota.in_words(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
+
+    @property
+    def _in_order(self) -> list[Task]:
+        """Those whom allocate would take, in their order."""
+        assert self.job is not None
+        return Worksheet.of(self.session, self.job, self.job.pending.values()).tasks[::-1]
+
+    @property
+    def _errors(self) -> list[Task]:
+        return [task for task in self.waiter.tasks if task.uid in self.session.fit_errors]
+
+    # -- is there a node?
+
+    def _nodes(self) -> Found | None:
+        if not self.waiter.tasks:
+            return None
+        question = "is there a node for it?"
+        if lacking := self._no_action():
+            return _no(question, Headline(Because.CONFIGURATION, f"the configuration has no action that places it: it lacks {lacking}"))
+        if not self.cluster.nodes.count:
+            return _no(question, Headline(Because.NO_NODES, "there is no node"))
+        return self._for_pod(question) if self._by_profile else self._for_gang(question)
+
+    def _no_action(self) -> str:
+        """The action that would place its pods, if it is missing."""
+        if self._by_profile:
+            return ""
+        placed_by = {"backfill" if task.best_effort else "allocate" for task in self.waiter.tasks}
+        return "" if any(self.policy.has_action(name) for name in placed_by) else " and ".join(sorted(placed_by))
+
+    def _for_pod(self, question: str) -> Found:
+        task, loop = self.waiter.tasks[0], self.look.loop
+        assert loop is not None, "a policy with profiles has the action schedule"
+        if lacks := loop._lacks_claims(task):
+            return _no(question, closed.rejected(self.cluster, task, self.whose, "DynamicResources", lacks))
+        search = loop.searches[task.template.scheduler_name]
+        evaluation = search.evaluation(task)
+        if evaluation.rejected is not None:
+            return _no(question, closed.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
+        nodes = NodesFor(evaluation)
+        if (nodes.open & nodes.roomy).any():
+            return _no(question, self._beyond_rules(task))
+        return self._by_nodes(question, task, nodes, Missing(1, 0, [task]))
+
+    def _beyond_rules(self, task: Task) -> Headline:
+        """Nodes fit, and still it got none: an extender said no, or the room is held for pods that have it nominated."""
+        loop = self.look.loop
+        assert loop is not None
+        others = [
+            other for other in self.cluster.tasks.values() if other.nominated and other.status == status.PENDING and other is not task
+        ]
+        try:
+            search = loop.searches[task.template.scheduler_name]
+            feasible, _ = search.feasible(task, search.evaluation(task))
+            if feasible.any():
+                return Headline(Because.UNKNOWN, "a node has room for it, but it was not tried in this cycle")
+        except AttemptFailed as error:
+            return Headline(Because.RULE, str(error))
+        if others:
+            names = tuple(f"pod/{other.key}" for other in others)
+            return Headline(Because.OUTRANKED, f"the room that there is is held for {', '.join(names)}", remedy=(Gone(names),))
+        return Headline(Because.RULE, "an extender refuses all nodes that would do")
+
+    def _for_gang(self, question: str) -> Found:
+        session, job = self.session, self.job
+        assert job is not None
+        task = next(iter(self._errors), self.waiter.tasks[0])
+        evaluation = session.evaluation(task)
+        if evaluation.rejected is not None:
+            return _no(question, closed.rejected(self.cluster, task, self.whose, evaluation.rejected_by, evaluation.rejected.text))
+        if (stopped := session.pre_predicate(task)) is not None:
+            return _no(question, Headline(Because.RULE, stopped.message))
+        if trouble := job.asks_for_topology and session.topology.tree.trouble:
+            return _no(question, Headline(Because.TOPOLOGY, f"no HyperNode can be used: {trouble}"))
+        return self._with_those_placed(question, job, task, evaluation)
+
+    def _with_those_placed(self, question: str, job: Job, task: Task, evaluation: Evaluation) -> Found:
+        """The nodes as the pod that found none met them: with the places that the others of its gang had found."""
+        session, tasks = self.session, self._first_of_all(job, task)
+        wanted = job.min_member if job.min_member > 1 and job.ready_count < job.min_member else 1
+        domain = self._domain(job, evaluation)
+        with session.statement() as statement:
+            self._place_again(statement, [other for other in tasks if other is not task])
+            evaluation.refresh()
+            left = [other for other in tasks if other.status == status.PENDING]
+            if domain is None or not (evaluation.admitted & evaluation.fits_future).any():
+                return self._by_nodes(question, task, NodesFor(evaluation), Missing(wanted, job.ready_count if wanted > 1 else 0, left))
+        evaluation.refresh()
+        inside = NodesFor(evaluation, domain.rows)
+        self._note(inside)
+        limit = session.topology.limit(job)
+        assert limit is not None
+        return _no(question, room.in_domain(inside, Missing(max(wanted - job.ready_count, 1), 0, tasks), domain.name, limit))
+
+    def _place_again(self, statement: Statement, tasks: list[Task]) -> None:
+        """Where they had places until these were given back."""
+        for task in tasks:
+            last = self.session.last_try.get(task.uid)
+            row = self.session.nodes.rows.get(last.node) if last is not None and not last.evicted else None
+            if row is not None and last is not None:
+                (statement.allocate if last.status == status.ALLOCATED else statement.pipeline)(task, row)
+
+    def _first_of_all(self, job: Job, first: Task) -> list[Task]:
+        others = [task for task in self._in_order if task is not first] or [task for task in self.waiter.tasks if task is not first]
+        return [first, *others]
+
+    def _domain(self, job: Job, evaluation: Evaluation) -> HyperNode | None:
+        """The roomiest HyperNode that the whole job may be in, if it may not be everywhere."""
+        topology = self.session.topology
+        if topology.is_plain(job) or topology.limit(job) is None:
+            return None
+        within = [each for group in self.session.gradients(job, topology.tree.root, Purpose.ALLOCATE) for each in group]
+        if not within or any(domain is topology.tree.root for domain in within):
+            return None
+        return max(within, key=lambda domain: NodesFor(evaluation).copies(domain.rows & evaluation.admitted))
+
+    def _by_nodes(self, question: str, task: Task, nodes: NodesFor, missing: Missing) -> Found:
+        self._note(nodes)
+        if not (nodes.open & nodes.large).any() and (choice := closed.choose(nodes)) is not None:
+            return _no(question, closed.headline(self.cluster, task, self.whose, nodes, choice))
+        if (nodes.open & nodes.roomy).any():
+            return _no(
+                question,
+                Headline(Because.UNKNOWN, f"node {nodes.table.names[int(np.flatnonzero(nodes.open & nodes.roomy)[0])]} has room for it"),
+            )
+        return _no(question, room.headline(nodes, missing))
+
+    def _note(self, nodes: NodesFor) -> None:
+        names = nodes.table.names
+        self.nearest = tuple(Near(names[row], nodes.lacks(row)) for row in nodes.nearest())
+
+
+ENDS = frozenset([Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE])  #: where later questions have no answer
+
+
+def _yes(question: str, answer: str) -> Found:
+    return Found(Link(question, True, answer))
+
+
+def _no(question: str, headline: Headline) -> Found:
+    return Found(Link(question, False, headline.text), headline)
+
+
+def _too_few(job: Job, message: str) -> Headline:
+    """Pods of the gang are missing: of a role, or altogether."""
+    like = next(iter(job.pending.values()), None) or next(iter(job.tasks.values()))
+    valid = Counter(task.role for task in job.tasks.values() if task.status & status.VALID)
+    short = {role: least - valid[role] for role, least in job.role_minimum.items() if least > valid[role]}
+    if short and job.min_member >= job.role_minimum_total:
+        role, count = next(iter(short.items()))
+        like = next((task for task in job.tasks.values() if task.role == role), like)
+        text = f"it needs {job.role_minimum[role]} pods of role {role} to start, and has {valid[role]} ({count} short)"
+        return Headline(
+            Because.NO_PODS, text, str(job.role_minimum[role]), str(valid[role]), str(count), (MorePods(like.key, count, role),)
+        )
+    count = job.min_member - job.valid_count
+    if count <= 0:
+        return Headline(Because.NO_PODS, message)
+    text = f"it needs {job.min_member} pods to start, and has {job.valid_count} ({count} short)"
+    return Headline(Because.NO_PODS, text, str(job.min_member), str(job.valid_count), str(count), (MorePods(like.key, count),))

@@ -1,0 +1,344 @@
+"""What could be changed about a cluster, as values: a remedy is made of them, and so is an answer to "what if".
+
+Each says in words what it does, is a tagged object in JSON, and can be made in a `Sketch`. Who waits is named as `podgroup/NAMESPACE/NAME`
+or `pod/NAMESPACE/NAME`: the pods meant are those of it that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pumice.answers.sketch import Sketch, pod_of
+from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
+from pumice.api.core import ClaimSpec, Node, PersistentVolume, PersistentVolumeClaim, Phase, VolumeSpec
+from pumice.api.meta import Metadata
+from pumice.api.pod import Affinity, Container, PodSpec, Toleration
+from pumice.api.quantity import Quantity, quantity
+from pumice.api.volcano import Guarantee, PodGroup, PodGroupSpec, Queue, QueueStatus
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.nodes import Nodes
+from pumice.model.resources import Vector
+from pumice.model.task import Task
+
+Amounts = dict[str, str]
+
+
+class Change(Struct, frozen=True, tag_field="change"):
+    """Base of all."""
+
+    def make(self, sketch: Sketch) -> None:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+
+def waiting_of(cluster: Cluster, whose: str) -> list[Task]:
+    """The pods that are meant."""
+    kind, _, key = whose.partition("/")
+    if kind == "pod":
+        return [cluster.tasks[key]]
+    return list(cluster.jobs[key].pending.values())
+
+
+def _edit(sketch: Sketch, tasks: Iterable[Task], **spec: object) -> None:
+    for task in list(tasks):
+        sketch.put("Pod", pod_of(task, **spec))
+
+
+# ---- nodes
+
+
+class MoreRoom(Change, frozen=True, tag="room"):
+    """A node has more to give."""
+
+    node: str
+    amounts: Amounts
+
+    def __str__(self) -> str:
+        return f"{_listed(self.amounts)} more on node {self.node}"
+
+    def make(self, sketch: Sketch) -> None:
+        nodes = sketch.cluster.nodes
+        row = nodes.rows[self.node]
+        more = nodes.dimensions.vector(_quantities(self.amounts))
+        sketch.put("Node", giving(nodes, row, nodes.allocatable[:, row] + more))
+
+
+def giving(nodes: Nodes, row: int, amounts: Vector) -> Node:
+    """The node of a row, with these amounts to give."""
+    wire, dimensions = nodes.wire[row], nodes.dimensions
+    given = {
+        name: quantity(dimensions.format(column, amounts[column])) for column, name in enumerate(dimensions.names) if amounts[column] > 0
+    }
+    return replace(wire, status=replace(wire.status, allocatable={**(wire.status.allocatable or {}), **given}))
+
+
+class MoreNodes(Change, frozen=True, tag="nodes"):
+    """Empty nodes like one that is there."""
+
+    like: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.count} more {'node' if self.count == 1 else 'nodes'} like {self.like}"
+
+    def make(self, sketch: Sketch) -> None:
+        nodes = sketch.cluster.nodes
+        wire = nodes.wire[nodes.rows[self.like]]
+        for number in range(self.count):
+            name = f"{self.like}-like-{number}"
+            labels = {key: name if value == self.like else value for key, value in (wire.metadata.labels or {}).items()}
+            meta = replace(wire.metadata, name=name, uid=name, labels=labels)
+            sketch.put("Node", replace(wire, metadata=meta, spec=replace(wire.spec, unschedulable=None)))
+
+
+class Uncordon(Change, frozen=True, tag="uncordon"):
+    node: str
+
+    def __str__(self) -> str:
+        return f"uncordon node {self.node}"
+
+    def make(self, sketch: Sketch) -> None:
+        wire = sketch.cluster.nodes.wire[sketch.cluster.nodes.rows[self.node]]
+        sketch.put("Node", replace(wire, spec=replace(wire.spec, unschedulable=None)))
+
+
+# ---- queues
+
+
+class MoreQuota(Change, frozen=True, tag="quota"):
+    """A queue's `capability`, `deserved` or `guarantee` becomes so much."""
+
+    queue: str
+    field: str
+    amounts: Amounts
+
+    def __str__(self) -> str:
+        return f"{self.field} {_listed(self.amounts)} for queue {self.queue}"
+
+    def make(self, sketch: Sketch) -> None:
+        queue = sketch.cluster.queues[self.queue].wire
+        assert queue is not None
+        amounts = _quantities(self.amounts)
+        if self.field == "guarantee":
+            before = queue.spec.guarantee
+            spec = replace(queue.spec, guarantee=Guarantee(((before.resource if before else None) or {}) | amounts))
+        else:
+            spec = replace(queue.spec, **{self.field: (getattr(queue.spec, self.field) or {}) | amounts})
+        sketch.put("Queue", replace(queue, spec=spec))
+
+
+class OpenQueue(Change, frozen=True, tag="open"):
+    queue: str
+
+    def __str__(self) -> str:
+        return f"open queue {self.queue}"
+
+    def make(self, sketch: Sketch) -> None:
+        queue = sketch.cluster.queues[self.queue].wire
+        assert queue is not None
+        sketch.put("Queue", replace(queue, status=replace(queue.status, state="Open")))
+
+
+class MakeQueue(Change, frozen=True, tag="make-queue"):
+    queue: str
+
+    def __str__(self) -> str:
+        return f"create queue {self.queue}"
+
+    def make(self, sketch: Sketch) -> None:
+        sketch.put("Queue", Queue(Metadata(name=self.queue), status=QueueStatus(state="Open")))
+
+
+# ---- those who wait
+
+
+class MakeGroup(Change, frozen=True, tag="make-podgroup"):
+    """The PodGroup that pods name, or, of a pod that names none, one of its own."""
+
+    whose: str
+
+    def __str__(self) -> str:
+        return f"create the PodGroup of {self.whose}"
+
+    def make(self, sketch: Sketch) -> None:
+        cluster = sketch.cluster
+        kind, _, key = self.whose.partition("/")
+        namespace, _, name = key.partition("/")
+        if kind == "pod":
+            pod = pod_of(cluster.tasks[key])
+            sketch.put(
+                "Pod", replace(pod, metadata=replace(pod.metadata, annotations=(pod.metadata.annotations or {}) | {GROUP_NAME: name}))
+            )
+        sketch.put("PodGroup", PodGroup(Metadata(name=name, namespace=namespace), PodGroupSpec(min_member=1)))
+
+
+class AskScheduler(Change, frozen=True, tag="scheduler"):
+    """Pods ask for a scheduler that is there."""
+
+    whose: str
+    scheduler: str
+
+    def __str__(self) -> str:
+        return f"schedulerName {self.scheduler} for {self.whose}"
+
+    def make(self, sketch: Sketch) -> None:
+        _edit(sketch, waiting_of(sketch.cluster, self.whose), scheduler_name=self.scheduler)
+
+
+class MorePods(Change, frozen=True, tag="pods"):
+    """Pods of a gang that are not there yet, like one that is."""
+
+    like: str
+    count: int
+    role: str = ""
+
+    def __str__(self) -> str:
+        role = f" of role {self.role}" if self.role else ""
+        return f"{self.count} more {'pod' if self.count == 1 else 'pods'}{role} like {self.like}"
+
+    def make(self, sketch: Sketch) -> None:
+        pod = pod_of(sketch.cluster.tasks[self.like], node_name=None)
+        annotations = (pod.metadata.annotations or {}) | ({TASK_SPEC: self.role} if self.role else {})
+        for number in range(self.count):
+            name = f"{pod.metadata.name}-more-{self.role}{number}"
+            sketch.put("Pod", replace(pod, metadata=replace(pod.metadata, name=name, uid=name, annotations=annotations)))
+
+
+class Ungate(Change, frozen=True, tag="ungate"):
+    """Scheduling gates are taken from pods."""
+
+    whose: str
+    gates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"remove the scheduling gate {', '.join(self.gates)} from {self.whose}"
+
+    def make(self, sketch: Sketch) -> None:
+        for task in waiting_of(sketch.cluster, self.whose):
+            if left := [gate for gate in task.template.spec.scheduling_gates or () if gate.name not in self.gates]:
+                _edit(sketch, [task], scheduling_gates=left)
+            elif task.gated:
+                _edit(sketch, [task], scheduling_gates=None)
+
+
+class Tolerate(Change, frozen=True, tag="tolerate"):
+    whose: str
+    taints: tuple[str, ...]  #: as kubectl writes them, `key=value:effect`
+
+    def __str__(self) -> str:
+        return f"a toleration of {', '.join(self.taints)} for {self.whose}"
+
+    def make(self, sketch: Sketch) -> None:
+        more = []
+        for taint in self.taints:
+            pair, _, effect = taint.rpartition(":")
+            key, _, value = pair.partition("=")
+            more.append(Toleration(key=key, operator="Equal", value=value, effect=effect))
+        for task in waiting_of(sketch.cluster, self.whose):
+            _edit(sketch, [task], tolerations=[*(task.template.spec.tolerations or ()), *more])
+
+
+class Drop(Change, frozen=True, tag="drop"):
+    """Pods no longer ask for something."""
+
+    whose: str
+    field: str  #: one of DROPS
+
+    def __str__(self) -> str:
+        return f"no {self.field} for {self.whose}"
+
+    def make(self, sketch: Sketch) -> None:
+        for task in waiting_of(sketch.cluster, self.whose):
+            sketch.put("Pod", replace(pod_of(task), spec=DROPS[self.field](task.template.spec)))
+
+
+def _without_node_terms(spec: PodSpec) -> PodSpec:
+    affinity = replace(spec.affinity, node_affinity=None) if spec.affinity else None
+    return replace(spec, node_selector=None, affinity=affinity)
+
+
+def _without_pod_terms(spec: PodSpec) -> PodSpec:
+    return replace(spec, affinity=Affinity(node_affinity=spec.affinity.node_affinity) if spec.affinity else None)
+
+
+def _without_host_ports(spec: PodSpec) -> PodSpec:
+    def quiet(containers: list[Container] | None) -> list[Container]:
+        return [replace(each, ports=None) for each in containers or ()]
+
+    return replace(spec, containers=quiet(spec.containers), init_containers=quiet(spec.init_containers))
+
+
+DROPS: dict[str, Callable[[PodSpec], PodSpec]] = {
+    "node affinity": _without_node_terms,
+    "pod affinity": _without_pod_terms,
+    "host port": _without_host_ports,
+    "volume": partial(replace, volumes=None),
+    "topology spread constraint": partial(replace, topology_spread_constraints=None),
+    "device claim": partial(replace, resource_claims=None),
+}
+
+
+class MakeClaim(Change, frozen=True, tag="claim"):
+    """A PersistentVolumeClaim with a volume that any node reaches."""
+
+    claim: str  #: namespace/name
+
+    def __str__(self) -> str:
+        return f"create PersistentVolumeClaim {self.claim}"
+
+    def make(self, sketch: Sketch) -> None:
+        namespace, _, name = self.claim.partition("/")
+        volume = f"{namespace}-{name}"
+        spec = VolumeSpec(capacity={"storage": quantity("1Pi")})
+        sketch.put("PersistentVolume", PersistentVolume(Metadata(name=volume), spec, Phase("Bound")))
+        annotations = {BIND_COMPLETED: "yes"}
+        claim = PersistentVolumeClaim(
+            Metadata(name=name, namespace=namespace, annotations=annotations), ClaimSpec(volume_name=volume), Phase("Bound")
+        )
+        sketch.put("PersistentVolumeClaim", claim)
+
+
+class Gone(Change, frozen=True, tag="gone"):
+    """Pods, or all pods of PodGroups, have ended or were deleted."""
+
+    whose: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"without {', '.join(self.whose)}"
+
+    def make(self, sketch: Sketch) -> None:
+        cluster = sketch.cluster
+        for each in self.whose:
+            kind, _, key = each.partition("/")
+            if kind == "pod":
+                sketch.remove("Pod", key)
+            else:
+                self._end(sketch, cluster.jobs[key])
+
+    def _end(self, sketch: Sketch, job: Job) -> None:
+        for task in list(job.tasks.values()):
+            if not task.status & status.FINISHED:
+                sketch.remove("Pod", task.key)
+        if job.group is not None:
+            sketch.remove("PodGroup", job.uid)
+
+
+def _quantities(amounts: Amounts) -> dict[str, Quantity]:
+    return {name: quantity(text) for name, text in amounts.items()}
+
+
+def _listed(amounts: Amounts) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
+
+
+def make_all(sketch: Sketch, changes: Iterable[Change]) -> None:
+    for change in changes:
+        change.make(sketch)

@@ -1,0 +1,149 @@
+"""Nodes that rules close: which rule is to be named, and what would open one.
+
+A rule is binding if without it a node would do that no other rule closes. Where no rule alone is in the way, the node that nearly fits
+decides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import Change, Drop, Gone, MakeClaim, Tolerate, Uncordon
+from pumice.answers.nodes import Closed, NodesFor
+from pumice.model.cluster import Cluster
+from pumice.model.nodes import Nodes
+from pumice.model.resources import Mask
+from pumice.model.task import Task
+from pumice.plugins.kube.claims import claim_of, uses
+from pumice.plugins.kube.inter_pod_affinity import EXISTING
+from pumice.plugins.kube.node_affinity import ENFORCED
+from pumice.plugins.kube.standing.terms import Role, Terms
+from pumice.plugins.kube.taint_toleration import HARD, tolerated
+
+BECAUSE = {
+    "NodeAffinity": Because.AFFINITY,
+    "NodeName": Because.AFFINITY,
+    "TaintToleration": Because.TAINT,
+    "NodeUnschedulable": Because.CORDONED,
+    "InterPodAffinity": Because.POD_AFFINITY,
+    "PodTopologySpread": Because.SPREAD,
+    "NodePorts": Because.PORTS,
+    "VolumeBinding": Because.VOLUME,
+    "VolumeZone": Because.VOLUME,
+    "VolumeRestrictions": Because.VOLUME,
+    "NodeVolumeLimits": Because.VOLUME,
+    "DynamicResources": Because.DEVICES,
+}
+DROPPED = {
+    Because.AFFINITY: "node affinity",
+    Because.POD_AFFINITY: "pod affinity",
+    Because.SPREAD: "topology spread constraint",
+    Because.PORTS: "host port",
+    Because.VOLUME: "volume",
+    Because.DEVICES: "device claim",
+}
+
+
+class Choice(NamedTuple):
+    """The rule that is binding, and the nodes that it alone keeps closed; of no rule alone: those that lack least."""
+
+    closed: Closed
+    opens: Mask
+
+
+def choose(nodes: NodesFor) -> Choice | None:
+    """None if no node that could take the pod is closed."""
+    alone = []
+    for rule in dict.fromkeys(each.rule for each in nodes.closed):
+        opens = nodes.alive & nodes.large & nodes.by(rule) & ~nodes.shut(but=rule)
+        if opens.any():
+            alone.append((bool((opens & nodes.roomy).any()), int(opens.sum()), rule, opens))
+    if alone:
+        rated = max(alone, key=lambda each: each[:2])
+        return Choice(_of(nodes, rated[2], rated[3]), rated[3])
+    rows = [row for row in nodes.nearest(len(nodes.table)) if nodes.large[row] and not nodes.open[row]]
+    if not rows:
+        return None
+    nearest = np.zeros(len(nodes.table), bool)
+    nearest[rows[0]] = True
+    return Choice(next(each for each in nodes.closed if each.where[rows[0]]), nearest)
+
+
+def _of(nodes: NodesFor, rule: str, opens: Mask) -> Closed:
+    """The rule's word for most of the nodes that it would open."""
+    return max((each for each in nodes.closed if each.rule == rule), key=lambda each: int((each.where & opens).sum()))
+
+
+def headline(cluster: Cluster, task: Task, whose: str, nodes: NodesFor, choice: Choice) -> Headline:
+    because = BECAUSE.get(choice.closed.rule, Because.RULE)
+    row = next(row for row in nodes.nearest(len(nodes.table)) if choice.opens[row])
+    return Headline(because, _words(nodes, task, because, choice, row), remedy=_remedy(cluster, task, whose, because, choice, row))
+
+
+def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> Headline:
+    """No node will do, whatever its row says."""
+    because = BECAUSE.get(rule, Because.RULE)
+    missing = [use.key for use in uses(task) if claim_of(cluster, use) is None] if because is Because.VOLUME else []
+    if missing:
+        named = ", ".join(missing)
+        return Headline(because, f"PersistentVolumeClaim {named} does not exist", remedy=tuple(map(MakeClaim, missing)))
+    field = DROPPED.get(because)
+    return Headline(because, text, remedy=(Drop(whose, field),) if field else ())
+
+
+def _words(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
+    number, of = int(choice.opens.sum()), int(nodes.alive.sum())
+    roomy = bool((choice.opens & nodes.roomy).any())
+    which = (
+        f"{'all' if number == of else number} {of if number == of else f'of {of}'} nodes" if of > 1 else f"node {nodes.table.names[row]}"
+    )
+    room = "with room for it " if roomy and number < of else ""
+    match because:
+        case Because.TAINT:
+            taints = ", ".join(untolerated(nodes.table, task, row))
+            return f"{which} {room}{'have' if of > 1 else 'has'} a taint that it does not tolerate: {taints}"
+        case Because.AFFINITY if selector := task.template.spec.node_selector:
+            pairs = ", ".join(f"{key}={value}" for key, value in selector.items())
+            return f"no node that it may use matches its node selector {pairs}"
+        case Because.AFFINITY:
+            return f"no node that it may use matches its node affinity: {choice.closed.text}"
+        case Because.CORDONED:
+            return f"{which} {room}{'are' if of > 1 else 'is'} cordoned"
+    return f"{which} {room}{'are' if of > 1 else 'is'} closed to it: {choice.closed.text}"
+
+
+def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:
+    """Taints of a node, as kubectl writes them."""
+    given = task.template.spec.tolerations or ()
+    taints = [taint for taint in table.wire[row].spec.taints or () if taint.effect in HARD and not tolerated(taint, given)]
+    return tuple(f"{taint.key}={taint.value or ''}:{taint.effect}" for taint in taints)
+
+
+def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: Choice, row: int) -> tuple[Change, ...]:
+    node, text = cluster.nodes.names[row], choice.closed.text
+    match because:
+        case Because.TAINT:
+            return (Tolerate(whose, untolerated(cluster.nodes, task, row)),)
+        case Because.CORDONED:
+            return (Uncordon(node),)
+        case Because.POD_AFFINITY if text == EXISTING.text:
+            return (Gone(tuple(f"pod/{other.key}" for other in _unfriendly(cluster, task, row))),)
+        case Because.AFFINITY if text == ENFORCED.text:
+            return ()
+    field = DROPPED.get(because)
+    return (Drop(whose, field),) if field else ()
+
+
+def _unfriendly(cluster: Cluster, task: Task, row: int) -> list[Task]:
+    """Pods near a node that want nobody like the task near them."""
+    near = np.zeros(len(cluster.nodes), bool)
+    for held, _ in cluster.index(Terms).meeting(Role.REFUSES, task):
+        codes, _ = cluster.nodes.codes(held.term.key)
+        near |= codes == codes[row]
+    standing = (other for at in np.flatnonzero(near).tolist() for other in cluster.nodes.tasks[at].values())
+    return [
+        other for other in standing if (affinity := other.template.spec.affinity) is not None and affinity.pod_anti_affinity is not None
+    ]

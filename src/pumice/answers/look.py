@@ -1,0 +1,89 @@
+"""Looking at a cycle from where one subject stands: a rehearsal, stopped at the moments when more is to be seen than in its decisions.
+
+`alone`: nobody else who waits is served. What keeps the subject waiting then is no matter of order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pumice.actions.schedule import Loop
+from pumice.answers.subject import Waiter
+from pumice.framework.decisions import Decisions
+from pumice.framework.observer import Stage
+from pumice.framework.policy import Policy
+from pumice.framework.rehearsal import Onlooker, rehearse
+from pumice.framework.scheduling_queue import Everybody
+from pumice.framework.world import NOWHERE, World
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+
+Capture = Callable[["Look"], None]
+
+
+class Look(Onlooker):
+    """Calls `capture` when the subject has been tried in vain, or at the end if it had no turn."""
+
+    def __init__(self, waiter: Waiter, capture: Capture) -> None:
+        self.waiter = waiter
+        self.loop: Loop | None = None
+        self._capture = capture
+        self._has_looked = False
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        super().begins(stage, subject)
+        if stage is Stage.SESSION:
+            self._has_looked = False
+        elif stage is Stage.ATTEMPTS:
+            self.loop = subject
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.SESSION or (stage is Stage.ACTION and self._was_tried):
+            self._look()
+
+    @property
+    def _was_tried(self) -> bool:
+        session = self.session
+        return any(task.uid in session.fit_errors or task.uid in session.refused_by_queue for task in self.waiter.tasks)
+
+    def _look(self) -> None:
+        if not self._has_looked and not any(bind.task in self.waiter.members for bind in self.session.decisions.binds):
+            self._has_looked = True
+            self._capture(self)
+
+
+class Only(Everybody):
+    """Of the pods of kube-scheduler's profiles only these are tried."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self._tasks = set(tasks)
+
+    def due(self, ready: list[Task], now: float) -> list[Task]:
+        return [task for task in ready if task in self._tasks]
+
+
+def look(
+    cluster: Cluster, policy: Policy, now: float, waiter: Waiter, capture: Capture, *, alone: bool, world: World = NOWHERE
+) -> Decisions:
+    """Rehearse a cycle and look at it."""
+    onlooker = Look(waiter, capture)
+    if not alone:
+        return rehearse(cluster, policy, now, world, onlooker=onlooker)
+    with _by_itself(cluster, waiter):
+        return rehearse(cluster, policy, now, world, Only(waiter.tasks), onlooker)
+
+
+@contextmanager
+def _by_itself(cluster: Cluster, waiter: Waiter) -> Iterator[None]:
+    """Nobody but the subject waits for its pods, or to be let in."""
+    waiting, unadmitted = cluster.waiting, cluster.unadmitted
+    job = waiter.job
+    if job is not None:
+        cluster.waiting = {job.uid: job} if job.uid in waiting else {}
+        cluster.unadmitted = {job.uid: job} if job.uid in unadmitted else {}
+    try:
+        yield
+    finally:
+        cluster.waiting, cluster.unadmitted = waiting, unadmitted

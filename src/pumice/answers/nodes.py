@@ -1,0 +1,156 @@
+"""Who refuses which nodes: the rules of one kind of pod over all nodes at once, as masks.
+
+Room is told apart from the other rules, since a node that is full is another matter than one that is closed. "Large" is a node that could
+take the pod if it were empty.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.engine.evaluation import FIT, Evaluation
+from pumice.engine.rules import Filter
+from pumice.engine.view import View
+from pumice.model.nodes import Table
+from pumice.model.resources import EPSILON, PODS, Mask, Vector
+
+ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
+
+
+class Closed(NamedTuple):
+    """Nodes that one rule refuses for one reason."""
+
+    rule: str
+    text: str
+    where: Mask
+
+
+class NodesFor:
+    """The nodes as one kind of pod meets them. `among`: no others count."""
+
+    def __init__(self, evaluation: Evaluation, among: Mask | None = None) -> None:
+        self.evaluation = evaluation
+        self.table = evaluation.table
+        self.template = evaluation.template
+        self.alive: Mask = self.table.alive if among is None else self.table.alive & among
+        view = View(self.table)
+        self.closed = [
+            Closed(rule.name, refused.reason.text, refused.where & self.alive)
+            for rule, state in evaluation.filters
+            if rule.name not in ROOM
+            for refused in rule.refuse(state, view)
+            if (refused.where & self.alive).any()
+        ]
+        self._is_kubes = any(rule.name == FIT for rule, _ in evaluation.filters)  #: who leaves keeps its room until it is gone
+        self._free = self.table.idle if self._is_kubes else self.table.future_idle
+        self._full = np.zeros(len(self.table), bool)
+        for rule, state in evaluation.filters:
+            if rule.name in ROOM:
+                self._refuse_full(rule, state, view)
+
+    def _refuse_full(self, rule: Filter, state: object, view: View) -> None:
+        for refused in rule.refuse(state, view):
+            self._full |= refused.where
+
+    def shut(self, but: str = "") -> Mask:
+        """Nodes that any rule closes, except the one named."""
+        mask = np.zeros(len(self.table), bool)
+        for each in self.closed:
+            if each.rule != but:
+                mask |= each.where
+        return mask
+
+    @cached_property
+    def open(self) -> Mask:
+        """Nodes that no rule closes, whatever room they have."""
+        return self.alive & ~self.shut()
+
+    @cached_property
+    def roomy(self) -> Mask:
+        return self.alive & (self.short <= 0).all(axis=0)
+
+    @cached_property
+    def large(self) -> Mask:
+        """Nodes that could take it if they were empty."""
+        fits = self.alive.copy()
+        for column, amount in self.template.needs:
+            fits &= self.table.allocatable[column] > amount - EPSILON
+        return fits
+
+    @cached_property
+    def columns(self) -> list[int]:
+        return [column for column, _ in self.template.needs]
+
+    @cached_property
+    def free(self) -> Table:
+        """[column of `columns`, n]"""
+        free: Table = self._free[self.columns]
+        return free
+
+    @cached_property
+    def short(self) -> Table:
+        """[column of `columns`, n]: what lacks for one more pod, 0 for nothing."""
+        short: Table = self._needs - self.free
+        short[short < EPSILON] = 0.0
+        if self._is_kubes:
+            short[:, ~self._full] = 0.0  # its rule may have been told to overlook resources
+        short[self.columns.index(PODS), self._full & (short <= 0).all(axis=0)] = 1.0
+        return short
+
+    @property
+    def _needs(self) -> Table:
+        return self.template.amounts[:, None]
+
+    def all_free(self, row: int) -> Vector:
+        """What one node has left, in all dimensions."""
+        free: Vector = self._free[:, row].copy()
+        return free
+
+    def free_everywhere(self) -> Table:
+        """[r, n]; the caller's own."""
+        free: Table = self._free.copy()
+        return free
+
+    def distance(self, among: Mask) -> Vector:
+        """Per node how much of the request lacks, as a part of it; infinite for the others."""
+        return np.where(among, (self.short / self._needs).sum(axis=0), np.inf)
+
+    def copies(self, among: Mask, *, empty: bool = False) -> int:
+        """How many pods of this kind find room there together; `empty`: if nothing else ran."""
+        room = self.table.allocatable if empty else self._free
+        most = np.full(len(self.table), np.inf)
+        for column, amount in self.template.needs:
+            most = np.minimum(most, np.floor((room[column] + EPSILON) / amount))
+        return int(np.maximum(most, 0)[among].sum()) if among.any() else 0
+
+    def lacks(self, row: int) -> tuple[str, ...]:
+        """All that one node lacks, in words."""
+        names, dimensions = self.table.dimensions.names, self.table.dimensions
+        closed = [each.text for each in self.closed if each.where[row]]
+        short = [
+            f"{dimensions.in_words(column, self.short[place, row])} {names[column]} (needs {dimensions.in_words(column, amount)}, "
+            f"free {dimensions.in_words(column, max(self.free[place, row], 0.0))})"
+            for place, (column, amount) in enumerate(self.template.needs)
+            if self.short[place, row] > 0
+        ]
+        return (*closed, *short)
+
+    def nearest(self, count: int = 3) -> list[int]:
+        """Rows that lack least: the fewest rules in the way, then the smallest part of the request."""
+        in_the_way = np.zeros(len(self.table))
+        for rule in dict.fromkeys(each.rule for each in self.closed):
+            in_the_way += self.by(rule)
+        rank = np.where(self.alive, in_the_way * 1000.0 + self.distance(self.alive), np.inf)
+        rows = np.argsort(rank, kind="stable")[:count]
+        return [int(row) for row in rows if np.isfinite(rank[row])]
+
+    def by(self, rule: str) -> Mask:
+        """Nodes that one rule closes."""
+        mask = np.zeros(len(self.table), bool)
+        for each in self.closed:
+            if each.rule == rule:
+                mask |= each.where
+        return mask

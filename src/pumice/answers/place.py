@@ -1,0 +1,86 @@
+"""Those who have a place: why here, what the alternatives scored, and who makes them leave."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pumice.answers.answer import Scored, Why
+from pumice.answers.sketch import Sketch
+from pumice.framework.decisions import Evict
+from pumice.framework.policy import Policy
+from pumice.framework.rehearsal import Onlooker, rehearse
+from pumice.framework.session import Session
+from pumice.framework.world import World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.task import Task
+from pumice.report.score import ScoreTable, Watcher
+
+BEST = 5  #: so many nodes are shown
+RULES = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
+
+
+def running(cluster: Cluster, policy: Policy, now: float, world: World, name: str, tasks: list[Task]) -> Why:
+    """Nobody of the subject waits."""
+    placed = [task for task in tasks if task.node >= 0 and not task.status & (status.RELEASING | status.FINISHED)]
+    if not placed:
+        return _ended(name, tasks)
+    onlooker = Onlooker()
+    decisions = rehearse(cluster, policy, now, world, onlooker=onlooker)
+    evictions = [eviction for eviction in decisions.evictions if eviction.task in placed]
+    if evictions:
+        text = "; ".join(_evicted(onlooker.session, each, alone=len(placed) == 1) for each in evictions)
+        return Why(name, "is evicted", text=f"the next cycle evicts {text}")
+    return _why_here(cluster, policy, now, world, name, placed)
+
+
+def _ended(name: str, tasks: list[Task]) -> Why:
+    if not tasks:
+        return Why(name, "has no pods", text="it has no pods")
+    states = Counter(status.NAMES[task.status] for task in tasks)
+    words = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    if any(task.status == status.RELEASING for task in tasks):
+        by = ", evicted for a more important pod" if any(task.disrupted for task in tasks) else ""
+        return Why(name, "leaves", text=f"its pods are leaving{by}: {words}")
+    return Why(name, "has ended", text=f"its pods have ended: {words}")
+
+
+def _evicted(session: Session, eviction: Evict, *, alone: bool) -> str:
+    """By whom, for whom, by which rule."""
+    hook = RULES.get(eviction.action, "")
+    voters = next((tier for tier in session.plugins.tiers[hook] if tier), []) if hook else []
+    names = ", ".join(method.__self__.name for method in voters)  # type: ignore[attr-defined]
+    who = "it" if alone else eviction.task.key
+    rule = f", as {names} permit{'s' if len(voters) == 1 else ''}" if names else ""
+    return f"{who} ({eviction.action}) for {eviction.beneficiary or 'nobody'}{rule}"
+
+
+def _why_here(cluster: Cluster, policy: Policy, now: float, world: World, name: str, placed: list[Task]) -> Why:
+    task = placed[0]
+    node, watcher = task.node_name, Watcher(task)
+    with Sketch(cluster) as sketch:
+        sketch.move(task, status.PENDING, -1)
+        rehearse(cluster, policy, now, world, onlooker=watcher)
+    best = _best(watcher.table)
+    which = "" if len(placed) == 1 else f"{task.name}, one of its {len(placed)} pods, "
+    return Why(name, "runs", text=f"{which}runs on {node}, {_compared(watcher.table, node, best)}", alternatives=tuple(best))
+
+
+def _best(table: ScoreTable) -> list[Scored]:
+    totals = table.scores.get("total", {})
+    names = sorted(table.feasible, key=lambda each: -totals[each])[:BEST]
+    return [Scored(each, totals[each], {rule: scores[each] for rule, scores in table.scores.items() if rule != "total"}) for each in names]
+
+
+def _compared(table: ScoreTable, node: str, best: list[Scored]) -> str:
+    """How its node compares with the others, were it placed now."""
+    if not best:
+        return "where no node would take it now"
+    if table.feasible == [node]:
+        return "the only node that would take it now"
+    total = table.scores["total"].get(node)
+    if total is None:
+        return f"which would not take it now; the best is {best[0].node}"
+    if total >= best[0].total:
+        return f"the best of {len(table.feasible)} nodes for it also now (score {total:g})"
+    return f"which was chosen when it was placed; now {best[0].node} would be better (score {best[0].total:g} against {total:g})"

@@ -1,0 +1,100 @@
+"""What a queue, and those above it, may give: the numbers of a refusal, and what would lift the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import Change, MoreQuota, MoreRoom
+from pumice.framework.reasons import Shortage
+from pumice.framework.session import Session
+from pumice.model.job import Job
+from pumice.model.queue import Queue
+from pumice.model.resources import CPU, MEMORY, Vector
+
+
+def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
+    """`promised`: the job was not let in, since what is promised to others counts as well."""
+    worst = max(shortages, key=lambda each: each.short / max(each.asked, 1.0))
+    dimensions = session.cluster.dimensions
+    name = dimensions.names[worst.column]
+    asked, held, allowed, short = (
+        dimensions.in_words(worst.column, max(amount, 0.0)) for amount in (worst.asked, worst.held, worst.allowed, worst.short)
+    )
+    holds = "holds or has promised" if promised else "holds"
+    if not worst.queue:
+        text = f"the cluster {holds} {held} of the {allowed} {name} that jobs may be let in for; {asked} more is asked for ({short} short)"
+        return Headline(Because.OVERCOMMITTED, text, asked, _left(session, worst), short, _more_room(session, shortages))
+    word = "it deserves" if not promised and session.plugin("proportion") is not None else "it may hold"
+    text = f"queue {worst.queue} {holds} {held} of the {allowed} {name} {word}; {asked} more is asked for ({short} short)"
+    return Headline(Because.QUOTA, text, asked, _left(session, worst), short, _more_quota(session, job, shortages))
+
+
+def _left(session: Session, shortage: Shortage) -> str:
+    return session.cluster.dimensions.in_words(shortage.column, max(shortage.allowed - shortage.held, 0.0))
+
+
+def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
+    """On the first node, as many as make the cluster's multiple suffice."""
+    dimensions, plugin = session.cluster.dimensions, session.plugin("overcommit")
+    row = next(iter(session.nodes), None)
+    if row is None:
+        return ()
+    factor = plugin._factor if plugin is not None else 1.0
+    amounts = {dimensions.names[each.column]: dimensions.format(each.column, -(-each.short // factor) + 1) for each in shortages}
+    return (MoreRoom(session.nodes.names[row], amounts),)
+
+
+def _more_quota(session: Session, job: Job, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
+    """The bounds that bind: capabilities of the queue and of those above it; where none does, what the queue is guaranteed."""
+    dimensions, queues = session.cluster.dimensions, session.cluster.queues
+    queue: Queue | None = queues[shortages[0].queue]
+    needed = {each.column: each.held + max(each.asked, _asked_at_once(job, each.column)) for each in shortages}
+    changes: list[Change] = []
+    while queue is not None:
+        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items() if queue.capability[c] < most}
+        if amounts:
+            changes.append(MoreQuota(queue.name, "capability", amounts))
+        queue = queues.get(queue.parent)
+    if not changes:
+        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items()}
+        changes.append(MoreQuota(shortages[0].queue, "guarantee", amounts))
+    return tuple(changes)
+
+
+def _asked_at_once(job: Job, column: int) -> float:
+    """What the pods that must start together ask for."""
+    count = max(job.min_member - job.ready_count, 1)
+    asked = sorted((float(task.template.request[column]) for task in job.pending.values()), reverse=True)
+    return sum(asked[:count])
+
+
+def in_words(session: Session, queue: Queue, columns: Sequence[int]) -> str:
+    """How the queue, and those above it, stand, in what is asked for."""
+    dimensions = session.cluster.dimensions
+    parts = []
+    for name, held, limit in _levels(session, queue):
+        numbers = [
+            f"{dimensions.in_words(c, held[c])} of {dimensions.in_words(c, limit[c])} {dimensions.names[c]}"
+            for c in columns
+            if limit[c] < float("inf") and c in (CPU, MEMORY, *range(3, dimensions.width))
+        ]
+        if numbers:
+            parts.append(f"queue {name} holds {', '.join(numbers)}")
+    return "; ".join(parts) or "no limit"
+
+
+def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vector]]:
+    """Name, held and limit of the queue and its ancestors, as far as a plugin bounds them."""
+    for plugin_name in ("capacity", "proportion"):
+        plugin = session.plugin(plugin_name)
+        if plugin is None:
+            continue
+        entitled = plugin.entitlements()
+        level: Queue | None = queue
+        seen: set[str] = set()
+        while level is not None and level.name in entitled and level.name not in seen:
+            seen.add(level.name)
+            deserved, limit = entitled[level.name]
+            yield level.name, level.held, deserved if plugin_name == "proportion" else limit
+            level = session.cluster.queues.get(level.parent) if plugin_name == "capacity" and plugin.hierarchy else None

@@ -1,0 +1,69 @@
+"""Who goes first, and by which rule: of two jobs the first order that tells them apart decides."""
+
+from __future__ import annotations
+
+from pumice.answers.answer import Because, Headline, Link
+from pumice.answers.changes import Gone
+from pumice.answers.look import Look
+from pumice.framework.decisions import Decisions
+from pumice.framework.session import Session
+from pumice.model.job import INQUEUE, Job
+from pumice.model.task import Task
+
+SHOWN = 3  #: so many of those who go first are named
+
+
+def headline(look: Look, decisions: Decisions) -> Headline | None:
+    """By itself it would start; in a cycle with all others it does not. None if nobody took anything."""
+    jobs, tasks = _takers(look, decisions)
+    names = (*(f"podgroup/{job.uid}" for job in jobs), *(f"pod/{task.key}" for task in tasks))
+    if not names:
+        return None
+    shown = ", ".join(name.replace("/default/", "/") for name in names[:SHOWN]) + (
+        f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    )
+    reason = (
+        _before(look.session, jobs[0], look.waiter.job) if jobs and look.waiter.job is not None else _priority(tasks, look.waiter.tasks)
+    )
+    goes = "goes" if len(names) == 1 else "go"
+    text = f"it would start by itself, but {shown} {goes} first{reason} and leave{'s' if len(names) == 1 else ''} too little"
+    return Headline(Because.OUTRANKED, text, remedy=(Gone(names),))
+
+
+def _takers(look: Look, decisions: Decisions) -> tuple[list[Job], list[Task]]:
+    """Jobs, and pods of none, that got a place, were promised one, or were let in in this cycle."""
+    own = look.waiter
+    moved = [*(bind.task for bind in decisions.binds), *(place.task for place in decisions.pipelined)]
+    moved += [task for task, node in decisions.nominations.items() if node]
+    others = [task for task in dict.fromkeys(moved) if task not in own.members and (own.job is None or task.job is not own.job)]
+    jobs = dict.fromkeys(task.job for task in others if task.job is not None and task.job.group is not None)
+    let_in = (group.job for group in decisions.groups if group.phase == INQUEUE and group.job in look.session.phases)
+    jobs |= dict.fromkeys(job for job in let_in if job is not own.job)
+    return [job for job in jobs if job is not None], [task for task in others if task.job is None or task.job.group is None]
+
+
+def _before(session: Session, first: Job, second: Job) -> str:
+    """By which order one job comes before another."""
+    if first.queue is not None and second.queue is not None and first.queue is not second.queue:
+        return f" (queue {first.queue.name} is served before queue {second.queue.name})"
+    for method in session.plugins.flat["job_order"]:
+        one, other = method(first), method(second)
+        if one < other:
+            plugin = method.__self__.name  # type: ignore[attr-defined]
+            return f" (priority {first.priority} above {second.priority})" if plugin == "priority" else f" (by plugin {plugin})"
+        if one > other:
+            return ""
+    return (
+        " (older)" if first.created < second.created else " (by name, as both are equally old)" if first.created == second.created else ""
+    )
+
+
+def _priority(firsts: list[Task], seconds: list[Task]) -> str:
+    if firsts and seconds and firsts[0].pod_priority > seconds[0].pod_priority:
+        return f" (priority {firsts[0].pod_priority} above {seconds[0].pod_priority})"
+    return ""
+
+
+def link(found: Headline | None) -> Link:
+    question = "is it its turn?"
+    return Link(question, found is None, found.text if found is not None else "nobody who goes first is in its way")

@@ -1,0 +1,144 @@
+"""Room that is short: on one node, for a whole gang, or in one domain of the network, with the numbers.
+
+A remedy gives exactly what lacks, on the node that lacks least.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import Change, MoreRoom
+from pumice.answers.nodes import NodesFor
+from pumice.model.nodes import Table
+from pumice.model.resources import EPSILON, Vector
+from pumice.model.task import Task
+
+
+class Missing:
+    """What a gang lacks beyond what it found: `found` of the `wanted` pods have places, and these tasks must find one."""
+
+    def __init__(self, wanted: int, found: int, tasks: list[Task]) -> None:
+        self.wanted, self.found, self.tasks = wanted, found, tasks
+
+    @property
+    def short(self) -> int:
+        return self.wanted - self.found
+
+    @property
+    def is_gang(self) -> bool:
+        return self.wanted > 1
+
+
+def headline(nodes: NodesFor, missing: Missing) -> Headline:
+    """No open node has room for one more pod of this kind."""
+    among = nodes.open & nodes.large
+    if not among.any():
+        return _too_large(nodes)
+    row = int(nodes.distance(among).argmin())
+    place = _worst(nodes, row)
+    column, name = nodes.columns[place], _name(nodes, place)
+    need, free, short = (
+        _words(nodes, column, amount) for amount in (nodes.template.amounts[place], nodes.free[place, row], nodes.short[place, row])
+    )
+    node, remedy = nodes.table.names[row], (_room(nodes, row, missing),)
+    freest = (
+        f"the freest of {int(among.sum())} that it may use, {node}, has {free}"
+        if among.sum() > 1
+        else f"{node}, the only one that it may use, has {free}"
+    )
+    if missing.is_gang:
+        return _gang(nodes, missing, f"one more needs {need} {name} on a node, and {freest}", remedy)
+    together = nodes.free[:, among].sum(axis=1)
+    if (together > nodes.template.amounts - EPSILON).all() and among.sum() > 1:
+        text = (
+            f"no node has {need} {name} free, though {_words(nodes, column, together[place])} are free together: {freest} ({short} short)"
+        )
+        return Headline(Because.FRAGMENTED, text, need, free, short, remedy)
+    return Headline(Because.NO_ROOM, f"no node has {need} {name} free: {freest} ({short} short)", need, free, short, remedy)
+
+
+def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, ...]) -> Headline:
+    wanted, found, short = missing.wanted, missing.found, missing.short
+    empty = nodes.copies(nodes.open, empty=True)
+    alike = all(task.template is nodes.template for task in missing.tasks)
+    if alike and empty < wanted:
+        text = f"its {wanted} pods start together, and even empty nodes would hold only {empty} ({wanted - empty} short)"
+        return Headline(Because.GANG_TOO_LARGE, text, str(wanted), str(empty), str(wanted - empty), remedy)
+    text = f"its {wanted} pods start together, and there is room for {found} ({short} short): {detail}"
+    return Headline(Because.GANG, text, str(wanted), str(found), str(short), remedy)
+
+
+def _too_large(nodes: NodesFor) -> Headline:
+    """No node could take it if it were empty."""
+    lacking: Vector = nodes.template.amounts[:, None] - nodes.table.allocatable[nodes.columns]
+    lacking[lacking < EPSILON] = 0.0
+    parts = np.where(nodes.alive, (lacking / nodes.template.amounts[:, None]).sum(axis=0), np.inf)
+    best = np.where(nodes.open, parts, parts + nodes.template.amounts.size)  # an open one if there is any
+    row = int(best.argmin())
+    place = int((lacking[:, row] / nodes.template.amounts).argmax())
+    column, name = nodes.columns[place], _name(nodes, place)
+    largest = nodes.table.allocatable[column, row]
+    need, most, short = (_words(nodes, column, amount) for amount in (nodes.template.amounts[place], largest, lacking[place, row]))
+    text = f"it asks for {need} {name} on one node, and the largest, {nodes.table.names[row]}, has {most} in all ({short} short)"
+    lacks = np.zeros(len(nodes.table.allocatable))
+    lacks[nodes.columns] = lacking[:, row]
+    return Headline(Because.TOO_LARGE, text, need, most, short, (_more(nodes, row, lacks),))
+
+
+def in_domain(nodes: NodesFor, missing: Missing, domain: str, tier: int) -> Headline:
+    """The roomiest HyperNode that a job may be in is too small for it. `nodes` are those in it."""
+    tasks = missing.tasks[: missing.wanted]
+    left, free = _first_fit(nodes, tasks)
+    wanted, short = len(tasks), max(len(left), 1)
+    found = wanted - short
+    text = (
+        f"its {wanted} pods must be in one HyperNode of tier {tier} or lower; the roomiest, {domain}, has room for {found} ({short} short)"
+    )
+    among = nodes.open & nodes.large if (nodes.open & nodes.large).any() else nodes.open if nodes.open.any() else nodes.alive
+    row = int(nodes.distance(among).argmin())
+    need = np.sum([task.template.request for task in left or tasks], axis=0)
+    short_there = np.maximum(need - np.maximum(free[:, row], 0.0), 0.0) if left else need
+    return Headline(Because.TOPOLOGY, text, str(wanted), str(found), str(short), (_more(nodes, row, short_there),))
+
+
+def _first_fit(nodes: NodesFor, tasks: list[Task]) -> tuple[list[Task], Table]:
+    """Who finds no room if each takes the first open node that has it, and what is then free."""
+    free, left = nodes.free_everywhere(), []
+    for task in tasks:
+        fits = nodes.open.copy()
+        for column, amount in task.template.needs:
+            fits &= free[column] > amount - EPSILON
+        if fits.any():
+            free[:, int(fits.argmax())] -= task.template.request
+        else:
+            left.append(task)
+    return left, free
+
+
+def _room(nodes: NodesFor, row: int, missing: Missing) -> MoreRoom:
+    """What all missing pods together lack on a node."""
+    kind = sorted(missing.tasks, key=lambda task: task.template is not nodes.template)[: max(1, missing.short)]
+    need: Vector = np.sum([task.template.request for task in kind], axis=0)
+    short = np.maximum(need - np.maximum(nodes.all_free(row), 0.0), 0.0)
+    short[nodes.columns] = np.maximum(short[nodes.columns], nodes.short[:, row])
+    return _more(nodes, row, short)
+
+
+def _more(nodes: NodesFor, row: int, short: Vector) -> MoreRoom:
+    dimensions = nodes.table.dimensions
+    amounts = {name: dimensions.format(column, short[column]) for column, name in enumerate(dimensions.names) if short[column] > 0}
+    return MoreRoom(nodes.table.names[row], amounts)
+
+
+def _worst(nodes: NodesFor, row: int) -> int:
+    """The place among the columns of what lacks most there."""
+    return int((nodes.short[:, row] / nodes.template.amounts).argmax())
+
+
+def _name(nodes: NodesFor, place: int) -> str:
+    return nodes.table.dimensions.names[nodes.columns[place]]
+
+
+def _words(nodes: NodesFor, column: int, amount: float) -> str:
+    return nodes.table.dimensions.in_words(column, max(amount, 0.0))

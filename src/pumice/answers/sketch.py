@@ -1,0 +1,128 @@
+"""A cluster to try things on: what is put and removed through a Sketch is undone when it ends, in reverse order.
+
+The kept state itself is changed, not a copy of it: a cluster of 150,000 pods is not copied for a thought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from msgspec.structs import replace
+
+from pumice.api.meta import Metadata, OwnerReference, Wire
+from pumice.api.pod import Pod, PodStatus
+from pumice.api.times import rfc3339
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.task import Task
+
+Undo = Callable[[], None]
+
+
+class Sketch:
+    """See the module. Use it as a context manager."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._undo: list[Undo] = []
+
+    def __enter__(self) -> Sketch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        changed = dict(self.cluster.changed)
+        while self._undo:
+            self._undo.pop()()
+        self.cluster.settle()
+        self.cluster.changed = {uid: job for uid, job in (changed | self.cluster.changed).items() if self.cluster.jobs.get(uid) is job}
+        self.cluster.log.clear()
+
+    def put(self, kind: str, item: Wire) -> None:
+        self._undo.append(self._restoring(kind, _key(item)))
+        self.cluster.put(kind, item)
+        self.cluster.settle()
+
+    def remove(self, kind: str, key: str) -> None:
+        self._undo.append(self._restoring(kind, key))
+        self.cluster.remove(kind, key)
+
+    def move(self, task: Task, to: int, row: int) -> None:
+        """Give a task another status and place."""
+        before, place = task.status, task.node
+        self.cluster.move(task, to, row)
+        self._undo.append(lambda: self.cluster.move(task, before, place))
+
+    def _restoring(self, kind: str, key: str) -> Undo:
+        """What puts an object back as it is now, or takes it away again."""
+        cluster = self.cluster
+        match kind:
+            case "Pod":
+                task = cluster.tasks.get(key)
+                return _putting_back(cluster, task) if task is not None else lambda: cluster.remove(kind, key)
+            case "PodGroup":
+                job = cluster.jobs.get(key)
+                return _regrouping(cluster, job) if job is not None and job.group is not None else lambda: cluster.remove(kind, key)
+            case "Queue":
+                queue = cluster.queues.get(key)
+                before: Wire | None = queue.wire if queue is not None else None
+            case "Node":
+                row = cluster.nodes.rows.get(key)
+                before = cluster.nodes.wire[row] if row is not None else None
+            case _:
+                before = cluster.of(kind).get(key)
+        return (lambda: cluster.remove(kind, key)) if before is None else (lambda: cluster.put(kind, before))
+
+
+def _putting_back(cluster: Cluster, task: Task) -> Undo:
+    """A pod may be put in place of another of its name, so the task is laid aside first, as it is."""
+    before = Task.__new__(Task)
+    for slot in Task.__slots__:
+        setattr(before, slot, getattr(task, slot))
+    group = task.job.name if task.job is not None else ""
+
+    def undo() -> None:
+        cluster.remove("Pod", task.key)
+        for slot in Task.__slots__:
+            setattr(task, slot, getattr(before, slot))
+        task.job, task.node = None, -1
+        cluster.put_back(task, before.status, before.node_name, group)
+
+    return undo
+
+
+def _regrouping(cluster: Cluster, job: Job) -> Undo:
+    group, phase, since, hypernode = job.group, job.phase, job.waiting_since, job.allocated_hypernode
+    assert group is not None
+
+    def undo() -> None:
+        cluster.put("PodGroup", group)
+        restored = cluster.job(job.uid)
+        restored.waiting_since, restored.allocated_hypernode = since, hypernode
+        cluster.set_phase(restored, phase)
+
+    return undo
+
+
+def _key(item: Wire) -> str:
+    meta: Metadata = item.metadata  # type: ignore[attr-defined]
+    if isinstance(item, Pod):
+        return f"{meta.namespace or 'default'}/{meta.name}"
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def pod_of(task: Task, **spec: Any) -> Pod:
+    """The pod that a task was read from, as far as scheduling reads it, with other fields in its spec."""
+    kind, _, name = task.controller.partition("/")
+    owners = [OwnerReference(name, kind=kind, controller=True)] if name else None
+    meta = Metadata(
+        name=task.name,
+        namespace=task.namespace,
+        uid=task.uid,
+        labels=dict(task.labels),
+        annotations=dict(task.annotations),
+        creation_timestamp=rfc3339(task.created) if task.created else None,
+        owner_references=owners,
+    )
+    return Pod(meta, replace(task.template.spec, **spec), PodStatus(nominated_node_name=task.nominated or None))

@@ -1,0 +1,110 @@
+"""What a question is about: `job/x`, `pod/x`, `podgroup/x`, `queue/x`, `node/x`, with a namespace before the name where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pumice.api.errors import InputError, did_you_mean
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.task import Task
+
+KINDS = ("job", "pod", "podgroup", "queue", "node")
+SHORT = {
+    "jobs": "job",
+    "vcjob": "job",
+    "vj": "job",
+    "pods": "pod",
+    "po": "pod",
+    "pg": "podgroup",
+    "podgroups": "podgroup",
+    "queues": "queue",
+}
+SHORT |= {"q": "queue", "nodes": "node", "no": "node"}
+NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name")  #: labels and annotations that tell a pod's job
+
+
+class Subject(NamedTuple):
+    kind: str
+    key: str  #: as the cluster knows it: a name, or namespace/name
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key.removeprefix('default/')}"
+
+
+class Waiter(NamedTuple):
+    """Those of a subject who wait: a job, or some pods."""
+
+    job: Job | None
+    tasks: list[Task]  #: that wait
+    members: frozenset[Task]  #: the same, to look up
+
+    @property
+    def name(self) -> str:
+        """As changes name it."""
+        if self.job is not None and (self.job.tasks or self.job.group is not None):
+            return f"podgroup/{self.job.uid}"
+        return f"pod/{self.tasks[0].key}"
+
+
+def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
+    waits = [task for task in tasks if task.status & (status.PENDING | status.PIPELINED)]
+    return Waiter(job, waits, frozenset(waits))
+
+
+def find(cluster: Cluster, text: str, namespace: str = "default") -> Subject:
+    """Raises InputError."""
+    kind, slash, name = text.partition("/")
+    kind = SHORT.get(kind.lower(), kind.lower())
+    if not slash or not name or kind not in KINDS:
+        raise InputError(f'"{text}" is no subject; write one of {", ".join(f"{kind}/NAME" for kind in KINDS)}, or pod/NAMESPACE/NAME')
+    if kind in ("queue", "node"):
+        known: Mapping[str, object] = cluster.queues if kind == "queue" else cluster.nodes.rows
+        return _known(Subject(kind, name), known)
+    key = name if "/" in name else f"{namespace}/{name}"
+    if kind == "job":
+        return Subject("job", _job_key(cluster, key))
+    return _known(Subject(kind, key), cluster.tasks if kind == "pod" else cluster.jobs)
+
+
+def _known(subject: Subject, known: Mapping[str, object]) -> Subject:
+    if subject.key not in known:
+        raise InputError(f"there is no {subject.kind} {subject.key}{did_you_mean(subject.key, known)}")
+    return subject
+
+
+def _job_key(cluster: Cluster, key: str) -> str:
+    """A PodGroup of this name, or that of a job of this name, or the pods of such a job."""
+    if key in cluster.jobs or tasks_of_job(cluster, key):
+        return key
+    namespace, _, name = key.partition("/")
+    for job in cluster.jobs.values():
+        owner = job.group.metadata.controller if job.group is not None else None
+        if job.namespace == namespace and owner is not None and owner.name == name:
+            return job.uid
+    names = [*cluster.jobs, *(f"{task.namespace}/{named}" for task in cluster.tasks.values() if (named := _job_of(task)))]
+    raise InputError(f"there is no job {key}{did_you_mean(key, names)}")
+
+
+def tasks_of_job(cluster: Cluster, key: str) -> list[Task]:
+    """The pods that name a job, but no PodGroup, and those of the PodGroup that they name."""
+    namespace, _, name = key.partition("/")
+    return [task for task in cluster.tasks.values() if task.namespace == namespace and _job_of(task) == name]
+
+
+def _job_of(task: Task) -> str:
+    return next((pairs[key] for key in NAMED_JOB for pairs in (task.labels, task.annotations) if key in pairs), "")
+
+
+def who_waits(cluster: Cluster, subject: Subject) -> Waiter:
+    """Of a job, a PodGroup or a pod."""
+    if subject.kind == "pod":
+        task = cluster.tasks[subject.key]
+        return waiter(task.job, [task])
+    job = cluster.jobs.get(subject.key)
+    if job is not None:
+        return waiter(job, job.tasks.values())
+    tasks = tasks_of_job(cluster, subject.key)
+    return waiter(tasks[0].job, tasks)

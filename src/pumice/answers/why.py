@@ -1,0 +1,167 @@
+"""Why does it wait, or run where it runs? One question, answered from a rehearsal of the next cycle.
+
+It is rehearsed with the subject as the only one who waits: what holds it back then is named by the chain of questions (`blocked.py`). If it
+starts, all are served: if it does not start among them, it is outranked (`rank.py`).
+"""
+
+from __future__ import annotations
+
+from pumice.answers import rank
+from pumice.answers.answer import Because, Headline, Link, Why
+from pumice.answers.blocked import Blocked
+from pumice.answers.changes import Gone
+from pumice.answers.look import Look, look
+from pumice.answers.place import running
+from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
+from pumice.framework.decisions import Decisions
+from pumice.framework.policy import Policy
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import INQUEUE, Job
+from pumice.model.task import Task
+
+
+def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Why:
+    """The answer for `job/x`, `pod/x`, `podgroup/x`, `queue/x` or `node/x`. The cluster is afterwards as it was. Raises InputError."""
+    return _Asked(cluster, policy, now, world).about(find(cluster, subject))
+
+
+class _Asked:
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World) -> None:
+        self._cluster, self._policy, self._now, self._world = cluster, policy, now, world
+
+    def about(self, subject: Subject) -> Why:
+        if subject.kind == "queue":
+            return self._queue(subject)
+        if subject.kind == "node":
+            return self._node(subject)
+        waits = who_waits(self._cluster, subject)
+        if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
+            return self._waits(subject, self._whole_gang(waits))
+        return self._placed(subject)
+
+    # -- who waits
+
+    def _whole_gang(self, waits: Waiter) -> Waiter:
+        """A pod of a gang that has not started waits for all of it."""
+        job = waits.job
+        if job is None or job.group is None or job.is_ready or not self._policy.has_action("allocate"):
+            return waits
+        return waiter(job, job.tasks.values())
+
+    def _waits(self, subject: Subject, waits: Waiter) -> Why:
+        blocked: list[Blocked] = []
+        alone = self._look(waits, blocked, alone=True)
+        name = str(subject)
+        if not self._starts(alone, waits):
+            if (being_made := self._being_made(alone, waits)) is not None:
+                return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
+            return _blocked(name, blocked[0])
+        seen: list[Look] = []
+        together = self._rehearse_all(waits, seen)
+        if self._starts(together, waits):
+            return _starts(name, together, waits)
+        if (being_made := self._being_made(together, waits)) is not None:
+            return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
+        outranked = rank.headline(seen[0], together)
+        if outranked is not None:
+            return Why(name, "waits", outranked, chain=(rank.link(outranked),))
+        among: list[Blocked] = []
+        self._look(waits, among, alone=False)
+        return _blocked(name, among[0])
+
+    def _look(self, waits: Waiter, blocked: list[Blocked], *, alone: bool) -> Decisions:
+        def capture(seen: Look) -> None:
+            blocked.append(Blocked(seen))
+
+        return look(self._cluster, self._policy, self._now, waits, capture, alone=alone, world=self._world)
+
+    def _rehearse_all(self, waits: Waiter, seen: list[Look]) -> Decisions:
+        return look(self._cluster, self._policy, self._now, waits, seen.append, alone=False, world=self._world)
+
+    def _starts(self, decisions: Decisions, waits: Waiter) -> bool:
+        """Whether any of its pods gets a node; of a PodGroup that has none, whether it is let in."""
+        if waits.tasks:
+            return any(bind.task in waits.members for bind in decisions.binds)
+        job = waits.job
+        return job is not None and any(group.job is job and group.phase == INQUEUE for group in decisions.groups) and job.is_pending
+
+    def _being_made(self, decisions: Decisions, waits: Waiter) -> Headline | None:
+        """Room that the next cycle makes for it, or that leaving pods give back."""
+        nodes = {place.node for place in decisions.pipelined if place.task in waits.members}
+        profiles = self._policy.profiles.by_name if self._policy.profiles is not None else {}
+        nominated = {task: node for task, node in decisions.nominations.items() if task.template.scheduler_name in profiles}
+        nodes |= {node for task, node in nominated.items() if task in waits.members and node}
+        if not nodes:
+            return None
+        table = self._cluster.nodes
+        evicted = [eviction.task.key for eviction in decisions.evictions]
+        leaving = [task.key for name in nodes for task in table.tasks[table.rows[name]].values() if task.status == status.RELEASING]
+        names = tuple(f"pod/{key}" for key in dict.fromkeys([*evicted, *leaving]))
+        if not names:
+            return None
+        when = f"{len(names)} pods have left" if len(names) > 1 else f"{names[0]} has left"
+        by = ", whom the next cycle evicts for it" if evicted else ""
+        text = f"room is being made for it on {', '.join(sorted(nodes)[:3])}: it starts when {when}{by}"
+        return Headline(Because.RELEASING, text, remedy=(Gone(names),))
+
+    # -- who does not
+
+    def _placed(self, subject: Subject) -> Why:
+        tasks = _tasks(self._cluster, subject)
+        return running(self._cluster, self._policy, self._now, self._world, str(subject), tasks)
+
+    # -- queues and nodes
+
+    def _queue(self, subject: Subject) -> Why:
+        queue = self._cluster.queues[subject.key]
+        waits = [job for job in queue.jobs.values() if job.pending or (job.is_pending and not job.tasks)]
+        parts = tuple(self.about(Subject("podgroup", job.uid)) for job in _oldest(waits))
+        text = f"queue {queue.name} is {queue.state or 'not there'}; {len(waits)} of its {len(queue.jobs)} jobs wait"
+        return Why(str(subject), "serves" if queue.serving else "stands still", text=text, parts=parts)
+
+    def _node(self, subject: Subject) -> Why:
+        nodes = self._cluster.nodes
+        row = nodes.rows[subject.key]
+        dimensions = nodes.dimensions
+        used = [
+            f"{dimensions.in_words(c, nodes.used[c, row])} of {dimensions.in_words(c, nodes.allocatable[c, row])} {name}"
+            for c, name in enumerate(dimensions.names)
+            if nodes.allocatable[c, row] > 0
+        ]
+        taints = [f"{t.key}={t.value or ''}:{t.effect}" for t in nodes.wire[row].spec.taints or ()]
+        words = [f"node {subject.key} holds {len(nodes.tasks[row])} pods: {', '.join(used) or 'it has nothing to give'}"]
+        words += ["it is cordoned"] if nodes.cordoned[row] else []
+        words += [f"tainted {', '.join(taints)}"] if taints else []
+        return Why(str(subject), "cordoned" if nodes.cordoned[row] else "serves", text="; ".join(words))
+
+
+MOST_JOBS = 10  #: of a queue, the oldest that wait
+
+
+def _oldest(jobs: list[Job]) -> list[Job]:
+    return sorted(jobs, key=lambda job: (job.created, job.uid))[:MOST_JOBS]
+
+
+def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
+    if subject.kind == "pod":
+        return [cluster.tasks[subject.key]]
+    job = cluster.jobs.get(subject.key)
+    if job is not None:
+        return list(job.tasks.values())
+    return tasks_of_job(cluster, subject.key)
+
+
+def _blocked(name: str, blocked: Blocked) -> Why:
+    headline = blocked.headline or Headline(Because.UNKNOWN, "nothing that Pumice knows of holds it back")
+    return Why(name, "waits", headline, chain=blocked.links, nearest=blocked.nearest)
+
+
+def _starts(name: str, decisions: Decisions, waits: Waiter) -> Why:
+    places = [bind.node for bind in decisions.binds if bind.task in waits.members]
+    if not places:
+        return Why(name, "starts", text="it is let in by the next cycle; its controller then creates its pods")
+    nodes = ", ".join(dict.fromkeys(places[:8]))
+    number = f"{len(places)} of its {len(waits.tasks)} pods start" if len(waits.tasks) > 1 else "it starts"
+    return Why(name, "starts", text=f"nothing holds it back: {number} in the next cycle, on {nodes}")

@@ -1,0 +1,28 @@
+"""`pumice why`: why a job, a pod, a queue or a node is as it is, in one line, and below it the whole chain."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from pumice.answers import why as why_of
+from pumice.answers.text import page
+from pumice.cli.cycle import moment_of
+from pumice.cli.loading import Inputs, input_options, load
+from pumice.live.http_world import HttpWorld
+
+
+@click.command()
+@click.argument("subject")
+@input_options
+@click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
+    """Why SUBJECT (job/NAME, pod/NAME, podgroup/NAME, queue/NAME, node/NAME) waits, or runs where it does.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
+    """
+    moment = moment_of(now)
+    cluster, policy = load(inputs.or_cluster(), moment)
+    answer = why_of(cluster, policy, moment, subject, HttpWorld())
+    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else page(answer))
