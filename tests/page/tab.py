@@ -38,14 +38,16 @@ class Tab:
             self.complaints.append(text)
 
     def screenshots(self, name: str = "") -> None:
-        """Wide and narrow, light and dark, for people to look at; nothing may stand out at the side."""
-        SCREENSHOTS.mkdir(exist_ok=True)
-        for scheme in ("light", "dark"):
-            for size in (WIDE, NARROW):
-                self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                self.page.set_viewport_size(size)  # type: ignore[arg-type]
-                self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                assert self.page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{size['width']} pixels are not enough"
-                file = re.sub(r"\W+", "-", f"{self._test} {name} {scheme} {size['width']}").strip("-")
-                self.page.screenshot(path=SCREENSHOTS / f"{file}.png", full_page=True)
+        """Wide and light, narrow and dark, for people to look at; nothing may stand out at the side."""
+        for scheme, size in (("light", WIDE), ("dark", NARROW)):
+            self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            self.page.set_viewport_size(size)  # type: ignore[arg-type]
+            self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert self.page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{size['width']} pixels are not enough"
+            self.page.screenshot(path=self.file(f"{name} {scheme} {size['width']}"), full_page=True)
         self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+
+    def file(self, name: str) -> Path:
+        """Where a screenshot is left."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        return SCREENSHOTS / (re.sub(r"\W+", "-", f"{self._test} {name}").strip("-") + ".png")

@@ -53,6 +53,10 @@ class Feed:
         first = self.last - len(self._ring) + 1
         return self._ring[number + 1 - first] if first <= number + 1 <= self.last else RESET
 
+    def end(self) -> None:
+        for reader in list(self.readers):
+            reader.end()
+
     def reader(self, place: str) -> Reader:
         era, _, number = place.partition("-")
         return Reader(self, int(number) if era == self._era and number.isdecimal() else -1)
@@ -82,6 +86,11 @@ class Reader:
                 return
             self._number = self._feed.last if message is RESET else self._number + 1
             self._pipe.send(message)
+
+    def end(self) -> None:
+        """The server ends."""
+        if self._pipe is not None:
+            self._pipe.finish()
 
     def stop(self) -> None:
         self._pipe = None

@@ -100,14 +100,14 @@ class Recorder(Onlooker):
         self._actions = []
 
     def _note_reasons(self, decisions: Decisions) -> None:
-        """Of a job's pods, a node's word says more than the state of the gang."""
+        """A job is told what its most telling pod is told."""
         self.why = {one.task.uid: one.message for one in decisions.waiting}
         found = {
             group.job.uid: group.condition.message for group in decisions.groups if group.condition is not None and not group.job.tasks
         }
         for one in decisions.waiting:
             key = job_key(one.task)
-            if key not in found or found[key].startswith("pod group is"):
+            if key not in found or _telling(one.message) > _telling(found[key]):
                 found[key] = one.message
         self.jobs_why = found
 
@@ -128,3 +128,8 @@ class Recorder(Onlooker):
     def _action_of(self, bind: int) -> str:
         """The action under which a bind was decided, by its place in the order."""
         return next((action.name for action, before in reversed(self._actions) if before[0] <= bind and action.bound), "")
+
+
+def _telling(message: str) -> int:
+    """What nodes refuse says more than how the gang stands, and that more than that this pod alone would do."""
+    return 2 if message.startswith("0/") else 0 if "can possibly be assigned" in message else 1

@@ -67,6 +67,7 @@ class Page:
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.gather(self._telling, return_exceptions=True)
+        self._feed.end()
         await self._listener.__aexit__(*error)
 
     # -- answers

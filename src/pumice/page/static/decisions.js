@@ -49,7 +49,7 @@ function oneCycle(store, at) {
   const cycle = cycles[at];
   const step = (other, words) => (other ? html("a", { href: `#/decisions/${other.number}` }, words) : html("span", { class: "quiet" }, words));
   const actions = html("ol", { class: "actions" }, cycle.actions.map((action) => html("li", {},
-    html("h3", {}, `${action.name} `, html("small", {}, `${number(action.took_ms)} ms, ${number(action.bound)} bound, ${number(action.evicted)} evicted`)), ...didBy(store, cycle, action.name))));
+    html("h2", {}, `${action.name} `, html("small", {}, `${number(action.took_ms)} ms, ${number(action.bound)} bound, ${number(action.evicted)} evicted`)), ...didBy(store, cycle, action.name))));
   const times = bars({ title: "Where the time went", description: "Milliseconds of each action", labels: cycle.actions.map(({ name }) => name), series: [{ name: "ms", y: cycle.actions.map(({ took_ms }) => took_ms) }] });
   return [html("nav", { class: "steps", "aria-label": "Cycles" }, step(cycles[at - 1], "← earlier"), ` ${clock(cycle.at)}, ${number(cycle.took_ms)} ms `, step(cycles[at + 1], "later →")), actions, times];
 }

@@ -20,6 +20,7 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const store = new Store(() => drawSoon());
 const live = new Live(store, (state) => {
+  if (state === connection.dataset.state) return;
   const back = state === "live" && connection.dataset.state === "lost";
   connection.dataset.state = state;
   connection.textContent = back ? "live again" : WORDS[state];

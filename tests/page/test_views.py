@@ -1,0 +1,160 @@
+"""Every view in a browser: with data, empty, of 5,000 nodes, while the server restarts; by eye, keyboard and screen reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pumice.testing.builders import node, queue
+from tests.page.clusters import HOSTILE, gang, large, small
+from tests.page.desk import Desk, desk
+from tests.page.tab import Tab
+
+pytestmark = pytest.mark.page
+VIEWS = ("cluster", "queues", "jobs", "decisions", "policy")
+
+
+@pytest.fixture(scope="module")
+def decided() -> Iterator[Desk]:
+    """One cycle has been decided: two gangs have their places, one waits."""
+    with desk() as made:
+        made.put(small())
+        made.cycle()
+        yield made
+
+
+@pytest.fixture
+def bare() -> Iterator[Desk]:
+    with desk() as made:
+        yield made
+
+
+def opened(tab: Tab, desk: Desk, view: str) -> None:
+    """A fresh document, so that nothing of the view before is left."""
+    tab.page.goto("about:blank")
+    tab.page.goto(f"{desk.url}#/{view}")
+    tab.page.wait_for_selector("#connection[data-state=live]")
+    tab.page.wait_for_selector("#clock:not(:empty)")
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "job/default/huge", "job/default/train", "nodes/gpu-0", "decisions/1", "job/default/nobody"])
+def test_a_view_is_drawn_and_axe_finds_nothing(decided: Desk, tab: Tab, view: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened(tab, decided, view)
+    tab.screenshots(view)
+    found = Axe().run(tab.page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_nothing_says_so(bare: Desk, tab: Tab, view: str) -> None:
+    opened(tab, bare, view)
+    tab.screenshots(view)
+    assert tab.page.locator("main").inner_text() != ""
+
+
+def test_from_the_cluster_to_why_a_job_waits_it_is_one_click(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "")
+    tab.page.get_by_role("link", name="huge").click()
+    assert "nvidia.com/gpu" in tab.page.locator(".why").inner_text()
+
+
+def test_a_job_shows_where_its_pods_are_and_what_was_decided(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "job/default/train")
+    assert tab.page.locator("table", has_text="Role").locator("tbody tr").count() == 2
+    assert "by allocate" in tab.page.locator("table", has_text="Decision").inner_text()
+
+
+def test_jobs_are_searched_filtered_and_ordered_and_the_address_says_how(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "jobs?queue=prod")
+    rows = tab.page.locator("tbody tr")
+    assert rows.count() == 2
+    tab.page.get_by_label("State").select_option("waiting")
+    assert rows.all_inner_texts()[0].startswith("huge")
+    tab.page.get_by_label("State").select_option("")
+    tab.page.get_by_label("Queue").select_option("")
+    tab.page.get_by_role("button", name="Job", exact=True).click()
+    assert [text.split("\t")[0] for text in rows.all_inner_texts()] == ["huge", "serve", "train"]
+    tab.page.get_by_label("Search").fill("rai")
+    assert rows.count() == 1
+    assert tab.page.url.endswith("#/jobs?sort=name&q=rai")
+
+
+def test_queues_stand_below_their_parents(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "queues")
+    names = tab.page.locator(".queues th[scope=row]").all_inner_texts()
+    assert names == ["prod", "research", "vision"]
+    assert tab.page.get_by_role("img", name="vision holds 16").count() == 1
+
+
+def test_a_cycle_is_told_action_by_action(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "decisions")
+    tab.page.get_by_role("link", name="1", exact=True).click()
+    actions = tab.page.locator(".actions h2").all_inner_texts()
+    assert any(re.match(r"allocate .* 5 bound, 0 evicted", text) for text in actions)
+
+
+def test_nodes_are_walked_with_arrow_keys_and_opened_with_enter(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "cluster")
+    tab.page.locator("a.node").first.focus()
+    tab.page.keyboard.press("ArrowRight")
+    assert tab.page.locator(".cluster .readout").inner_text().startswith("gpu-1: ")
+    tab.page.keyboard.press("Enter")
+    tab.page.wait_for_selector("h1:text-is('Node gpu-1')")
+
+
+def test_names_from_the_cluster_are_text(bare: Desk, tab: Tab) -> None:
+    bare.put([node(HOSTILE).cpu(4).gpu(8).build(), queue(HOSTILE).build(), *gang(HOSTILE, HOSTILE, 2, 8)])
+    bare.cycle()
+    for view in VIEWS:
+        opened(tab, bare, view)
+        assert tab.page.locator("img[src], main script").count() == 0
+    opened(tab, bare, "jobs")
+    assert HOSTILE in tab.page.locator("tbody").inner_text()
+    tab.page.get_by_role("link", name=HOSTILE).click()
+    assert HOSTILE in tab.page.locator("h1").inner_text()
+
+
+def test_changes_arrive_while_one_looks_and_not_while_paused(bare: Desk, tab: Tab) -> None:
+    opened(tab, bare, "cluster")
+    bare.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), queue("q").build()])
+    tab.page.wait_for_selector("a.node")
+    tab.page.get_by_role("button", name="Pause").click()
+    bare.put(gang("late", "q", 1, 8))
+    bare.cycle()
+    tab.page.get_by_role("button", name="Go on").click()
+    tab.page.wait_for_selector("a.node[aria-label*=late]")
+    bare.remove("Pod", "default/late-0")
+    tab.page.wait_for_selector("a.node:not([aria-label*=late])")
+    bare.remove("Node", "n1")
+    tab.page.wait_for_selector("a.node", state="detached")
+
+
+def test_a_server_that_restarts_is_told_of_and_read_anew(bare: Desk, tab: Tab) -> None:
+    bare.put([node("before").cpu(8).build()])
+    opened(tab, bare, "cluster")
+    tab.page.wait_for_selector("a.node[aria-label^=before]")
+    tab.expected = re.compile("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    bare.stop()
+    tab.page.wait_for_selector("#connection[data-state=lost]")
+    tab.screenshots("away")
+    bare.start(bare.port)
+    bare.put([node("after").cpu(8).build()])
+    tab.page.wait_for_selector("a.node[aria-label^=after]")
+    assert tab.page.locator("#connection").inner_text() == "live again"
+    assert tab.page.locator("a.node").count() == 1
+
+
+def test_five_thousand_nodes_and_twenty_thousand_pods(bare: Desk, tab: Tab) -> None:
+    bare.put(large())
+    for view in ("cluster", "cluster?group=yes", "jobs", "queues"):
+        opened(tab, bare, view)
+        tab.page.wait_for_selector("a.node, tbody tr", state="attached")
+        tab.page.screenshot(path=tab.file(view))
+    opened(tab, bare, "cluster")
+    assert tab.page.locator("a.node").count() == 5000
+    bare.remove("Pod", "default/job-0-0")
+    tab.page.wait_for_selector("a.node[aria-label^='node-0: 6 of 8 GPUs']")
