@@ -63,6 +63,9 @@ class Link(Struct, frozen=True, omit_defaults=True, rename="camel"):
     question: str
     fine: bool
     answer: str
+    needed: str | UnsetType = UNSET
+    available: str | UnsetType = UNSET
+    short: str | UnsetType = UNSET
 
 
 class Near(Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -52,10 +52,13 @@ class Blocked:
         self.headline = next((each.headline for each in found if each.headline is not None), None)
 
     def _found(self) -> Iterator[Found]:
+        is_held = False
         for question in (self._served, self._admitted, self._has_pods, self._gates, self._queue, self._quota, self._nodes):
             found = question()
             if found is not None:
-                yield found
+                fine = is_held and found.headline is not None and found.headline.because is Because.UNKNOWN  # it did not get so far
+                yield _yes(found.link.question, found.link.answer) if fine else found
+                is_held |= found.headline is not None
                 if found.headline is not None and found.headline.because in ENDS:
                     return
 
@@ -302,7 +305,7 @@ def _yes(question: str, answer: str) -> Found:
 
 
 def _no(question: str, headline: Headline) -> Found:
-    return Found(Link(question, False, headline.text), headline)
+    return Found(Link(question, False, headline.text, headline.needed, headline.available, headline.short), headline)
 
 
 def _too_few(job: Job, message: str) -> Headline:

@@ -15,6 +15,8 @@ from pumice.model.resources import CPU, MEMORY, Vector
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
     """`promised`: the job was not let in, since what is promised to others counts as well."""
+    if not promised:
+        shortages = [each._replace(asked=max(each.asked, _asked_at_once(job, each.column))) for each in shortages]
     worst = max(shortages, key=lambda each: each.short / max(each.asked, 1.0))
     dimensions = session.cluster.dimensions
     name = dimensions.names[worst.column]
@@ -27,7 +29,7 @@ def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promi
         return Headline(Because.OVERCOMMITTED, text, asked, _left(session, worst), short, _more_room(session, shortages))
     word = "it deserves" if not promised and session.plugin("proportion") is not None else "it may hold"
     text = f"queue {worst.queue} {holds} {held} of the {allowed} {name} {word}; {asked} more is asked for ({short} short)"
-    return Headline(Because.QUOTA, text, asked, _left(session, worst), short, _more_quota(session, job, shortages))
+    return Headline(Because.QUOTA, text, asked, _left(session, worst), short, _more_quota(session, shortages))
 
 
 def _left(session: Session, shortage: Shortage) -> str:
@@ -45,11 +47,11 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
     return (MoreRoom(session.nodes.names[row], amounts),)
 
 
-def _more_quota(session: Session, job: Job, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
+def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
     """The bounds that bind: capabilities of the queue and of those above it; where none does, what the queue is guaranteed."""
     dimensions, queues = session.cluster.dimensions, session.cluster.queues
     queue: Queue | None = queues[shortages[0].queue]
-    needed = {each.column: each.held + max(each.asked, _asked_at_once(job, each.column)) for each in shortages}
+    needed = {each.column: each.held + each.asked for each in shortages}
     changes: list[Change] = []
     while queue is not None:
         amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items() if queue.capability[c] < most}

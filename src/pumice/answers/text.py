@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.answers.answer import Why
+from pumice.answers.difference import Difference
+from pumice.answers.whatif import Option, WhatIf
 from pumice.report.columns import columns
 
 
@@ -26,3 +28,20 @@ def _parts(answer: Why) -> Iterator[str]:
         yield columns(("NODE", "TOTAL", *rules), rows)
     if answer.parts:
         yield columns(("WHO", "STATE", "WHY"), [(part.subject, part.state, part.line) for part in answer.parts])
+
+
+def options(answer: WhatIf) -> str:
+    if not answer.options:
+        return f"{answer.subject}: {answer.line}\n\nNo single change that is tried lets it start now."
+    rows = [(option.change, _then(option), option.others) for option in answer.options]
+    return f"{answer.subject}: {answer.line}\n\n{columns(('WITH', 'IT', 'AND THEN'), rows)}"
+
+
+def _then(option: Option) -> str:
+    nodes = ", ".join(sorted(set(option.places.values())))
+    return f"waits on {nodes} for those who are evicted" if option.room_is_made else f"starts on {nodes}"
+
+
+def differences(made: Difference) -> str:
+    rows = [(owner, verb, str(count)) for verb, counts in made.parts for owner, count in counts.items()]
+    return columns(("WHO", "IN THE NEXT CYCLE", "PODS"), rows) if rows else "The next cycle decides the same."

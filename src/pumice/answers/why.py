@@ -54,13 +54,13 @@ class _Asked:
         blocked: list[Blocked] = []
         alone = self._look(waits, blocked, alone=True)
         name = str(subject)
-        if not self._starts(alone, waits):
+        if not starts(alone, waits):
             if (being_made := self._being_made(alone, waits)) is not None:
                 return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
             return _blocked(name, blocked[0])
         seen: list[Look] = []
         together = self._rehearse_all(waits, seen)
-        if self._starts(together, waits):
+        if starts(together, waits):
             return _starts(name, together, waits)
         if (being_made := self._being_made(together, waits)) is not None:
             return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
@@ -79,13 +79,6 @@ class _Asked:
 
     def _rehearse_all(self, waits: Waiter, seen: list[Look]) -> Decisions:
         return look(self._cluster, self._policy, self._now, waits, seen.append, alone=False, world=self._world)
-
-    def _starts(self, decisions: Decisions, waits: Waiter) -> bool:
-        """Whether any of its pods gets a node; of a PodGroup that has none, whether it is let in."""
-        if waits.tasks:
-            return any(bind.task in waits.members for bind in decisions.binds)
-        job = waits.job
-        return job is not None and any(group.job is job and group.phase == INQUEUE for group in decisions.groups) and job.is_pending
 
     def _being_made(self, decisions: Decisions, waits: Waiter) -> Headline | None:
         """Room that the next cycle makes for it, or that leaving pods give back."""
@@ -131,7 +124,7 @@ class _Asked:
             if nodes.allocatable[c, row] > 0
         ]
         taints = [f"{t.key}={t.value or ''}:{t.effect}" for t in nodes.wire[row].spec.taints or ()]
-        words = [f"node {subject.key} holds {len(nodes.tasks[row])} pods: {', '.join(used) or 'it has nothing to give'}"]
+        words = [f"pods on it: {len(nodes.tasks[row])}; in use: {', '.join(used) or 'nothing, as it has nothing to give'}"]
         words += ["it is cordoned"] if nodes.cordoned[row] else []
         words += [f"tainted {', '.join(taints)}"] if taints else []
         return Why(str(subject), "cordoned" if nodes.cordoned[row] else "serves", text="; ".join(words))
@@ -151,6 +144,14 @@ def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
     if job is not None:
         return list(job.tasks.values())
     return tasks_of_job(cluster, subject.key)
+
+
+def starts(decisions: Decisions, waits: Waiter) -> bool:
+    """Whether any of its pods gets a node; of a PodGroup that has none, whether it is let in."""
+    if waits.tasks:
+        return any(bind.task in waits.members for bind in decisions.binds)
+    job = waits.job
+    return job is not None and any(group.job is job and group.phase == INQUEUE for group in decisions.groups) and job.is_pending
 
 
 def _blocked(name: str, blocked: Blocked) -> Why:

@@ -1,0 +1,170 @@
+"""Changes to what is asked for, and to who serves it: what a user or an administrator could do about a job that waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from pumice.answers.changes import Amounts, Change, waiting_of
+from pumice.answers.sketch import Sketch, pod_of
+from pumice.api.core import PriorityClass
+from pumice.api.errors import InputError, did_you_mean
+from pumice.api.pod import Container, Resources
+from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
+from pumice.api.volcano import QueueSpec
+from pumice.model import status
+
+
+class FewerPods(Change, frozen=True, tag="fewer-pods"):
+    """A gang of so many pods; those beyond are not asked for."""
+
+    group: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"a gang of {self.count}"
+
+    def make(self, sketch: Sketch) -> None:
+        job = sketch.cluster.jobs[self.group]
+        group = job.group
+        assert group is not None
+        least = {
+            name: quantity(format_milli(each.milli * self.count // job.min_member))
+            for name, each in (group.spec.min_resources or {}).items()
+        }
+        spec = replace(group.spec, min_member=self.count, min_task_member=None, min_resources=least or None)
+        for task in list(job.pending.values())[max(self.count - job.ready_count, 0) :]:
+            sketch.remove("Pod", task.key)
+        sketch.put("PodGroup", replace(group, spec=spec))
+
+
+class SmallerPods(Change, frozen=True, tag="smaller-pods"):
+    """Each pod that waits asks for no more than so much, in its first container."""
+
+    whose: str
+    amounts: Amounts
+
+    def __str__(self) -> str:
+        return f"pods of {', '.join(f'{amount} {name}' for name, amount in self.amounts.items())}"
+
+    def make(self, sketch: Sketch) -> None:
+        for task in waiting_of(sketch.cluster, self.whose):
+            first, *others = task.template.spec.containers or [Container()]
+            before = first.resources or Resources()
+            asked = {**(before.requests or {}), **{name: quantity(amount) for name, amount in self.amounts.items()}}
+            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(before, requests=asked, limits=None)), *others]))
+
+
+class OtherQueue(Change, frozen=True, tag="other-queue"):
+    group: str
+    queue: str
+
+    def __str__(self) -> str:
+        return f"queue {self.queue}"
+
+    def make(self, sketch: Sketch) -> None:
+        group = sketch.cluster.jobs[self.group].group
+        assert group is not None
+        sketch.put("PodGroup", replace(group, spec=replace(group.spec, queue=self.queue)))
+
+
+class OtherPriority(Change, frozen=True, tag="other-priority"):
+    """Pods, and their PodGroup, of another priority class."""
+
+    whose: str
+    priority_class: str
+
+    def __str__(self) -> str:
+        return f"priority class {self.priority_class}"
+
+    def make(self, sketch: Sketch) -> None:
+        cluster = sketch.cluster
+        chosen: PriorityClass = cluster.of("PriorityClass")[self.priority_class]
+        for task in waiting_of(cluster, self.whose):
+            spec = {"priority": chosen.value, "priority_class_name": self.priority_class, "preemption_policy": chosen.preemption_policy}
+            sketch.put("Pod", pod_of(task, **spec))
+        kind, _, key = self.whose.partition("/")
+        job = cluster.jobs.get(key) if kind == "podgroup" else None
+        if job is not None and job.group is not None:
+            sketch.put("PodGroup", replace(job.group, spec=replace(job.group.spec, priority_class_name=self.priority_class)))
+
+
+class Drain(Change, frozen=True, tag="drain"):
+    """A node takes no more pods, and those on it wait for another."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"drain node {self.node}"
+
+    def make(self, sketch: Sketch) -> None:
+        nodes = sketch.cluster.nodes
+        if self.node not in nodes.rows:
+            raise InputError(f"there is no node {self.node}{did_you_mean(self.node, nodes.rows)}", where="--drain")
+        row = nodes.rows[self.node]
+        sketch.put("Node", replace(nodes.wire[row], spec=replace(nodes.wire[row].spec, unschedulable=True)))
+        for task in list(nodes.tasks[row].values()):
+            if task.status & status.ALLOCATED_ALL:
+                sketch.move(task, status.PENDING, -1)
+
+
+class MoreObjects(Change, frozen=True, tag="objects"):
+    """Objects that are not there yet, or others in their place."""
+
+    items: tuple[tuple[str, Any], ...]  #: kind and wire struct
+
+    def __str__(self) -> str:
+        return f"{len(self.items)} objects"
+
+    def make(self, sketch: Sketch) -> None:
+        for kind, item in self.items:
+            sketch.put(kind, item)
+
+
+WHOLE = ("weight", "priority")
+LISTS = ("capability", "deserved")
+
+
+class QueueField(Change, frozen=True, tag="queue-field"):
+    """A field of a queue: `weight`, `priority`, `capability.cpu`, `deserved.cpu`."""
+
+    queue: str
+    field: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"queue {self.queue}: {self.field} {self.value}"
+
+    @classmethod
+    def read(cls, text: str) -> QueueField:
+        """`QUEUE.FIELD=VALUE`. Raises InputError."""
+        path, equals, value = text.partition("=")
+        queue, dot, field = path.partition(".")
+        if not (equals and dot and (field in WHOLE or (field.partition(".")[0] in LISTS and "." in field))):
+            raise InputError(
+                f'"{text}" changes no queue; write QUEUE.weight=3, QUEUE.priority=10 or QUEUE.capability.cpu=16', where="--queue"
+            )
+        return cls(queue, field, value)
+
+    def make(self, sketch: Sketch) -> None:
+        queues = sketch.cluster.queues
+        known = queues.get(self.queue)
+        if known is None or known.wire is None:
+            raise InputError(f"there is no queue {self.queue}{did_you_mean(self.queue, queues)}", where="--queue")
+        sketch.put("Queue", replace(known.wire, spec=self._changed(known.wire.spec)))
+
+    def _changed(self, spec: QueueSpec) -> QueueSpec:
+        if self.field in WHOLE:
+            if not self.value.lstrip("-").isdigit():
+                raise InputError(f'"{self.value}" is not a whole number', where="--queue")
+            return replace(spec, **{self.field: int(self.value)})
+        name, _, resource = self.field.partition(".")
+        return replace(spec, **{name: (getattr(spec, name) or {}) | {resource: _amount(self.value)}})
+
+
+def _amount(text: str) -> Quantity:
+    try:
+        return quantity(text)
+    except QuantityError as error:
+        raise InputError(str(error), where="--queue") from None

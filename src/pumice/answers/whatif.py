@@ -1,0 +1,221 @@
+"""What would help, and what a change would do: each answer is a cycle that was really rehearsed on the changed state.
+
+Of each kind of change the smallest that helps is looked for by halving: one step smaller does not help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from pumice.answers.answer import Because, Headline
+from pumice.answers.changes import Change, Gone, MoreNodes, make_all
+from pumice.answers.difference import Difference, Outcome, difference, outcome
+from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
+from pumice.answers.sketch import Sketch
+from pumice.answers.subject import Subject, find, who_waits
+from pumice.answers.why import starts, why
+from pumice.framework.decisions import Decisions
+from pumice.framework.policy import Policy
+from pumice.framework.rehearsal import rehearse
+from pumice.framework.world import NOWHERE, World
+from pumice.model import status
+from pumice.model.cluster import Cluster
+from pumice.model.job import Job
+from pumice.model.resources import PODS, dominant_share, in_bytes
+from pumice.model.task import Task
+
+MOST_ENDING = 20  #: so many running jobs are tried, the smallest first
+MOST_NODES = 64
+MOST_REMEDIES = 6
+ROOM = (Because.NO_ROOM, Because.FRAGMENTED, Because.TOO_LARGE, Because.GANG, Because.GANG_TOO_LARGE)  #: nobody makes a node larger
+STEP_MILLI, STEP_BYTES, STEP_WHOLE = 100.0, 64.0 * 2**20, 1000.0  #: by which pods are made smaller: 100m, 64Mi, one device
+
+
+class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A change under which it starts now."""
+
+    change: str
+    changes: tuple[Change, ...]
+    places: dict[str, str]  #: pod to node
+    room_is_made: bool = False  #: it starts when those who are evicted for it have left
+    others: Difference = Difference()  #: what it does to everybody else
+
+
+class WhatIf(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    subject: str
+    line: str  #: how it stands now
+    options: tuple[Option, ...] = ()  #: the cheapest first
+
+
+class Trial(Struct, frozen=True):
+    """A cycle on the changed state."""
+
+    places: dict[str, str]
+    waits_on: dict[str, str]
+    outcome: Outcome
+
+
+def whatif(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> WhatIf:
+    """The smallest changes under which a job or a pod starts now, the cheapest first. Raises InputError."""
+    return _Search(cluster, policy, now, world, find(cluster, subject)).run()
+
+
+def compare(
+    cluster: Cluster, policy: Policy, now: float, changes: Iterable[Change], other: Policy | None = None, world: World = NOWHERE
+) -> Difference:
+    """What changes, or another policy, make of the next cycle. Raises InputError."""
+    before = outcome(cluster, rehearse(cluster, policy, now, world))
+    with Sketch(cluster) as sketch:
+        make_all(sketch, changes)
+        return difference(before, outcome(cluster, rehearse(cluster, other or policy, now, world)))
+
+
+class _Search:
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject) -> None:
+        self._cluster, self._policy, self._now, self._world, self._subject = cluster, policy, now, world, subject
+        self._waits = who_waits(cluster, subject)
+
+    def run(self) -> WhatIf:
+        told = why(self._cluster, self._policy, self._now, f"{self._subject.kind}/{self._subject.key}", self._world)
+        if told.headline is None or not self._waits.tasks:
+            return WhatIf(str(self._subject), told.line)
+        self._before = outcome(self._cluster, self._rehearse())
+        found = (option for look in self._looks(told.headline) if (option := look) is not None)
+        return WhatIf(str(self._subject), told.line, tuple(found))
+
+    def _looks(self, headline: Headline) -> Iterator[Option | None]:
+        """From what costs the user least to what costs most."""
+        yield from self._other_queues()
+        yield self._fewer_pods()
+        yield self._smaller_pods()
+        yield self._somebody_ends()
+        if headline.remedy and headline.because not in ROOM:
+            yield self._option(headline.remedy)
+        yield self._higher_priority()
+        yield self._more_nodes()
+        yield self._all_that_lacks()
+
+    # -- trying
+
+    def _rehearse(self) -> Decisions:
+        return rehearse(self._cluster, self._policy, self._now, self._world)
+
+    def _try(self, changes: Iterable[Change]) -> Trial:
+        with Sketch(self._cluster) as sketch:
+            make_all(sketch, changes)
+            decisions, waits = self._rehearse(), who_waits(self._cluster, self._subject)
+            places = {bind.task.key: bind.node for bind in decisions.binds if bind.task in waits.members}
+            made = {place.task.key: place.node for place in decisions.pipelined if place.task in waits.members}
+            made |= {task.key: node for task, node in decisions.nominations.items() if node and task in waits.members and task.job is None}
+            return Trial(places if starts(decisions, waits) else {}, made, outcome(self._cluster, decisions))
+
+    def _helps(self, *changes: Change) -> bool:
+        return bool(self._try(changes).places)
+
+    def _option(self, changes: tuple[Change, ...], *, evicting: bool = False) -> Option | None:
+        trial = self._try(changes)
+        if not trial.places and not (evicting and trial.waits_on):
+            return None
+        own = f"podgroup/{self._waits.job.uid}" if self._waits.job is not None else f"pod/{self._subject.key}"
+        others = difference(self._before, trial.outcome).without(own)
+        return Option("; ".join(map(str, changes)), changes, trial.places or trial.waits_on, not trial.places, others)
+
+    def _smallest(self, most: int, change: Callable[[int], Change]) -> Option | None:
+        """The smallest of the numbers from 1 to `most` that helps; None if the greatest does not."""
+        if most < 1 or not self._helps(change(most)):
+            return None
+        least = 0  # does not help
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (least, middle) if self._helps(change(middle)) else (middle, most)
+        return self._option((change(most),))
+
+    def _all_that_lacks(self) -> Option | None:
+        """Where several things lack: one remedy after another."""
+        given: list[Change] = []
+        with Sketch(self._cluster) as sketch:
+            for _ in range(MOST_REMEDIES):
+                told = why(self._cluster, self._policy, self._now, f"{self._subject.kind}/{self._subject.key}", self._world)
+                if told.headline is None or not told.headline.remedy:
+                    break
+                given += told.headline.remedy
+                make_all(sketch, told.headline.remedy)
+        return self._option(tuple(given)) if len(given) > 1 else None
+
+    # -- kinds of changes
+
+    @property
+    def _job(self) -> Job | None:
+        job = self._waits.job
+        return job if job is not None and job.group is not None else None
+
+    def _other_queues(self) -> Iterator[Option | None]:
+        job = self._job
+        if job is None:
+            return
+        inner = {queue.parent for queue in self._cluster.queues.values()}
+        for queue in sorted(self._cluster.queues.values(), key=lambda queue: queue.name):
+            if queue.exists and queue.open and queue is not job.queue and queue.name not in inner:
+                yield self._option((OtherQueue(job.uid, queue.name),))
+
+    def _fewer_pods(self) -> Option | None:
+        job = self._job
+        if job is None or job.min_member < 2 or job.is_ready:
+            return None
+        return self._smallest(job.min_member - 1, lambda fewer: FewerPods(job.uid, job.min_member - fewer))
+
+    def _smaller_pods(self) -> Option | None:
+        """In the resource of which it asks for the greatest part of the largest node."""
+        task = self._waits.tasks[0]
+        dimensions, most = self._cluster.dimensions, self._cluster.nodes.allocatable
+        asked = [(column, amount) for column, amount in task.template.needs if column != PODS]
+        if not asked or not self._cluster.nodes.count:
+            return None
+        column, amount = max(asked, key=lambda each: each[1] / max(float(most[each[0]].max()), 1.0))
+        name = dimensions.names[column]
+        step = STEP_BYTES if in_bytes(name) else STEP_MILLI if name == "cpu" else STEP_WHOLE
+        whose = self._waits.name
+        return self._smallest(
+            int((amount - 1) // step), lambda steps: SmallerPods(whose, {name: dimensions.format(column, amount - steps * step)})
+        )
+
+    def _somebody_ends(self) -> Option | None:
+        """The smallest running job, or pod of none, whose end would do."""
+        cluster = self._cluster
+        total = cluster.nodes.total()
+        running = [
+            job for job in cluster.jobs.values() if job.counts[status.RUNNING] and job is not self._waits.job and job.group is not None
+        ]
+        jobs = [(dominant_share(job.held, total), f"podgroup/{job.uid}") for job in running]
+        loose = (task for task in self._standing() if task.job is None or task.job.group is None)
+        pods = [(dominant_share(task.template.request, total), f"pod/{task.key}") for task in loose]
+        enough = sorted(jobs + pods)
+        for _, name in enough[:MOST_ENDING]:
+            if (option := self._option((Gone((name,)),))) is not None:
+                return option
+        return None
+
+    def _standing(self) -> list[Task]:
+        return [task for task in self._cluster.tasks.values() if task.status == status.RUNNING]
+
+    def _higher_priority(self) -> Option | None:
+        """The lowest class above its own that lets it start, or makes room for it."""
+        own = max(task.pod_priority for task in self._waits.tasks)
+        classes = sorted(self._cluster.of("PriorityClass").values(), key=lambda each: (each.value, each.metadata.name))
+        for each in classes:
+            if each.value > own and not each.metadata.name.startswith("system-"):
+                option = self._option((OtherPriority(self._waits.name, each.metadata.name),), evicting=True)
+                if option is not None:
+                    return option
+        return None
+
+    def _more_nodes(self) -> Option | None:
+        """As few as do, like the largest node: where that does not do, like none."""
+        nodes = self._cluster.nodes
+        if not nodes.count:
+            return None
+        total = nodes.total()
+        like = max(nodes, key=lambda row: (dominant_share(nodes.allocatable[:, row], total), -row))
+        return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(nodes.names[like], count))

@@ -1,0 +1,79 @@
+"""`pumice whatif`: what would let a job start now, or what a change of nodes, queues, configuration, or new objects would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from pumice.answers import compare
+from pumice.answers import whatif as whatif_of
+from pumice.answers.changes import Change
+from pumice.answers.requests import Drain, MoreObjects, QueueField
+from pumice.answers.text import differences, options
+from pumice.api.read import read_all
+from pumice.cli.cycle import moment_of
+from pumice.cli.loading import Inputs, input_options, load, load_policy
+from pumice.framework.policy import Policy
+from pumice.live.http_world import HttpWorld
+from pumice.sim.defaults import complete
+
+
+@click.command()
+@click.argument("subject", required=False)
+@input_options
+@click.option("--submit", "submitted", type=click.Path(), multiple=True, help="A file of objects that are not there yet.")
+@click.option("--drain", "drained", multiple=True, metavar="NODE", help="A node that takes no more pods, and loses those it has.")
+@click.option(
+    "--queue", "fields", multiple=True, metavar="QUEUE.FIELD=VALUE", help="Such as research.weight=3 or research.capability.cpu=16."
+)
+@click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def whatif(
+    inputs: Inputs,
+    subject: str | None,
+    submitted: tuple[str, ...],
+    drained: tuple[str, ...],
+    fields: tuple[str, ...],
+    now: str | None,
+    output: str,
+) -> None:
+    """What would let SUBJECT start now; without one, what the changes named do to the next cycle.
+
+    Reads files with -f, else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
+    """
+    moment = moment_of(now)
+    given = inputs.or_cluster()
+    if subject is not None:
+        if submitted or drained or fields:
+            raise click.UsageError("name a subject, or changes: not both")
+        cluster, policy = load(given, moment)
+        answer = whatif_of(cluster, policy, moment, subject, HttpWorld())
+        _print(answer, options(answer), output)
+        return
+    if not (submitted or drained or fields or inputs.conf):
+        raise click.UsageError("say what is asked: a subject such as job/NAME, or changes with --submit, --drain, --queue or --conf")
+    cluster, policy = load(given._replace(conf=None), moment)
+    changes: list[Change] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
+    if submitted:
+        changes.append(MoreObjects(_read(submitted, moment)))
+    difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
+    _print(difference, differences(difference), output)
+
+
+def _read(paths: tuple[str, ...], now: float) -> tuple[tuple[str, Any], ...]:
+    """The objects, and the pods that controllers would make of them. Those that stand only for defaults are left out."""
+    objects = Inputs(paths, None, None, False, None, False, "", "").read(now)
+    named = {(kind, item.metadata.name) for kind, item in objects.items}  # type: ignore[attr-defined]
+    return tuple((kind, item) for kind, item in complete(objects.items) if (kind, item.metadata.name) in named)  # type: ignore[attr-defined]
+
+
+def _other(inputs: Inputs, now: float) -> Policy | None:
+    if inputs.conf is None:
+        return None
+    return load_policy(read_all(()), inputs.conf, inputs.plugins_dir, inputs.strict, inputs.shadow)
+
+
+def _print(answer: object, text: str, output: str) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)

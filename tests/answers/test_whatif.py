@@ -1,0 +1,141 @@
+"""What would help is true: made again from nothing it helps, and one step smaller it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.answers import Sketch, compare, whatif, why
+from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, make_all
+from pumice.answers.requests import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
+from pumice.api.errors import InputError
+from pumice.framework.policy import Policy
+from pumice.model.cluster import Cluster
+from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+from pumice.testing.scene import NOW, policy
+
+PLUGINS = ("gang", "priority", "predicates", "nodeorder", "binpack", "capacity", "conformance")
+
+
+def scheduler() -> Policy:
+    return policy("enqueue, allocate, preempt, backfill", PLUGINS)
+
+
+def crowded() -> Cluster:
+    """Two nodes of 8: `old` holds 6 of one, `little` 2 of the other; `train` wants 4 pods of 3, in a queue of 8."""
+    queues = (queue("research").capability(cpu=8), queue("web"))
+    running = (podgroup("old").queue("web").phase("Running"), podgroup("little").queue("web").phase("Running"))
+    held = (pod("old").cpu(6).gang("old").on("n1"), pod("little").cpu(2).gang("little").on("n2"))
+    train = [pod(f"train-{number}").cpu(3).gang("train") for number in range(4)]
+    return cluster(node("n1").cpu(8), node("n2").cpu(8), *queues, *running, podgroup("train", 4).queue("research"), *held, *train)
+
+
+def plain() -> Cluster:
+    """One pod of 6 too many on two nodes of 8."""
+    classes = (priority_class("low", 1), priority_class("high", 10))
+    groups = [podgroup(name, 0).phase("Running").priority_class("low") for name in ("a", "b")]
+    held = [pod(name).cpu(4).gang(name).on(where).priority(1) for name, where in (("a", "n1"), ("b", "n2"))]
+    return cluster(node("n1").cpu(8), node("n2").cpu(8), *classes, *groups, podgroup("j"), *held, pod("j").cpu(6).gang("j").priority(0))
+
+
+def helps(made: Cluster, changes: tuple[Change, ...], subject: str) -> bool:
+    with Sketch(made) as sketch:
+        make_all(sketch, changes)
+        told = why(made, scheduler(), NOW, subject)
+        return told.state == "starts" or (told.headline is not None and told.headline.because == "releasing")
+
+
+def smaller(change: Change) -> Change | None:
+    """One step less of the same; None for what has no steps."""
+    match change:
+        case FewerPods(group=group, count=count):
+            return FewerPods(group, count + 1)
+        case SmallerPods(whose=whose, amounts={"cpu": amount}):
+            milli = int(amount[:-1]) if amount.endswith("m") else int(amount) * 1000
+            return SmallerPods(whose, {"cpu": f"{milli + 100}m"})
+        case MoreNodes(like=like, count=count) if count > 1:
+            return MoreNodes(like, count - 1)
+        case MoreQuota(queue=queue, field=field, amounts={"cpu": amount}):
+            return MoreQuota(queue, field, {"cpu": f"{int(amount) * 1000 - 1}m"})
+    return None
+
+
+@pytest.mark.parametrize(("make", "subject"), [(crowded, "job/train"), (plain, "job/j")])
+def test_each_option_helps_and_one_step_smaller_does_not(make: object, subject: str) -> None:
+    told = whatif(make(), scheduler(), NOW, subject)  # type: ignore[operator]
+    assert told.options
+    for option in told.options:
+        assert helps(make(), option.changes, subject), option.change  # type: ignore[operator]
+        for number, change in enumerate(option.changes):
+            less = smaller(change)
+            if less is not None:
+                changes = (*option.changes[:number], less, *option.changes[number + 1 :])
+                assert not helps(make(), changes, subject), (option.change, less)  # type: ignore[operator]
+
+
+def test_the_options_are_told_with_what_they_do_to_others() -> None:
+    options = {option.change: option for option in whatif(plain(), scheduler(), NOW, "job/j").options}
+    assert list(options) == ["pods of 4 cpu", "without podgroup/default/a", "priority class high", "1 more node like n1"]
+    evicting = options["priority class high"]
+    assert evicting.room_is_made
+    assert evicting.others.evicted == {"podgroup/default/a": 1}
+    assert str(options["1 more node like n1"].others) == "nobody else is affected"
+
+
+def test_where_several_things_lack_they_are_told_together() -> None:
+    options = whatif(crowded(), scheduler(), NOW, "job/train").options
+    assert isinstance(options[0].changes[0], FewerPods)
+    assert options[0].changes[0].count == 2
+    assert {type(change) for change in options[-1].changes} >= {MoreQuota}
+    assert len(options[-1].changes) > 1
+
+
+def test_another_queue_is_named_where_it_would_do() -> None:
+    made = cluster(
+        node("n1").cpu(8), queue("small").capability(cpu=1), queue("large"), podgroup("j").queue("small"), pod("j").cpu(2).gang("j")
+    )
+    options = whatif(made, scheduler(), NOW, "job/j").options
+    assert OtherQueue("default/j", "large") in options[1].changes
+
+
+def test_who_starts_has_no_options() -> None:
+    made = cluster(node("n1").cpu(8), podgroup("j"), pod("j").cpu(2).gang("j"))
+    assert whatif(made, scheduler(), NOW, "job/j").options == ()
+
+
+def test_a_drained_node_sends_its_pods_elsewhere_and_delays_others() -> None:
+    made = plain()
+    told = compare(made, scheduler(), NOW, [Drain("n1")])
+    assert told.starts == {"podgroup/default/a": 1}
+    made.check()
+    assert made.tasks["default/a"].node_name == "n1"
+
+
+def test_a_field_of_a_queue_and_new_objects_can_be_tried() -> None:
+    made = cluster(node("n1").cpu(8), queue("q").capability(cpu=1), podgroup("j").queue("q"), pod("j").cpu(2).gang("j"))
+    assert compare(made, scheduler(), NOW, [QueueField.read("q.capability.cpu=2")]).starts == {"podgroup/default/j": 1}
+    more = MoreObjects((podgroup("k").build(), pod("k").cpu(3).gang("k").build()))
+    assert compare(made, scheduler(), NOW, [more]).starts == {"podgroup/default/k": 1}
+    assert compare(made, scheduler(), NOW, []).parts == compare(made, scheduler(), NOW, [QueueField.read("q.weight=3")]).parts
+
+
+def test_another_policy_can_be_tried() -> None:
+    told = compare(plain(), scheduler(), NOW, [Gone(("podgroup/default/a",))], policy("enqueue", PLUGINS))
+    assert told.starts == {}
+
+
+@pytest.mark.parametrize("text", ["q", "q.colour=3", "q.capability=3", "q.weight", "weight=3"])
+def test_what_changes_no_queue_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="changes no queue"):
+        QueueField.read(text)
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match="there is no node n9"):
+        compare(plain(), scheduler(), NOW, [Drain("n9")])
+    with pytest.raises(InputError, match="there is no queue nope"):
+        compare(plain(), scheduler(), NOW, [QueueField("nope", "weight", "3")])
+
+
+def test_priority_is_only_offered_where_it_helps() -> None:
+    changes = [change for option in whatif(crowded(), scheduler(), NOW, "job/train").options for change in option.changes]
+    assert not any(isinstance(change, OtherPriority) for change in changes)
