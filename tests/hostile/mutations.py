@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +77,14 @@ def replaced(subject: Object, place: Steps, value: Any) -> Object:
     return changed
 
 
-def mutated(subjects: list[Object]) -> st.SearchStrategy[Object]:
-    """One of the objects with one to three values replaced."""
+def mutated(subjects: list[Object], more: Sequence[Any] = ()) -> st.SearchStrategy[Object]:
+    """One of the objects with one to three values replaced, by JUNK or one of `more`."""
 
     @st.composite
     def one(draw: st.DrawFn) -> Object:
         subject = draw(st.sampled_from(subjects))
         for _ in range(draw(st.integers(1, 3))):
-            subject = replaced(subject, draw(st.sampled_from(list(places(subject)))), draw(st.sampled_from(JUNK)))
+            subject = replaced(subject, draw(st.sampled_from(list(places(subject)))), draw(st.sampled_from([*more, *JUNK])))
         return subject
 
     return one()

@@ -67,8 +67,8 @@ def label_selector(stated: Mapping[str, Any] | None) -> Selector | None:
 
 
 def requirements(stated: Iterable[Mapping[str, Any]] | None) -> Selector:
-    """Expressions as JSON has them."""
-    return tuple(Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in stated or ())
+    """Expressions as JSON has them. One without a key or an operator holds for nobody."""
+    return tuple(Requirement(each.get("key") or "", each.get("operator") or "", tuple(each.get("values") or ())) for each in stated or ())
 
 
 _TERM = re.compile(

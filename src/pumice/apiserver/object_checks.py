@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from itertools import pairwise
 
 from pumice.api.quantity import quantity
+from pumice.apiserver.field_checks import Causes, selector_causes, share_causes
 from pumice.apiserver.label_selectors import matches_selector
 from pumice.apiserver.pod_checks import spec_causes
 from pumice.apiserver.shapes import Object
 
-Causes = list[tuple[str, str]]
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 
@@ -87,6 +86,12 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
         found.append(("spec.selector", "Invalid value: field is immutable"))
     labels = spec["template"]["metadata"].get("labels") or {}
     plain = workload["kind"] == "ReplicationController"
+    for strategy in ("strategy", "updateStrategy"):
+        rolling = (spec.get(strategy) or {}).get("rollingUpdate") or {}
+        found += share_causes(rolling, ("maxSurge", "maxUnavailable"), f"spec.{strategy}.rollingUpdate")
+    unreadable = [] if plain else selector_causes(selector, "spec.selector")
+    if unreadable:
+        return found + unreadable
     if not matches_selector({"matchLabels": selector} if plain else selector, labels):
         found.append(("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`"))
     pod = spec["template"]["spec"]
@@ -148,16 +153,7 @@ def budget_causes(budget: Object, old: Object | None) -> Causes:
     spec = budget.get("spec") or {}
     if "minAvailable" in spec and "maxUnavailable" in spec:
         return [("spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")]
-    found: Causes = []
-    for field in ("minAvailable", "maxUnavailable"):
-        value = spec.get(field, 0)
-        if isinstance(value, str) and not re.fullmatch(r"\d+%", value):
-            found.append(
-                (f"spec.{field}", f"Invalid value: \"{value}\": a valid percent string must be a numeric string followed by an ending '%'")
-            )
-        elif isinstance(value, int) and value < 0:
-            found.append((f"spec.{field}", f"Invalid value: {value}: must be greater than or equal to 0"))
-    return found
+    return share_causes(spec, ("minAvailable", "maxUnavailable"), "spec") + selector_causes(spec.get("selector"), "spec.selector")
 
 
 def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:
