@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import click
@@ -19,10 +20,12 @@ from pumice.config.reading import config_text, read_configurations, schedulers_o
 from pumice.config.volcano import DEFAULT
 from pumice.framework.policy import Policy
 from pumice.live.logs import set_up
+from pumice.live.loop import Scheduler
 from pumice.live.options import Options, Sharding
 from pumice.live.process import Replica, Settings
 from pumice.live.ring import Ring, numbered
 from pumice.plugins.registry import plugins
+from pumice.web.loopback import NAMES_OF_LOOPBACK
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +88,20 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
+        beside=page_at(flags["page_address"]),
     )
+
+
+def page_at(address: str) -> Callable[[Scheduler], AbstractAsyncContextManager[object]]:
+    """It has no users, so it is for this machine; kubectl port-forward leads there. Raises InputError."""
+    if not address:
+        return nullcontext
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or host not in NAMES_OF_LOOPBACK:
+        raise InputError(f'"{address}" is no address of loopback; write 127.0.0.1:7480', where="--page-address")
+    from pumice.page.server import Page
+
+    return lambda scheduler: Page(scheduler, address)
 
 
 def ring_of(environment: Mapping[str, str]) -> Ring | None:

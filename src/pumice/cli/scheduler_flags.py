@@ -42,6 +42,7 @@ OWN: tuple[Decorator, ...] = (
     switch("--enable-metrics", False, "Serve /metrics and /debug/state at --listen-address."),
     click.option("--listen-address", default=":8080", show_default=True),
     *PROBES_TLS,
+    click.option("--page-address", default="", help="Serve the page, read-only, at this address of loopback: 127.0.0.1:7480."),
     switch("--cache-dumper", True, "SIGUSR1 and SIGUSR2 write the state for `pumice cycle -f`."),
     click.option("--cache-dump-dir", default="/tmp", show_default=True),
     click.option(

@@ -11,7 +11,7 @@ import logging
 import signal
 import ssl
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -60,6 +60,7 @@ class Settings(msgspec.Struct):
     healthz_address: str = ""
     tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: empty: signals write no file
+    beside: Callable[[Scheduler], AbstractAsyncContextManager[object]] = nullcontext  #: what lasts as long as the scheduler works
 
 
 class Replica:
@@ -126,7 +127,8 @@ class Replica:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())
         try:
-            await first(*work)
+            async with settings.beside(scheduler):
+                await first(*work)
         finally:
             self._metrics.leading.set(0)
 

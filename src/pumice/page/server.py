@@ -18,6 +18,9 @@ from typing import Self
 import msgspec
 
 from pumice import __version__
+from pumice.answers import why
+from pumice.api.errors import InputError
+from pumice.framework.policy import Policy
 from pumice.live.loop import Scheduler
 from pumice.model.cluster import Cluster
 from pumice.page.feed import Feed, Reader
@@ -28,12 +31,12 @@ from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, pod_rows
 from pumice.page.told import Told
 from pumice.web.listener import Handler, Listener
+from pumice.web.loopback import NAMES_OF_LOOPBACK
 from pumice.web.messages import JSON, Request, Response, Stream
 
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often
 PATIENCE_S = 30.0  #: what readers know is kept so long after the last has gone
-NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
 _encode = msgspec.json.encode
 
@@ -43,19 +46,21 @@ class Page:
 
     def __init__(self, scheduler: Scheduler, address: str) -> None:
         self._scheduler = scheduler
+        self._host = address.rpartition(":")[0]
         self._recorder = Recorder()
         self._told = Told(self._recorder)
         self._feed = Feed()
         self._history = History()
         self._looking = asyncio.Lock()
+        self._asking = asyncio.Lock()
         self._telling: asyncio.Task[None] | None = None
         answers: dict[str, Handler] = {path: file.respond for path, file in files().items()}
-        answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/job": self._job}
+        answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/job": self._job, "/api/why": self._why}
         self._listener = Listener(address, {path: _for_this_machine(answer) for path, answer in answers.items()})
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.port}/"
+        return f"http://{self._host}:{self._listener.port}/"
 
     async def __aenter__(self) -> Self:
         """Raises OSError if the address is taken."""
@@ -89,6 +94,16 @@ class Page:
     async def _job(self, request: Request) -> Response:
         pods = await self._scheduler.look(partial(_pods_of, request.query.get("name", ""), self._recorder))
         return packed(request, pods, gzip.compress(pods, 3), JSON, UNCACHED)
+
+    async def _why(self, request: Request) -> Response:
+        """Rehearsed between two cycles, one question at a time."""
+        subject = request.query.get("subject", "")
+        async with self._asking:
+            try:
+                answer = await self._scheduler.look(partial(_answer, self._scheduler.policy, self._scheduler.clock.now(), subject))
+            except InputError as error:
+                return Response.json({"error": str(error)}, 404, headers=UNCACHED)
+        return Response(answer, content_type=JSON, headers=UNCACHED)
 
     # -- telling readers
 
@@ -132,6 +147,13 @@ def _pods_of(key: str, recorder: Recorder, cluster: Cluster) -> bytes:
         job = cluster.jobs.get(key)
         tasks = list(job.tasks.values()) if job is not None else []
     return _encode(pod_rows(iter(tasks), recorder.why, Amounting(cluster)))
+
+
+def _answer(policy: Policy, now: float, subject: str, cluster: Cluster) -> bytes:
+    """With the remedy in words as well."""
+    answer = why(cluster, policy, now, subject)
+    remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
+    return _object([(b"line", _encode(answer.line)), (b"remedy", _encode(remedy)), (b"answer", _encode(answer))])
 
 
 def _for_this_machine(answer: Handler) -> Handler:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
 
 def is_loopback(peer: Any) -> bool:
     """`peer` is an address as sockets give it; whoever has none is a stranger."""

@@ -4,17 +4,19 @@ import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { Rows } from "./rows.js";
-import { amount, jobKey, jobState, plain, nodeAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { amount, jobKey, jobState, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { Answer } from "./answer.js";
 
 const MOST_PODS = 300, MOST_BARS = 60;
 
 export function job(store, subject) {
   let key = subject;
   const why = html("p", { class: "why" });
+  const answer = new Answer();
   const facts = html("dl", { class: "facts" });
   const chart = gantt({ title: "Pods over time", empty: true });
   const pods = new Rows("Pods", [
-    { name: "Pod", cell: (pod) => pod.name },
+    { name: "Pod", cell: (pod) => [pod.name, podAddress(`${key.replace(/^pod\//, "").split("/")[0]}/${pod.name}`)] },
     { name: "Role", cell: (pod) => pod.role },
     { name: "State", cell: (pod) => pod.status },
     { name: "Node", cell: (pod) => (pod.node ? [pod.node, nodeAddress(pod.node)] : "") },
@@ -26,7 +28,7 @@ export function job(store, subject) {
     { name: "Cycle", number: true, cell: (one) => [one.cycle, `#/decisions/${one.cycle}`] },
     { name: "Decision", cell: (one) => one.words },
   ]);
-  const element = html("div", {}, why, facts, pods.element, chart, decided.element);
+  const element = html("div", {}, why, answer.element, facts, pods.element, chart, decided.element);
   let asking = false;
 
   async function ask() {
@@ -66,7 +68,11 @@ export function job(store, subject) {
       why.textContent = waits ? row.why || "It waits, and no cycle has decided about it yet." : "";
       why.hidden = !waits;
       describe(row);
-      if (dirty.all || dirty.jobs.has(key)) ask();
+      if (dirty.all || dirty.jobs.has(key)) {
+        ask();
+        if (waits) answer.ask(key.startsWith("pod/") ? key : `podgroup/${key}`);
+        else answer.clear();
+      }
     }
     if (dirty.all || dirty.cycles) drawDecided();
   }

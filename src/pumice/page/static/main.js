@@ -9,11 +9,12 @@ import { node } from "./node.js";
 import { queues } from "./queues.js";
 import { jobs } from "./jobs.js";
 import { job } from "./job.js";
+import { pod } from "./pod.js";
 import { decisions } from "./decisions.js";
 import { policy } from "./policy.js";
 
 const DRAW_MS = 100;
-const VIEWS = { cluster, nodes: node, queues, jobs, job, decisions, policy };
+const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy };
 const WORDS = { live: "live", lost: "connection lost, trying again", paused: "paused" };
 
 const main = document.getElementById("main");
@@ -42,7 +43,7 @@ function open() {
   document.title = `${view.title} · Pumice`;
   const heading = html("h1", {}, view.title);
   main.replaceChildren(heading, view.element);
-  const section = { nodes: "cluster", job: "jobs" }[name] ?? name;
+  const section = { nodes: "cluster", job: "jobs", pod: "jobs" }[name] ?? name;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#/${section}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");

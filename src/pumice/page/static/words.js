@@ -7,6 +7,7 @@ const TONES = 8;
 const DONE = ["Succeeded", "Failed"];
 
 export const jobAddress = (key) => `#/job/${key.split("/").map(encodeURIComponent).join("/")}`;
+export const podAddress = (key) => `#/pod/${key.split("/").map(encodeURIComponent).join("/")}`;
 export const nodeAddress = (name) => `#/nodes/${encodeURIComponent(name)}`;
 export const plain = (key) => key.replace(/^pod\//, "").replace(/^default\//, "");
 

@@ -1,0 +1,73 @@
+// Why something waits, or stands where it does, as the scheduler answers it: the binding constraint with its numbers, what would help, the
+// chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom.
+
+import { html } from "./dom.js";
+import { number } from "./format.js";
+import { Rows } from "./rows.js";
+import { nodeAddress } from "./words.js";
+
+const SELDOM_MS = 3000;
+
+export class Answer {
+  constructor() {
+    this.element = html("div", { class: "answer", "aria-live": "polite" });
+    this.askedAt = -Infinity;
+    this.asking = false;
+  }
+
+  clear() {
+    this.element.replaceChildren();
+  }
+
+  async ask(subject) {
+    if (this.asking || performance.now() - this.askedAt < SELDOM_MS) return;
+    this.asking = true;
+    this.askedAt = performance.now();
+    try {
+      const reply = await fetch(`api/why?subject=${encodeURIComponent(subject)}`);
+      if (reply.ok) this.show(await reply.json());
+    } catch {
+      // The connection is lost, which the header says.
+    }
+    this.asking = false;
+  }
+
+  show({ line, remedy, answer }) {
+    this.element.replaceChildren(...[
+      html("p", {}, answer.headline && html("strong", {}, `It ${answer.state}: `), line),
+      remedy.length && html("p", {}, html("strong", {}, "What would help: "), remedy.join("; ")),
+      answer.chain && html("ol", { class: "chain" }, answer.chain.map(({ question, fine, answer: words }) =>
+        html("li", { class: fine ? "fine" : "refused" }, html("span", { class: "question" }, question), ` ${words}`))),
+      answer.nearest && filled("The nearest nodes", [
+        { name: "Node", cell: ({ node }) => [node, nodeAddress(node)] }, { name: "Lacks", cell: ({ lacks }) => lacks.join("; ") || "nothing" }], answer.nearest),
+      answer.alternatives && scores(answer.alternatives),
+    ].filter(Boolean));
+  }
+}
+
+// Nodes by plugin; a click on a heading orders them.
+function scores(nodes) {
+  const plugins = Object.keys(nodes[0].scores ?? {});
+  let sort = "total", falling = true;
+  const of = (one, name) => (name === "total" ? one.total : name === "node" ? one.node : one.scores[name]);
+  const column = (name, more) => ({ name, sort: name, number: name !== "node", cell: (one) => number(of(one, name)), ...more });
+  const rows = new Rows("How the nodes score for it now", [
+    column("node", { cell: ({ node }) => [node, nodeAddress(node)] }), column("total"), ...plugins.map((name) => column(name))], (name) => {
+    falling = sort === name ? !falling : name !== "node";
+    sort = name;
+    draw();
+  });
+  const compare = (a, b) => (sort === "node" ? a.node.localeCompare(b.node, "en", { numeric: true }) : of(a, sort) - of(b, sort));
+  const draw = () => {
+    rows.draw([...nodes].sort((a, b) => (falling ? -1 : 1) * compare(a, b)).map((one) => [one.node, one]));
+    rows.mark(sort, falling);
+  };
+  draw();
+  return rows.element;
+}
+
+function filled(caption, columns, entries) {
+  const rows = new Rows(caption, columns);
+  rows.draw(entries.map((entry) => [entry.node, entry]));
+  return rows.element;
+}

@@ -1,0 +1,174 @@
+"""What the page's server answers, to whom, and what it keeps for those who do not read."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pumice.page.feed import KEPT, RESET, Feed
+from pumice.page.files import files
+from pumice.testing.builders import node, queue
+from pumice.web.messages import Request
+from tests.page.clusters import gang, small
+from tests.page.desk import Desk, desk
+
+ALL_FILES = 150_000
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Desk]:
+    with desk() as made:
+        made.put(small())
+        made.cycle()
+        yield made
+
+
+def ask(desk: Desk, path: str, method: str = "GET", **headers: str) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", desk.port, timeout=30)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    connection.close()
+    return found
+
+
+def snapshot(desk: Desk) -> Any:
+    return json.loads(ask(desk, "/api/snapshot")[2])
+
+
+def test_everything_zipped_is_small() -> None:
+    request = Request("GET", "/", {"accept-encoding": "gzip"})
+    sent = [file.respond(request) for file in files().values()]
+    assert sum(len(response.body) for response in sent) < ALL_FILES
+    assert all(("Content-Encoding", "gzip") in response.headers for response in sent)
+
+
+@pytest.mark.parametrize("path", ["/", "/main.js", "/base.css", "/api/snapshot", "/api/why?subject=job/huge"])
+def test_every_answer_is_guarded_and_sets_no_cookie(served: Desk, path: str) -> None:
+    status, headers, _ = ask(served, path)
+    assert status == 200
+    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "set-cookie" not in headers
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(served: Desk) -> None:
+    tag = ask(served, "/main.js")[1]["etag"]
+    assert ask(served, "/main.js", **{"If-None-Match": tag})[0] == 304
+
+
+def test_a_stranger_s_name_leads_nowhere(served: Desk) -> None:
+    assert ask(served, "/api/snapshot", Host="evil.example:80")[0] == 403
+    assert ask(served, "/api/snapshot", Host=f"localhost:{served.port}")[0] == 200
+
+
+def test_it_is_read_only(served: Desk) -> None:
+    assert ask(served, "/api/snapshot", "POST")[0] == 405
+    assert ask(served, "/nowhere")[0] == 404
+
+
+def test_a_snapshot_tells_nodes_queues_jobs_cycles_and_the_policy(served: Desk) -> None:
+    found = snapshot(served)
+    assert found["nodes"]["gpu-7"] == {"group": "rack-1", "room": {"cpu": 64.0, "memory": 2**39, "gpu": 8.0}, "used": {}, "held": []}
+    assert found["queues"]["vision"]["held"] == {"cpu": 8.0, "memory": 2**35, "gpu": 16.0}
+    assert found["jobs"]["default/train"]["pods"] == {"Binding": 2}
+    assert found["jobs"]["default/huge"]["why"].startswith("pod group is not ready, 9 Pending, 9 minAvailable")
+    assert [(cycle["bound"], cycle["evicted"]) for cycle in found["cycles"]] == [(5, 0)]
+    assert {bind[3] for bind in found["cycles"][0]["binds"]} == {"allocate"}
+    assert "allocate" in [action["name"] for action in found["policy"]["actions"]]
+
+
+def test_a_snapshot_is_zipped_for_who_can_unzip(served: Desk) -> None:
+    _, headers, body = ask(served, "/api/snapshot", **{"Accept-Encoding": "gzip"})
+    assert headers["content-encoding"] == "gzip"
+    assert json.loads(gzip.decompress(body))["nodes"]
+
+
+def test_why_is_answered_and_who_is_not_there_is_told(served: Desk) -> None:
+    status, _, body = ask(served, "/api/why?subject=job/huge")
+    assert (status, json.loads(body)["answer"]["state"]) == (200, "waits")
+    status, _, body = ask(served, "/api/why?subject=job/nobody")
+    assert (status, json.loads(body)["error"][:12]) == (404, "there is no ")
+
+
+def test_why_leaves_no_trace(served: Desk) -> None:
+    before = snapshot(served)["jobs"]
+    ask(served, "/api/why?subject=job/huge")
+    served.run(served.scheduler.look(lambda cluster: cluster.check()))
+    assert snapshot(served)["jobs"] == before
+
+
+def test_who_asks_for_events_of_another_time_begins_anew(served: Desk) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection.request("GET", "/api/events?after=other-3")
+    answer = connection.getresponse()
+    assert answer.getheader("content-type") == "text/event-stream"
+    assert [answer.readline() for _ in range(3)][2] == b"event: reset\n"
+    connection.close()
+
+
+def test_events_are_what_has_changed_and_no_more() -> None:
+    with desk() as made:
+        made.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), node("n2").cpu(8).build(), queue("q").build()])
+        place = snapshot(made)["place"]
+        connection = http.client.HTTPConnection("127.0.0.1", made.port, timeout=30)
+        connection.request("GET", f"/api/events?after={place}")
+        answer = connection.getresponse()
+        made.put(gang("g", "q", 1, 4))
+        made.cycle()
+        told: dict[str, Any] = {}
+        while told.get("jobs", {}).get("default/g", {}).get("held") != {"cpu": 4.0, "memory": 2**34, "gpu": 4.0} or "nodes" not in told:
+            line = answer.readline()
+            if line.startswith(b"data: "):
+                told |= json.loads(line[6:])
+        assert list(told["nodes"]) == ["n1"]
+        assert told["nodes"]["n1"]["held"] == [["default/g", 4.0, 4.0]]
+        connection.close()
+
+
+class Slow:
+    """A pipe that is full after some messages."""
+
+    def __init__(self, room: int) -> None:
+        self.taken: list[bytes] = []
+        self.room = room
+
+    def send(self, *parts: bytes) -> None:
+        self.taken.append(b"".join(parts))
+
+    def finish(self) -> None:
+        raise NotImplementedError
+
+    def is_full(self) -> bool:
+        return len(self.taken) >= self.room
+
+
+async def _slow_reader(behind: int) -> list[bytes]:
+    feed = Feed()
+    pipe = Slow(room=2)
+    reader = feed.reader(feed.place)
+    reader.start(pipe)
+    for number in range(behind):
+        feed.publish(b"%d" % number)
+    pipe.room += 3
+    reader.resume()
+    return pipe.taken[1:]
+
+
+def test_a_slow_reader_goes_on_where_it_was_as_long_as_that_is_kept() -> None:
+    import asyncio
+
+    taken = asyncio.run(_slow_reader(10))
+    assert [message.split(b"data: ")[1] for message in taken] == [b"0\n\n", b"1\n\n", b"2\n\n", b"3\n\n"]
+
+
+def test_a_reader_that_is_too_slow_begins_anew_and_costs_nothing() -> None:
+    import asyncio
+
+    assert asyncio.run(_slow_reader(KEPT + 10))[1:] == [RESET]

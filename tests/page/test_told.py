@@ -1,0 +1,86 @@
+"""Whoever applies all changes to a snapshot knows what a snapshot of now would say, whatever happened in between."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.apiserver import Server
+from pumice.cli.wanting import policy_of
+from pumice.live.loop import Scheduler
+from pumice.page.recorder import Recorder
+from pumice.page.told import KINDS, Told
+from pumice.sim.in_process import InProcess
+from pumice.testing.builders import node, pod, podgroup, queue
+
+STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there
+NAMES = ("a", "b", "c")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["node", "cordon", "queue", "job", "pod", "place", "remove", "cycle", "look"]), st.sampled_from(NAMES)),
+    max_size=30,
+)
+
+
+class Reader:
+    """What a browser would know."""
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+        self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
+
+    def look(self, cluster: Any) -> None:
+        for kind, rows in self.told.changes(cluster).items():
+            for name, row in rows.items():
+                if row is None:
+                    del self.rows[kind][name]
+                else:
+                    self.rows[kind][name] = row
+
+
+async def _happens(scheduler: Scheduler, reader: Reader, what: str, name: str) -> None:
+    cluster = scheduler.cluster
+    match what:
+        case "node":
+            cluster.put(*node(name).cpu(8).memory("32Gi").gpu(8).build())
+        case "cordon":
+            cluster.put(*node(name).cpu(8).memory("32Gi").gpu(8).cordoned().build())
+        case "queue":
+            cluster.put(*queue(name).build())
+        case "job":
+            cluster.put(*podgroup(name, 1).queue(name).phase("Inqueue").build())
+        case "pod":
+            cluster.put(*pod(f"{name}-0").cpu(2).gang(name).build())
+            cluster.put(*pod(f"loose-{name}").cpu(1).build())
+        case "place":
+            cluster.put(*pod(f"{name}-1").cpu(3).gpu(1).gang(name).on(name).build())
+        case "remove":
+            for kind, key in (("Pod", f"default/{name}-0"), ("PodGroup", f"default/{name}"), ("Node", name), ("Queue", name)):
+                cluster.remove(kind, key)
+        case "cycle":
+            await scheduler.turn()
+        case "look":
+            reader.look(cluster)
+
+
+async def _story(steps: list[tuple[str, str]]) -> None:
+    scheduler = Scheduler(InProcess(STORE, "pumice"), POLICY)
+    recorder = Recorder()
+    scheduler.watch(recorder)
+    reader = Reader(Told(recorder))
+    reader.told.everything(scheduler.cluster)
+    for what, name in steps:
+        await _happens(scheduler, reader, what, name)
+    reader.look(scheduler.cluster)
+    anew = Told(recorder)
+    anew.everything(scheduler.cluster)
+    for kind in KINDS:
+        assert reader.rows[kind] == anew.rows[kind], kind
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_changes_add_up(steps: list[tuple[str, str]]) -> None:
+    asyncio.run(_story(steps))
