@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 from bench.measure import Row
 from pumice import memory
-from pumice.apiserver.shapes import Object
 from pumice.cli.embedded import Embedded, Wanted, running
-from pumice.cli.wanting import policy_of
-from pumice.sim.node_pools import nodes_of, pools_of
-from pumice.sim.stage import read_stages
+from pumice.cli.up_options import policy_of
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.stage import read_stages
 
 START_BUDGET_S = 2.5
 GANGS_BUDGET_S = 20.0

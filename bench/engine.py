@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 
 from bench import shapes
 from bench.measure import Row
-from pumice.actions.placing import MIN_RUN
-from pumice.engine.evaluation import Evaluation
-from pumice.engine.run import plan
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
-from pumice.plugins.kube.resources_fit import LeastAllocated
-from pumice.plugins.predicates import PodLimit
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.placing import MIN_RUN
+from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated
+from pumice.scheduler.plugins.volcano.predicates import PodLimit
 
 NODES = 5000
 NAIVE_TASKS = 300

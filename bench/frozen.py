@@ -120,7 +120,7 @@ def stories() -> dict[str, str]:
 
 def metrics() -> str:
     """Names, helps and types; figures are left out."""
-    from pumice.live.metrics import LiveMetrics
+    from pumice.live.scheduler.metrics import LiveMetrics
 
     lines = [line if line.startswith("#") else line.rpartition(" ")[0] for line in LiveMetrics().page().splitlines()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench import sessions, shapes
 from bench.measure import measured
-from pumice.framework.cycle import cycle
+from pumice.scheduler.framework.cycle import cycle
 
 
 def idle_with_pods() -> list[tuple[int, float]]:

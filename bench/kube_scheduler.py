@@ -10,19 +10,18 @@ from collections.abc import Callable
 
 from bench import shapes
 from bench.measure import Row, measured
-from pumice.actions.schedule import Loop
 from pumice.api import yaml
 from pumice.api.meta import Metadata
-from pumice.api.pod import Container, Pod, PodSpec, PodStatus, Resources
+from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
-from pumice.config.kube import read_kube
-from pumice.config.reading import KUBE_DEFAULT, schedulers_of
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Decisions
-from pumice.framework.policy import Policy
-from pumice.framework.session import Session
-from pumice.model.cluster import Cluster
+from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube, schedulers_of
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.cluster import Cluster
 
 NOW = shapes.EPOCH + 3600.0
 SAMPLE = 300  #: pods of which the naive loop is measured
@@ -34,7 +33,7 @@ def policy() -> Policy:
 
 def pods(prefix: str, count: int, cpu: str, memory: str, *, priority: int = 0, nodes: int = 0) -> shapes.Items:
     """Pending pods, or running ones spread over so many nodes."""
-    asked = Resources(requests={"cpu": quantity(cpu), "memory": quantity(memory)})
+    asked = ResourceRequirements(requests={"cpu": quantity(cpu), "memory": quantity(memory)})
     containers = [Container(name="main", image="app:1", resources=asked)]
     for number in range(count):
         born = rfc3339(shapes.EPOCH + number % 3000)

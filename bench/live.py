@@ -26,12 +26,12 @@ from realcluster import RealCluster
 from stage import Stage, install_definitions
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.reflector import Reflector, dict_metadata
-from pumice.kube.transport import PatchType, Scope, as_dict
-from pumice.kube.view import Deleted
-from pumice.live.bootstrap import make_queues
-from pumice.live.clock import WallClock
+from pumice.client.client import Client
+from pumice.client.known_objects import Deleted
+from pumice.client.reflector import Reflector, dict_metadata
+from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.process import make_queues
 
 GANGS, MEMBERS, NODE_COUNT = 20, 100, 1000
 RUNNING = 20_000

@@ -18,11 +18,11 @@ from bench.measure import Row, rate
 from pumice.api.codec import decoder
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client, Limits
-from pumice.kube.pods import bind
-from pumice.kube.reflector import Reflector
-from pumice.kube.transport import Scope
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client, Limits
+from pumice.client.pods import bind
+from pumice.client.reflector import Reflector
+from pumice.client.transport import Scope
 
 IN_FLIGHT = 64
 BINDS = 20_000

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.framework.decisions import Decisions
+from pumice.scheduler.framework.decisions import Decisions
 
 T = TypeVar("T")
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from pumice.engine.evaluation import Evaluation
-from pumice.engine.evaluations import Evaluations
-from pumice.model.task import Task
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.model.task import Task
 
 NEVER = 1_000_000  #: no run of equal tasks is as long
 
@@ -24,9 +23,9 @@ class Forgetful(Evaluations):
 def scanning() -> Iterator[None]:
     """Within this, sessions decide the same in the naive way."""
     with (
-        patch("pumice.framework.session.Evaluations", Forgetful),
-        patch("pumice.actions.kube.search.Evaluations", Forgetful),
-        patch("pumice.actions.placing.MIN_RUN", NEVER),
-        patch("pumice.actions.schedule.MIN_RUN", NEVER),
+        patch("pumice.scheduler.framework.session.Evaluations", Forgetful),
+        patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
+        patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),
+        patch("pumice.scheduler.actions.schedule.MIN_RUN", NEVER),
     ):
         yield

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pumice.api.core import Node, NodeStatus, PriorityClass
 from pumice.api.meta import Metadata, Wire
-from pumice.api.pod import Container, Pod, PodSpec, PodStatus, Resources
+from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
-from pumice.model.cluster import Cluster
+from pumice.scheduler.model.cluster import Cluster
 
 Items = Iterator[tuple[str, Wire]]
 
@@ -53,7 +53,7 @@ def gang(
     least = {key: quantity(f"{q.milli * (minimum or size)}m") for key, q in asked.items()}
     spec = PodGroupSpec(min_member=minimum or size, queue=queue, priority_class_name=priority, min_resources=least)
     yield "PodGroup", PodGroup(Metadata(name=name, namespace="default", creation_timestamp=born), spec, PodGroupStatus(phase=phase))  # type: ignore[arg-type]
-    containers = [Container(name="main", image="train:1", resources=Resources(requests=asked))]
+    containers = [Container(name="main", image="train:1", resources=ResourceRequirements(requests=asked))]
     for index in range(size):
         meta = Metadata(
             name=f"{name}-worker-{index}",

@@ -19,11 +19,11 @@ from bench.embedded import _until_running, job
 from bench.measure import Row
 from pumice import memory
 from pumice.cli.embedded import Wanted, running
-from pumice.cli.wanting import policy_of
-from pumice.config.reading import KUBE_DEFAULT
-from pumice.config.volcano import DEFAULT
-from pumice.sim.node_pools import nodes_of, pools_of
-from pumice.sim.stage import read_stages
+from pumice.cli.up_options import policy_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.stage import read_stages
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 LOOK_S = 0.005
 BUDGET_MS = 1000.0

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from pumice.answers import Sketch, Why, why
 from pumice.answers.changes import make_all
-from pumice.cli.loading import Inputs, is_kube_batch, load_policy
-from pumice.config.reading import schedulers_of
-from pumice.config.volcano import KUBE_BATCH_NAME
-from pumice.framework.policy import Policy
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.sim.defaults import complete
+from pumice.cli.inputs import Inputs, is_kube_batch, load_policy
+from pumice.cluster.offline import complete
+from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
 
 MOST_STEPS = 25
 

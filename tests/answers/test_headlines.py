@@ -12,7 +12,7 @@ import pytest
 from pumice.answers import Because
 from pumice.api.errors import InputError
 from pumice.api.times import instant
-from pumice.framework.cycle import cycle
+from pumice.scheduler.framework.cycle import cycle
 from tests.answers.stories import MOST_STEPS, state, told, who_waits
 from tests.cases.compare import Case, cases
 

@@ -6,8 +6,8 @@ import pytest
 
 from pumice.answers import Because, Sketch, Why, why
 from pumice.answers.changes import make_all
-from pumice.framework.policy import Policy
-from pumice.model.cluster import Cluster
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
 from pumice.testing.builders import PodBuilder
 from pumice.testing.scene import NOW, policy

@@ -8,8 +8,8 @@ from pumice.answers import Sketch, compare, whatif, why
 from pumice.answers.changes import Change, Gone, MoreNodes, MoreQuota, make_all
 from pumice.answers.requests import Drain, FewerPods, MoreObjects, OtherPriority, OtherQueue, QueueField, SmallerPods
 from pumice.api.errors import InputError
-from pumice.framework.policy import Policy
-from pumice.model.cluster import Cluster
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from pumice.apiserver import Rule, Store
-from pumice.apiserver.ledger import Journal
+from pumice.cluster.apiserver import Rule, Store
+from pumice.cluster.apiserver.storage import Journal
 
 EPOCH_S = 1_800_000_000.0
 

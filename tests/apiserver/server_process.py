@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from pumice.apiserver import Server
+from pumice.cluster.apiserver import Server
 
 START_TIMEOUT_S = 30
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.apiserver import ApiError, Options, Patch, Server, User
-from pumice.apiserver.admission import SYSTEM
-from pumice.apiserver.bootstrap import bootstrap
-from pumice.apiserver.rbac import Act, allowed
+from pumice.cluster.apiserver import ApiError, Options, Patch, Server, User
+from pumice.cluster.apiserver.admission import SYSTEM
+from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.rbac import Attributes, allowed
 from tests.apiserver.made import pod, store
 from tests.apiserver.server_process import in_thread, kubeconfig_of
 from tests.apiserver.wire import Wire
@@ -76,20 +76,28 @@ def test_users_with_tokens_of_their_own_have_the_rights_of_their_roles() -> None
 @pytest.mark.parametrize(
     ("rule", "act", "expected"),
     [
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods"), True),
-        ({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, Act("delete", "apps", "deployments", "scale"), True),
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods", "status"), False),
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/status"]}, Act("get", "", "pods", "status"), True),
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["*/status"]}, Act("get", "", "nodes", "status"), True),
-        ({"verbs": ["get"], "apiGroups": ["apps"], "resources": ["pods"]}, Act("get", "", "pods"), False),
-        ({"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}, Act("get", "", "pods"), False),
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}, Act("get", "", "pods", name="a"), True),
-        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}, Act("get", "", "pods", name="b"), False),
-        ({"verbs": ["get"], "nonResourceURLs": ["/metrics*"]}, Act("get", path="/metrics/x"), True),
-        ({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}, Act("get", path="/logs"), False),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Attributes("get", "", "pods"), True),
+        ({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, Attributes("delete", "apps", "deployments", "scale"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Attributes("get", "", "pods", "status"), False),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/status"]}, Attributes("get", "", "pods", "status"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["*/status"]}, Attributes("get", "", "nodes", "status"), True),
+        ({"verbs": ["get"], "apiGroups": ["apps"], "resources": ["pods"]}, Attributes("get", "", "pods"), False),
+        ({"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}, Attributes("get", "", "pods"), False),
+        (
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
+            Attributes("get", "", "pods", name="a"),
+            True,
+        ),
+        (
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]},
+            Attributes("get", "", "pods", name="b"),
+            False,
+        ),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics*"]}, Attributes("get", path="/metrics/x"), True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}, Attributes("get", path="/logs"), False),
     ],
 )
-def test_what_a_rule_allows(rule: dict[str, Any], act: Act, expected: bool) -> None:
+def test_what_a_rule_allows(rule: dict[str, Any], act: Attributes, expected: bool) -> None:
     made = store()
     made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "r"}, "rules": [rule]})
     subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
@@ -119,7 +127,7 @@ def test_the_usual_roles_are_there(role: str, may: list[str], may_not: list[str]
     def allows(what: str, namespace: str = "default") -> bool:
         verb, _, resource = what.partition(" ")
         plural, _, group = resource.partition(".")
-        return allowed(made, User("ann"), Act(verb, group, plural, namespace=namespace))
+        return allowed(made, User("ann"), Attributes(verb, group, plural, namespace=namespace))
 
     assert [what for what in may if not allows(what)] == []
     assert [what for what in may_not if allows(what)] == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Patch, Store, Wish
-from pumice.apiserver.deletion import read_wish
+from pumice.cluster.apiserver import ApiError, Patch, Store, Wish
+from pumice.cluster.apiserver.deletion import read_delete_options
 from tests.apiserver.made import pod, store
 
 
@@ -265,10 +265,10 @@ def test_who_lost_an_owner_just_before_the_end_goes_after_the_restart() -> None:
 
 
 def test_old_and_new_ways_to_say_what_becomes_of_dependents() -> None:
-    assert read_wish({"orphanDependents": True}, {}).propagation == "Orphan"
-    assert read_wish({"orphanDependents": False}, {}).propagation == "Background"
+    assert read_delete_options({"orphanDependents": True}, {}).propagation == "Orphan"
+    assert read_delete_options({"orphanDependents": False}, {}).propagation == "Background"
     with pytest.raises(ApiError, match="cannot be both set"):
-        read_wish({"orphanDependents": False, "propagationPolicy": "Orphan"}, {})
+        read_delete_options({"orphanDependents": False, "propagationPolicy": "Orphan"}, {})
 
 
 def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Options, Patch, Store
-from pumice.apiserver.bootstrap import volcano_definitions
-from pumice.apiserver.custom_columns import follow, parse_path
-from pumice.apiserver.table import table
+from pumice.cluster.apiserver import ApiError, Options, Patch, Store
+from pumice.cluster.apiserver.bootstrap import volcano_definitions
+from pumice.cluster.apiserver.table import follow, parse_path, table
 from tests.apiserver.made import store
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"

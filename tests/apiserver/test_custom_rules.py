@@ -14,7 +14,7 @@ from pumice.api.cel.errors import CelError
 from pumice.api.cel.kinds import DYN
 from pumice.api.cel.program import Program
 from pumice.api.cel.values import Optional
-from pumice.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, Patch, Store
 from tests.apiserver.made import store
 from tests.apiserver.test_custom_kinds import CRDS
 

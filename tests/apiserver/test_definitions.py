@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Patch, Store
-from pumice.apiserver.builtin_kinds import builtin_kinds
-from pumice.apiserver.custom_kinds import CLEANUP, DELETED_AT_ONCE
+from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.crd import CLEANUP, DELETED_AT_ONCE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.test_custom_kinds import CRDS, box, definition

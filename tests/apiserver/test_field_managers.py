@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver.managed_fields import MOST_UPDATERS, OLDEST
+from pumice.cluster.apiserver.managed_fields import MOST_UPDATERS, OLDEST
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import protobuf, server
-from pumice.apiserver.status import ApiError
-from pumice.web import request_head, serving
+from pumice.cluster.apiserver import protobuf, server
+from pumice.cluster.apiserver.status import ApiError
+from pumice.http import head as request_head
+from pumice.http import server as serving
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
 

@@ -13,9 +13,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import Store, journal
-from pumice.apiserver.journal import FileJournal
-from pumice.apiserver.journal_files import JournalError
+from pumice.cluster.apiserver import Store, journal
+from pumice.cluster.apiserver.journal import FileJournal
+from pumice.cluster.apiserver.journal_files import JournalError
 from tests.apiserver.made import store
 from tests.apiserver.server_process import in_process, in_thread
 from tests.apiserver.wire import Wire

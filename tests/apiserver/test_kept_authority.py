@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.apiserver.tls import kept_authority, make_authority
+from pumice.cluster.apiserver.tls import kept_authority, make_authority
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

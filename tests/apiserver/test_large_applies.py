@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.apiserver import ApiError, Options, Patch, Store
-from pumice.apiserver.leaves import difference, leaves
+from pumice.cluster.apiserver import ApiError, Options, Patch, Store
+from pumice.cluster.apiserver.managed_fields import difference, leaves
 from tests.apiserver.made import store
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import ApiError, Patch, Store, json_patch, ledger, reading, rest
-from pumice.apiserver.status import LARGEST_OBJECT
-from pumice.apiserver.watch_stream import BATCH_BYTES
-from pumice.web import serving
-from pumice.web.outgoing import PIECE
+from pumice.cluster.apiserver import ApiError, Patch, Store, json_patch, read, rest, storage
+from pumice.cluster.apiserver.status import LARGEST_OBJECT
+from pumice.cluster.apiserver.watch_stream import BATCH_BYTES
+from pumice.http import server as serving
+from pumice.http.messages import PIECE
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -55,7 +55,7 @@ def rewrite(made: Store, number: int) -> None:
 @given(sizes=st.lists(st.integers(0, 20_000), min_size=1, max_size=60))
 def test_history_is_bounded_in_bytes(sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "HISTORY_BYTES", 100_000)
+        patch.setattr(storage, "HISTORY_BYTES", 100_000)
         made = store()
         made.create("secrets", {"metadata": {"name": "small"}}, "default")
         since = made.ledger.version - 1
@@ -68,7 +68,7 @@ def test_history_is_bounded_in_bytes(sizes: list[int]) -> None:
 
 
 def test_a_watch_that_is_too_slow_is_cut_off_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "HISTORY_BYTES", 100_000)
+    monkeypatch.setattr(storage, "HISTORY_BYTES", 100_000)
     made = store()
     woken: list[bool] = []
     watch = made.watch("configmaps", wake=lambda: woken.append(True))
@@ -82,7 +82,7 @@ def test_a_watch_that_is_too_slow_is_cut_off_and_keeps_nothing(monkeypatch: pyte
 
 
 def test_a_silent_watcher_holds_a_few_pieces_and_is_cut_off(monkeypatch: pytest.MonkeyPatch, running: Running, wire: Wire) -> None:
-    monkeypatch.setattr(ledger, "HISTORY_BYTES", 8_000_000)
+    monkeypatch.setattr(storage, "HISTORY_BYTES", 8_000_000)
     running.call(lambda made: fill(made, 1, 10))
     silent = Wire(running)
     with silent:
@@ -149,7 +149,7 @@ def test_who_does_not_read_an_answer_is_cut_off_in_time(running: Running) -> Non
         wire.send(wire.request("GET", MAPS))
         while not running.call(lambda made: any(each._out.stopped for each in door.connections)):
             pass
-        assert running.call(lambda made: max(each.waiting() for each in door.connections)) <= reading.PIECE_BYTES + 1_000_000
+        assert running.call(lambda made: max(each.waiting() for each in door.connections)) <= read.PIECE_BYTES + 1_000_000
         now[0] = serving.WRITE_TIMEOUT_S + 1
         running.call(lambda made: door.sweep())
         assert running.call(lambda made: any(each._out.stopped for each in door.connections)) is False
@@ -209,7 +209,7 @@ def test_a_long_list_comes_in_pieces_and_is_whole(running: Running, wire: Wire, 
         assert status == 200
         if "transfer-encoding" in headers:
             parts = list(iter(wire.piece, b""))
-            assert all(len(part) < reading.PIECE_BYTES + PIECE for part in parts)
+            assert all(len(part) < read.PIECE_BYTES + PIECE for part in parts)
             body = b"".join(parts)
         else:
             body = wire._exactly(int(headers["content-length"]))
@@ -228,12 +228,12 @@ def test_many_objects_are_deleted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatc
 
 
 def test_selectors_and_watches_are_bounded(monkeypatch: pytest.MonkeyPatch, running: Running, wire: Wire) -> None:
-    many = "%2C".join(f"%21k{number}" for number in range(reading.MOST_CONDITIONS + 1))
-    values = "%2C".join(f"v{number}" for number in range(reading.MOST_VALUES + 1))
+    many = "%2C".join(f"%21k{number}" for number in range(read.MOST_CONDITIONS + 1))
+    values = "%2C".join(f"v{number}" for number in range(read.MOST_VALUES + 1))
     for selector in (f"labelSelector={many}", f"labelSelector=k+in+({values})"):
         status, answer = wire.ask("GET", f"{MAPS}?{selector}")
         assert (status, "at most" in answer["message"]) == (400, True)
-    monkeypatch.setattr(reading, "MOST_WATCHES", 2)
+    monkeypatch.setattr(read, "MOST_WATCHES", 2)
     with Wire(running) as first, Wire(running) as second:
         for each in (first, second):
             each.watch(f"{MAPS}?watch=true")

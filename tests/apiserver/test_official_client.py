@@ -18,7 +18,7 @@ with warnings.catch_warnings():
     from kubernetes.leaderelection.resourcelock.configmaplock import ConfigMapLock
     from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
-from pumice.apiserver.bootstrap import volcano_definitions
+from pumice.cluster.apiserver.bootstrap import volcano_definitions
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
 from tests.apiserver.test_custom_kinds import definition
 

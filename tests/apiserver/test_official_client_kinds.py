@@ -16,12 +16,12 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from kubernetes import client, config
 
-from pumice.apiserver import wire_types
-from pumice.apiserver.builtin_kinds import builtin_kinds
-from pumice.apiserver.kinds import Kind
-from pumice.sim.clock import VirtualClock
-from pumice.sim.control_plane import ControlPlane
-from pumice.sim.stage import read_stages
+from pumice.cluster.apiserver import schema
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.clock import VirtualClock
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.nodes.stage import read_stages
 from tests.apiserver.server_process import Running, in_thread, kubeconfig_of
 
 CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": 1, "memory": "1024Mi"}, "limits": {"cpu": 1.5}}}
@@ -180,9 +180,9 @@ PLAIN = {"string": "str", "int32": "int", "int64": "int", "bool": "bool", "numbe
 
 
 def test_the_tables_of_types_say_what_the_client_says() -> None:
-    wire_types.shape_of("core.v1.Pod")
+    schema.shape_of("core.v1.Pod")
     different = []
-    for name, struct in list(wire_types._structs.items()):
+    for name, struct in list(schema._structs.items()):
         module, version, kind = name.split(".")
         prefix = version.capitalize()
         model = next(

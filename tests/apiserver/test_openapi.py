@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
-from pumice.apiserver.openapi import descriptions
-from pumice.apiserver.wire_types import shape_of
+from pumice.cluster.apiserver.openapi import descriptions
+from pumice.cluster.apiserver.schema import shape_of
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
 

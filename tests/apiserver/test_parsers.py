@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.selectors import matches, parse_selector
-from pumice.apiserver import ApiError, bodies, protobuf
-from pumice.apiserver.bodies import MAX_DEPTH
-from pumice.apiserver.deletion import read_wish
+from pumice.cluster.apiserver import ApiError, protobuf, requests
+from pumice.cluster.apiserver.deletion import read_delete_options
+from pumice.cluster.apiserver.requests import MAX_DEPTH
 from tests.apiserver.made import store
 
 JSONS = st.recursive(
@@ -29,7 +29,7 @@ YAMLISH = st.text(st.sampled_from("ab: -\n{}[]&*!|>\"'#,0.\t~%@`?"), max_size=60
 def read(body: bytes, media: str) -> Any:
     """None if it was refused."""
     try:
-        return bodies.read(body, media)
+        return requests.read(body, media)
     except ApiError as refusal:
         assert refusal.code in (400, 415), refusal
         return None
@@ -51,7 +51,7 @@ def test_what_json_writes_is_read_again(value: Any) -> None:
     if "NaN" in text or "Infinity" in text:
         return
     with contextlib.suppress(ApiError):
-        assert bodies.read(text.encode(), "application/json") == json.loads(text)
+        assert requests.read(text.encode(), "application/json") == json.loads(text)
 
 
 @given(st.text(st.sampled_from("ab=!,() innotx.-/\\"), max_size=30), st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy")))
@@ -68,7 +68,7 @@ def test_any_text_is_a_label_selector_or_refused(text: str, labels: dict[str, st
 def test_any_body_of_a_delete_is_read_or_refused(body: Any, query: dict[str, str]) -> None:
     if isinstance(body, dict):
         with contextlib.suppress(ApiError):
-            read_wish(body | {"preconditions": body}, query)
+            read_delete_options(body | {"preconditions": body}, query)
 
 
 @given(st.sampled_from(["pods", "nodes", "jobs.batch.volcano.sh", "configmaps", "deployments.apps"]), JSONS, JSONS, JSONS)
@@ -89,7 +89,7 @@ def test_deep_bodies_are_refused_soon(opening: str, depth: int) -> None:
     tail = closing * depth if opening != '{"a":' else "1" + "}" * depth
     begun = time.process_time()
     with pytest.raises(ApiError) as refusal:
-        bodies.read((opening * depth + (tail if opening != "- " else "x")).encode(), media)
+        requests.read((opening * depth + (tail if opening != "- " else "x")).encode(), media)
     assert refusal.value.code == 400
     assert time.process_time() - begun < 5
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Store, User
-from pumice.apiserver.bootstrap import bootstrap
-from pumice.apiserver.rbac import Act, allowed
+from pumice.cluster.apiserver import ApiError, Store, User
+from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.rbac import Attributes, allowed
 from tests.apiserver.made import store
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -112,24 +112,24 @@ def test_the_usual_roles_lead_to_nobody_else_and_to_nothing_of_the_cluster(role:
     made.create(f"clusterrolebindings.{RBAC}", {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]})
     ann = User("ann")
     for resource in ("users", "groups", "serviceaccounts"):
-        assert not allowed(made, ann, Act("impersonate", "", resource, namespace="default", name="x"))
+        assert not allowed(made, ann, Attributes("impersonate", "", resource, namespace="default", name="x"))
     for act in (
-        Act("create", RBAC, "clusterrolebindings"),
-        Act("escalate", RBAC, "roles", namespace="default"),
-        Act("update", "", "pods", "status", "default"),
-        Act("create", "", "pods", "binding", "default"),
-        Act("update", "", "nodes"),
-        Act("create", "", "namespaces"),
-        Act("update", "", "resourcequotas", namespace="default"),
-        Act("create", "scheduling.volcano.sh", "queues"),
-        Act("delete", "apiextensions.k8s.io", "customresourcedefinitions"),
+        Attributes("create", RBAC, "clusterrolebindings"),
+        Attributes("escalate", RBAC, "roles", namespace="default"),
+        Attributes("update", "", "pods", "status", "default"),
+        Attributes("create", "", "pods", "binding", "default"),
+        Attributes("update", "", "nodes"),
+        Attributes("create", "", "namespaces"),
+        Attributes("update", "", "resourcequotas", namespace="default"),
+        Attributes("create", "scheduling.volcano.sh", "queues"),
+        Attributes("delete", "apiextensions.k8s.io", "customresourcedefinitions"),
     ):
         assert not allowed(made, ann, act), act
-    assert allowed(made, ann, Act("get", "", "pods", "log", "default"))
-    assert allowed(made, ann, Act("list", "scheduling.volcano.sh", "queues"))
-    assert allowed(made, ann, Act("create", "", "pods", "eviction", "default")) is (role != "view")
-    assert allowed(made, ann, Act("create", "batch.volcano.sh", "jobs", "", "default")) is (role != "view")
-    assert allowed(made, ann, Act("create", RBAC, "rolebindings", "", "default")) is (role == "admin")
+    assert allowed(made, ann, Attributes("get", "", "pods", "log", "default"))
+    assert allowed(made, ann, Attributes("list", "scheduling.volcano.sh", "queues"))
+    assert allowed(made, ann, Attributes("create", "", "pods", "eviction", "default")) is (role != "view")
+    assert allowed(made, ann, Attributes("create", "batch.volcano.sh", "jobs", "", "default")) is (role != "view")
+    assert allowed(made, ann, Attributes("create", RBAC, "rolebindings", "", "default")) is (role == "admin")
 
 
 def test_roles_of_an_older_server_are_brought_up_to_date_unless_somebody_keeps_them() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.api.selectors import parse_selector
-from pumice.apiserver import ApiError, Options, Patch, Refusal, Review, Rule, Wish, World, export_cluster, import_cluster
-from pumice.apiserver.event_expiry import EventExpiry
-from pumice.apiserver.fields import parse_field_selector
+from pumice.cluster.apiserver import ApiError, Options, Patch, Refusal, Review, Rule, Wish, World, export_cluster, import_cluster
+from pumice.cluster.apiserver.selectors import parse_field_selector
+from pumice.cluster.apiserver.server import EventExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 
 
@@ -197,7 +197,7 @@ def test_rules_of_others_may_change_and_refuse() -> None:
 
 
 def volcano() -> list[dict[str, Any]]:
-    from pumice.apiserver.bootstrap import volcano_definitions
+    from pumice.cluster.apiserver.bootstrap import volcano_definitions
 
     return volcano_definitions()
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.apiserver import ApiError, Server, Store, User
-from pumice.apiserver.token_requests import answer
-from pumice.apiserver.tokens import AUDIENCE, Tokens
+from pumice.cluster.apiserver import ApiError, Server, Store, User
+from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens, answer
 from tests.apiserver.made import Clock, pod, store
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pumice.api.selectors import parse_selector
-from pumice.apiserver import ApiError, Patch, Store
-from pumice.apiserver.fields import parse_field_selector
-from pumice.apiserver.ledger import Journal
-from pumice.apiserver.watching import Event, Watch
+from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver.selectors import parse_field_selector
+from pumice.cluster.apiserver.storage import Journal
+from pumice.cluster.apiserver.watch import Event, Watch
 from tests.apiserver.made import pod, store
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -146,7 +146,7 @@ TestWatchingAJournal = WatchingAJournal.TestCase
 def test_a_forgotten_past_is_refused(monkeypatch: Any) -> None:
     import pytest
 
-    from pumice.apiserver import ledger
+    from pumice.cluster.apiserver import storage as ledger
 
     monkeypatch.setattr(ledger, "RING", 4)
     made = store()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import Patch, Store, ledger, watch_stream
+from pumice.cluster.apiserver import Patch, Store, storage, watch_stream
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -91,7 +91,7 @@ def test_selectors_follow_transitions(running: Running, wire: Wire) -> None:
 
 
 def test_a_version_that_is_forgotten_ends_with_an_error_event(running: Running, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "RING", 4)
+    monkeypatch.setattr(storage, "RING", 4)
     version = create(running, "p")["metadata"]["resourceVersion"]
     for index in range(20):
         relabel(running, "p", n=str(index))

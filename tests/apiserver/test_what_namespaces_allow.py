@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, Patch, Store
 from tests.apiserver.made import pod, store
 
 CLASSES = "priorityclasses.scheduling.k8s.io"

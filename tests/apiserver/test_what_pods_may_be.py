@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import ApiError, Patch
+from pumice.cluster.apiserver import ApiError, Patch
 from tests.apiserver.made import pod, store
 
 

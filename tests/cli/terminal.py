@@ -13,8 +13,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from pumice.apiserver import Store
 from pumice.cli.main import cli
+from pumice.cluster.apiserver import Store
 from tests.apiserver.server_process import Running
 
 CRDS = Path(__file__).parents[2] / "src/pumice/apiserver/crds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pumice.apiserver import Patch, Store
+from pumice.cluster.apiserver import Patch, Store
 from tests.cli.terminal import Terminal
 
 JOBS = "jobs.batch.volcano.sh"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import Patch
+from pumice.cluster.apiserver import Patch
 from tests.cli.terminal import Terminal
 
 QUEUES = "queues.scheduling.volcano.sh"

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from pumice.api.errors import InputError
-from pumice.apiserver.kubeconfig_file import write_kubeconfig
 from pumice.cli import user_kubeconfig
 from pumice.cli.user_kubeconfig import merged
-from pumice.kube.kubeconfig import files
+from pumice.client.kubeconfig import files
+from pumice.cluster.apiserver.server import write_kubeconfig
 
 THEIRS = {
     "apiVersion": "v1",

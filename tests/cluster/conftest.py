@@ -14,7 +14,7 @@ from realcluster import RealCluster
 from stage import install_definitions
 
 from pumice.api.kinds import NAMESPACES
-from pumice.kube.client import Client
+from pumice.client.client import Client
 
 LIMIT_S = 200.0  #: of a story that hangs; no story waits for it
 

@@ -18,8 +18,8 @@ import yaml
 from realcluster import USERS, RealCluster
 
 from pumice.api.kinds import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/apiserver/crds"

@@ -10,8 +10,8 @@ from kubelets import report
 from stage import until_true
 
 from pumice.api.kinds import COMMANDS, JOBS, POD_GROUPS, PODS, Kind, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import PatchType, Scope, as_dict
 
 Body = dict[str, Any]
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from pumice.api.kinds import PODS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.errors import KubeError
-from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.client.client import Client
+from pumice.client.errors import KubeError
+from pumice.client.transport import PatchType, Scope, as_dict
 
 HELD = "story.pumice.io/held"  #: an annotation of pods that do not end until it is gone
 

@@ -10,15 +10,15 @@ from typing import Any
 from stage import Stage
 
 from pumice.api.kinds import EVENTS
-from pumice.config.reading import config_text, read_configurations
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
-from pumice.live.bootstrap import make_queues
-from pumice.live.clock import WallClock
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.plugins.registry import plugins
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
+from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.process import make_queues
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.registry import plugins
 
 PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
 #: queues have what their specs say, not what weights make of it

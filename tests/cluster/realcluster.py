@@ -22,10 +22,10 @@ import yaml
 from binaries import program
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pumice.kube.access import Access
-from pumice.kube.certificates import Authority, private_pem
-from pumice.kube.login import find
-from pumice.kube.tls import Trust, context
+from pumice.client.access import Access
+from pumice.client.resolve_access import find
+from pumice.client.tls import Trust, context
+from pumice.live.webhooks.certificates import Authority, private_pem
 
 READY_S = 90.0
 USERS = {

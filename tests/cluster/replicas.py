@@ -15,10 +15,10 @@ from realcluster import RealCluster
 from stage import Stage, absent
 
 from pumice.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
-from pumice.live.bootstrap import make_queues
-from pumice.live.clock import WallClock
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
+from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.process import make_queues
 
 #: short, that fail-over does not take long; not so short that a busy machine loses the lead
 SHORT = ("--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=9s", "--leader-elect-retry-period=500ms")

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pumice.apiserver
 import yaml
 
-import pumice.apiserver
 from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, SERVICE_ACCOUNTS, Kind, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.client.client import Client
+from pumice.client.errors import ApiError, KubeError
+from pumice.client.transport import PatchType, Scope, as_dict
 
 CRDS = Path(pumice.apiserver.__file__).parent / "crds"
 

@@ -20,8 +20,8 @@ from replicas import Process
 from stage import absent, until_true
 
 from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES
-from pumice.kube.client import Client
-from pumice.kube.errors import KubeError
+from pumice.client.client import Client
+from pumice.client.errors import KubeError
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4

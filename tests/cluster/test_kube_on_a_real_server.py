@@ -13,17 +13,16 @@ from realcluster import RealCluster
 
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
-from pumice.kube.client import Client
-from pumice.kube.election import Election
-from pumice.kube.errors import ApiError
-from pumice.kube.events import Occurrence, Regarding
-from pumice.kube.lease import Candidate, Term
-from pumice.kube.pods import bind, evict, eviction_conditions
-from pumice.kube.recorder import Recorder
-from pumice.kube.reflector import Pace, Reflector
-from pumice.kube.retry import Backoff
-from pumice.kube.transport import PatchType, Scope, as_dict
-from pumice.kube.view import Added, Deleted, Modified
+from pumice.client.client import Client
+from pumice.client.errors import ApiError
+from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.known_objects import Added, Deleted, Modified
+from pumice.client.leader_election import Candidate, Election, Term
+from pumice.client.pods import bind, evict, eviction_conditions
+from pumice.client.recorder import Recorder
+from pumice.client.reflector import Pace, Reflector
+from pumice.client.retry import Backoff
+from pumice.client.transport import PatchType, Scope, as_dict
 
 pytestmark = pytest.mark.cluster
 
@@ -134,9 +133,9 @@ def test_events_are_created_and_counted(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
         recorder = Recorder(client, "volcano")
         sending = asyncio.create_task(recorder.run())
-        pod = Regarding("Pod", "p", namespace, "uid", "v1")
+        pod = ObjectReference("Pod", "p", namespace, "uid", "v1")
         for _ in range(3):
-            recorder.tell(Occurrence(pod, "Warning", "FailedScheduling", "0/3 nodes are unavailable"))
+            recorder.tell(EventRecord(pod, "Warning", "FailedScheduling", "0/3 nodes are unavailable"))
         await recorder.drain(10.0)
         sending.cancel()
         items = [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]

@@ -14,7 +14,7 @@ from stage import Stage, absent, until_true
 from test_scheduler_devices import devices
 
 from pumice.api.kinds import NAMESPACES, PODS, RESOURCE_CLAIMS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
-from pumice.kube.client import Client
+from pumice.client.client import Client
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

@@ -12,8 +12,8 @@ from replicas import replica, stage_for
 from stage import Stage, until_true
 
 from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import as_dict
+from pumice.client.client import Client
+from pumice.client.transport import as_dict
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

@@ -11,9 +11,9 @@ from live_scheduler import scheduling
 from stage import Stage, until_true
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, PODS, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import PatchType, as_dict
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

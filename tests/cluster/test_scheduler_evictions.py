@@ -11,8 +11,8 @@ from live_scheduler import CAPACITY, PREEMPTING, TESTED, events, scheduling
 from stage import Stage, until_true
 
 from pumice.api.kinds import PODS, QUEUES, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import PatchType, as_dict
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

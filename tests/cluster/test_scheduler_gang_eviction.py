@@ -10,7 +10,7 @@ from live_scheduler import PREEMPTING, scheduling
 from stage import until_true
 from test_scheduler_domains import NEAR, leaves, tree, within
 
-from pumice.kube.client import Client
+from pumice.client.client import Client
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

@@ -12,8 +12,8 @@ from replicas import replica, stage_for, until_leader
 from stage import Stage, until_true
 
 from pumice.api.kinds import POD_GROUPS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType
+from pumice.client.client import Client
+from pumice.client.transport import PatchType
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

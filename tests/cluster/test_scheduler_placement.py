@@ -12,9 +12,9 @@ from live_scheduler import CAPACITY, events, scheduling
 from stage import Stage, until_true
 
 from pumice.api.kinds import NODES, PODS, QUEUES, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import PatchType, as_dict
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

@@ -15,9 +15,9 @@ from replicas import leader, replica, stage_for, until_leader
 from stage import until_true
 
 from pumice.api.kinds import EVENTS, LEASES, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

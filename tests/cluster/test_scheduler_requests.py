@@ -14,7 +14,7 @@ from realcluster import USERS, RealCluster
 from replicas import replica, stage_for, until_leader
 from stage import until_true
 
-from pumice.kube.client import Client
+from pumice.client.client import Client
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

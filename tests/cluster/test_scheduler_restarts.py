@@ -17,9 +17,9 @@ from replicas import Process, replica, stage_for, until_leader
 from stage import Stage, until_true
 
 from pumice.api.kinds import PODS, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType
+from pumice.client.client import Client
+from pumice.client.transport import PatchType
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

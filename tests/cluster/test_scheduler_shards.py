@@ -13,9 +13,9 @@ from replicas import replica, stage_for
 from stage import until_true
 
 from pumice.api.kinds import NODE_SHARDS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType, as_dict
-from pumice.live.ring import Ring, numbered
+from pumice.client.client import Client
+from pumice.client.transport import PatchType, as_dict
+from pumice.live.scheduler.options import Ring, numbered
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

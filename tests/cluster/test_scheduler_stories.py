@@ -12,9 +12,9 @@ from realcluster import RealCluster
 from stage import absent, until_true
 
 from pumice.api.kinds import PRIORITY_CLASSES, QUEUES, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import as_dict
+from pumice.client.client import Client
+from pumice.client.transport import as_dict
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

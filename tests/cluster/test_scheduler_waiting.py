@@ -11,9 +11,9 @@ from live_scheduler import CAPACITY, TESTED, events, scheduling
 from stage import Stage, until_true
 
 from pumice.api.kinds import POD_GROUPS, PODS, QUEUES, ObjectRef
-from pumice.config.volcano import DEFAULT
-from pumice.kube.client import Client
-from pumice.kube.transport import PatchType
+from pumice.client.client import Client
+from pumice.client.transport import PatchType
+from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
 Play = Callable[..., None]

@@ -18,9 +18,9 @@ from realcluster import RealCluster
 from stage import absent, until_true
 
 from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import PatchType
+from pumice.client.client import Client
+from pumice.client.errors import ApiError
+from pumice.client.transport import PatchType
 
 pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]

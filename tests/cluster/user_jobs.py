@@ -10,7 +10,7 @@ from kubelets import HELD
 from stage import until_true
 
 from pumice.api.kinds import EVENTS, JOBS, NODES, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS, ObjectRef
-from pumice.kube.transport import PatchType
+from pumice.client.transport import PatchType
 
 #: action -> phase it ends in, tasks' pods that are replaced (of a-0, b-0, b-1, where b-0 fails or is evicted)
 ENDS = {

@@ -28,8 +28,8 @@ from pumice.api.kinds import (
     Kind,
     ObjectRef,
 )
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import PatchType, as_dict
+from pumice.client.errors import ApiError
+from pumice.client.transport import PatchType, as_dict
 
 
 def body(resource: Kind, name: str, spec: Body, **metadata: Any) -> Body:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.controllers import kinds
+from pumice.controllers.kubernetes.pods import active, ready
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.registry import kubernetes_controllers
-from pumice.controllers.workloads.pods import active, ready
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, pod_spec
 

@@ -11,11 +11,10 @@ import yaml
 from pumice.api.json_objects import copied, merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change, Controller
-from pumice.controllers.job.controller import Jobs
-from pumice.controllers.job.plugins import KeyPair
-from pumice.controllers.memory import Memory
+from pumice.controllers.in_memory import Loop, Memory
 from pumice.controllers.objects import Object, key_of, name_of
-from pumice.controllers.settle import Loop
+from pumice.controllers.volcano.job.controller import Jobs
+from pumice.controllers.volcano.job.plugins import KeyPair
 from pumice.controllers.writes import Create, Delete
 
 NOON = 1_800_000_000.0

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pumice.api.times import instant
 from pumice.controllers import kinds
-from pumice.controllers.cron.controller import CronJobs
-from pumice.controllers.cron.schedule import ScheduleError, missed, parse_schedule
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.registry import volcano_controllers
+from pumice.controllers.volcano.cron_schedule import ScheduleError, missed, parse_schedule
+from pumice.controllers.volcano.cronjob import CronJobs
 from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob
 
 

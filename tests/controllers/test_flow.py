@@ -8,8 +8,8 @@ import pytest
 
 from pumice.api import annotations as key
 from pumice.controllers import kinds
-from pumice.controllers.flow.controller import JobFlows, JobTemplates
 from pumice.controllers.objects import Object, labels_of
+from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates
 from tests.controllers.stage import Stage, plain_pod, task, vcjob
 
 FLOW = "flow.volcano.sh/v1alpha1"

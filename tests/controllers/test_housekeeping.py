@@ -8,12 +8,12 @@ import pytest
 
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.disruption import DisruptionBudgets
-from pumice.controllers.job_ttl import JobTtl
-from pumice.controllers.node_lifecycle import NodeLifecycle
+from pumice.controllers.kubernetes.disruption import DisruptionBudgets
+from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
+from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
+from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.objects import Object, name_of
-from pumice.controllers.resource_quota import ResourceQuotas
-from pumice.controllers.service_account import ServiceAccounts
+from pumice.controllers.volcano.job_ttl import JobTtl
 from tests.controllers.collected import Collected
 from tests.controllers.stage import NOON, Stage, plain_pod, pod_spec, vcjob
 

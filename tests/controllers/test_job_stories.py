@@ -6,9 +6,9 @@ from pumice.api import annotations as key
 from pumice.api.json_objects import merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import GivesUp
-from pumice.controllers.job.controller import Jobs
-from pumice.controllers.job.request import Request
 from pumice.controllers.objects import annotations_of, controller_of
+from pumice.controllers.volcano.job.controller import Jobs
+from pumice.controllers.volcano.job.event import JobEvent
 from pumice.controllers.writes import Create, Delete, Emit, Patch
 from tests.controllers.job_stage import phase, play, running, status
 from tests.controllers.stage import Stage, fixed_key_pair, plain_pod, task, vcjob
@@ -118,7 +118,7 @@ def test_a_failure_that_a_policy_answers_comes_before_the_end_of_the_job() -> No
     assert (phase(again), status(again)["retryCount"]) == ("Pending", 1)
     for policies, end in ((answer, "Restarting"), ([{"exitCode": 3, "action": "CompleteJob"}], "Completing"), ([], "Failed")):
         stage.world.put(merged(job, {"spec": {"policies": policies}}))
-        writes = Jobs(fixed_key_pair).reconcile(Request("default", "train"), stage.world, stage.now).writes
+        writes = Jobs(fixed_key_pair).reconcile(JobEvent("default", "train"), stage.world, stage.now).writes
         (changed,) = (write.patch["status"] for write in writes if isinstance(write, Patch) and write.subresource == "status")
         assert changed["state"]["phase"] == end
 
@@ -142,7 +142,7 @@ def test_an_order_that_was_taken_is_tried_until_it_is_done_and_not_after() -> No
     stage = running(vcjob(tasks=[task(replicas=2)]))
     job, (jobs,) = stage.get(kinds.JOB, "train"), [each for each in stage.loop.controllers if each.name == "job"]
     stage.world.apply(Create(stage.order("AbortJob", job)))
-    taking = jobs.reconcile(Request("default", "train"), stage.world, 0.0)
+    taking = jobs.reconcile(JobEvent("default", "train"), stage.world, 0.0)
     assert [type(write) for write in taking.writes] == [Delete, Emit] and taking.writes[0].surely
     stage.world.apply(taking.writes[0])
     (_, order), _ = taking.later
@@ -207,7 +207,7 @@ def test_a_request_that_cannot_be_carried_out_ends_the_job() -> None:
     jobs = Jobs(fixed_key_pair)
     stage = running(vcjob())
     assert isinstance(jobs, GivesUp) and jobs.max_failures == 15
-    stage.loop.queue.add(jobs, jobs.gave_up(Request("default", "train")))
+    stage.loop.queue.add(jobs, jobs.gave_up(JobEvent("default", "train")))
     stage.settle()
     stage.kubelet_ends()
     assert phase(stage) == "Terminated"

@@ -9,12 +9,12 @@ import pytest
 from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
-from pumice.controllers.job.controller import Jobs
-from pumice.controllers.job.group import build, min_resources
-from pumice.controllers.job.policies import choose
-from pumice.controllers.job.request import OUT_OF_SYNC, Request, from_pod
-from pumice.controllers.memory import Memory
+from pumice.controllers.in_memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
+from pumice.controllers.volcano.job.controller import Jobs
+from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, from_pod
+from pumice.controllers.volcano.job.pod_group import build, min_resources
+from pumice.controllers.volcano.job.policies import choose
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 
@@ -44,7 +44,7 @@ def _pod(job: Object, index: int, phase: str) -> Object:
 @pytest.mark.parametrize("row", table("job_states.yaml"), ids=lambda row: f"{row['phase']} {row['action']} {row['pods']}")
 def test_an_action_in_a_phase_leads_to_the_next_phase(row: dict[str, Any]) -> None:
     world = _world(row)
-    request = Request("default", "train", action=row["action"], task="w", pod="train-w-0", pod_uid="uid-train-w-0", version=1)
+    request = JobEvent("default", "train", action=row["action"], task="w", pod="train-w-0", pod_uid="uid-train-w-0", version=1)
     for write in Jobs(fixed_key_pair).reconcile(request, world, NOON).writes:
         world.apply(write)
     job = world.get(kinds.JOB, "default", "train")
@@ -84,7 +84,7 @@ def test_what_becomes_of_a_pod_is_an_event(row: dict[str, Any]) -> None:
 def test_policies_choose_the_action(row: dict[str, Any]) -> None:
     job = vcjob(tasks=[task("w", policies=row.get("task_policies", [])), task("other")], policies=row.get("policies", []))
     job["status"] = {"state": {"phase": "Running"}, "version": row.get("job_version", 0)}
-    request = Request(
+    request = JobEvent(
         "default",
         "train",
         event=row["event"],

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pumice.api.json_objects import difference, merged
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change, Result, itself, result
-from pumice.controllers.dispatch import Dispatch
-from pumice.controllers.memory import Memory
+from pumice.controllers.in_memory import Memory, Unsettled, settle
 from pumice.controllers.objects import Key
-from pumice.controllers.settle import Unsettled, settle
+from pumice.controllers.work_queue import KeyQueue
 from pumice.controllers.world import World
 from pumice.controllers.writes import Create, Delete, Patch, change, patch
 from tests.controllers.stage import NOON, plain_pod, queue
@@ -39,7 +38,7 @@ class Counting:
 
 def test_a_key_that_waits_is_not_queued_twice() -> None:
     controller, world = Counting(), Memory()
-    work = Dispatch([controller])
+    work = KeyQueue([controller])
     work.observe([Change(None, queue("a")), Change(queue("a"), queue("a")), Change(None, queue("b"))], world)
     assert len(work) == 2
     assert work.pop(0) == (controller, Key("", "a"))
@@ -49,7 +48,7 @@ def test_a_key_that_waits_is_not_queued_twice() -> None:
 
 def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(caplog: pytest.LogCaptureFixture) -> None:
     controller, world = Counting(), Memory()
-    work = Dispatch([controller])
+    work = KeyQueue([controller])
     nameless = queue("b")
     del nameless["metadata"]["name"]
     work.observe([Change(None, queue("a")), Change(None, nameless), Change(None, queue("c"))], world)
@@ -60,7 +59,7 @@ def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(cap
 
 def test_a_later_key_comes_when_it_is_due_at_the_earliest_time_asked_for() -> None:
     controller = Counting()
-    work = Dispatch([controller])
+    work = KeyQueue([controller])
     for when in (20.0, 10.0, 15.0):
         work.add_later(when, controller, Key("", "a"))
     assert work.next_time() == 10.0

@@ -6,8 +6,8 @@ from typing import Any
 
 from pumice.api.annotations import POD_CLAIM
 from pumice.controllers import kinds
+from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.objects import Object
-from pumice.controllers.resource_claim import ResourceClaims
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage, plain_pod
 

@@ -8,9 +8,9 @@ import pytest
 
 from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, SELECTED_NODE
 from pumice.controllers import kinds
+from pumice.controllers.kubernetes.volumes import NO_PROVISIONER
 from pumice.controllers.objects import Object, annotations_of, spec_of, status_of
 from pumice.controllers.registry import kubernetes_controllers
-from pumice.controllers.volumes import NO_PROVISIONER
 from tests.controllers.collected import Collected
 from tests.controllers.stage import Stage
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.controllers import kinds
+from pumice.controllers.kubernetes.deployment import Size, grown, limits, shrunk
+from pumice.controllers.kubernetes.pods import ready
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, terminating
-from pumice.controllers.workloads.pods import ready
-from pumice.controllers.workloads.rollout import Size, grown, limits, shrunk
 from tests.controllers.playing import alive, node, play, start, template, workload
 from tests.controllers.stage import Stage
 

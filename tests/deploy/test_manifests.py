@@ -13,20 +13,19 @@ import yaml
 
 from pumice.api.quantity import quantity
 from pumice.cli.main import cli
-from pumice.config.volcano import DEFAULT
-from pumice.controllers.hypernode_discovery import CONFIG_MAP
-from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.objects import key_of
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.topology import FILE, topologies_in
-from pumice.live.controller_metrics import ControllerMetrics
-from pumice.live.controllers import kinds_for
-from pumice.live.metrics import LiveMetrics
-from pumice.live.object_kinds import ADMISSION, RESOURCES
-from pumice.live.options import Options, Sharding
-from pumice.live.sources import sources
+from pumice.controllers.volcano.hypernode_discovery import CONFIG_MAP, FILE, topologies_in
+from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.live.controllers.loop import kinds_for
+from pumice.live.controllers.process import ControllerMetrics
+from pumice.live.object_cache import ADMISSION, RESOURCES
+from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.sources import sources
 from pumice.live.webhooks.hooks import HOOKS
-from pumice.model.cluster import Cluster
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.model.cluster import Cluster
 from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOURCES, VOLCANOS_SCHEDULER, WEBHOOKS, Right, calls, rights
 from tests.live.stories import policy
 
@@ -152,8 +151,8 @@ def test_nobody_reaches_a_port_that_is_not_served(part: str) -> None:
 
 
 def test_the_configurations_are_understood() -> None:
-    from pumice.config.reading import config_text, read_configurations
-    from pumice.plugins.registry import plugins
+    from pumice.scheduler.config.kube_conf import config_text, read_configurations
+    from pumice.scheduler.registry import plugins
 
     text = one("scheduler", "ConfigMap")["data"]["volcano-scheduler.conf"]
     _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)

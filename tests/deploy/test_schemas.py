@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from pumice.apiserver import ApiError, Options
+from pumice.cluster.apiserver import ApiError, Options
 from tests.apiserver.made import store
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

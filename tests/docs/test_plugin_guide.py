@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.engine.view import View
-from pumice.model.job import Job
-from pumice.model.queue import Queue
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
 from pumice.testing import cluster, node, pod, podgroup
 
 GUIDE = Path(__file__).parents[2] / "docs/plugins.md"

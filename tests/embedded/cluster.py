@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pumice.apiserver import Server
 from pumice.cli.embedded import Wanted, running
-from pumice.cli.wanting import policy_of
-from pumice.sim.clock import VirtualClock
-from pumice.sim.control_plane import ControlPlane
-from pumice.sim.node_pools import nodes_of, pools_of
-from pumice.sim.pod_log import log_of
-from pumice.sim.stage import Stages, read_stages
+from pumice.cli.up_options import policy_of
+from pumice.cluster.apiserver import Server
+from pumice.cluster.clock import VirtualClock
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.pod_status import log_of
+from pumice.cluster.nodes.stage import Stages, read_stages
 
 SPEED = 200.0
 PATIENCE_S = 30.0

@@ -12,21 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
-from pumice.apiserver import Server, Store, Wish
+from pumice.client.errors import ApiError
+from pumice.client.known_objects import Added, Deleted, Modified
+from pumice.client.pods import bind, evict
+from pumice.client.reflector import Reflector, dict_metadata
+from pumice.client.transport import PatchType, Scope
+from pumice.cluster.apiserver import Server, Store, Wish
+from pumice.cluster.clock import RunningClock, VirtualClock
+from pumice.cluster.controller_loop import ControllerLoop
+from pumice.cluster.in_process import InProcess
+from pumice.cluster.store_world import StoreWorld, StoreWrites
 from pumice.controllers import kinds
 from pumice.controllers.controller import NOTHING, Result, itself, result
 from pumice.controllers.objects import Key, field, name_of, owners_of
 from pumice.controllers.writes import Create, Delete, Emit, Patch
-from pumice.kube.errors import ApiError
-from pumice.kube.pods import bind, evict
-from pumice.kube.reflector import Reflector, dict_metadata
-from pumice.kube.transport import PatchType, Scope
-from pumice.kube.view import Added, Deleted, Modified
-from pumice.sim.clock import RunningClock, VirtualClock
-from pumice.sim.controller_loop import ControllerLoop
-from pumice.sim.in_process import InProcess
-from pumice.sim.store_world import StoreWorld
-from pumice.sim.store_writes import StoreWrites
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}
 

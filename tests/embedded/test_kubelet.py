@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.apiserver import Patch
-from pumice.sim.stage import read_stages
+from pumice.cluster.apiserver import Patch
+from pumice.cluster.nodes.stage import read_stages
 from tests.embedded.cluster import Still
 
 RUN = "pumice.io/run-seconds"

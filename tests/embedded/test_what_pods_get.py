@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pumice.apiserver import Patch
-from pumice.sim.addresses import Addresses
-from pumice.sim.kubelet import Kubelets
-from pumice.sim.stage import read_stages
-from pumice.sim.store_world import StoreWorld
+from pumice.cluster.apiserver import Patch
+from pumice.cluster.nodes.kubelet import Kubelets
+from pumice.cluster.nodes.node_agent import Addresses
+from pumice.cluster.nodes.stage import read_stages
+from pumice.cluster.store_world import StoreWorld
 from tests.embedded.cluster import Still
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.engine import evaluations
-from pumice.engine.view import FEW, View
-from pumice.model.cluster import Cluster
+from pumice.scheduler.engine import evaluation
+from pumice.scheduler.engine.view import FEW, View
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
-KINDS = 2 * evaluations.KEPT_AT_LEAST
+KINDS = 2 * evaluation.KEPT_AT_LEAST
 
 
 def many_kinds() -> Cluster:
@@ -20,10 +20,10 @@ def many_kinds() -> Cluster:
 
 
 def test_of_many_kinds_of_tasks_the_longest_unused_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
+    monkeypatch.setattr(evaluation, "KEPT_CELLS", 0)
     made = many_kinds()
     with session(made, "predicates", "nodeorder") as opened:
-        tasks = list(made.tasks.values())[: evaluations.KEPT_AT_LEAST + 1]
+        tasks = list(made.tasks.values())[: evaluation.KEPT_AT_LEAST + 1]
         found = [opened.evaluation_of(task) for task in tasks[:-1]]
         assert opened.evaluation_of(tasks[0]) is found[0]
         opened.evaluation_of(tasks[-1])
@@ -33,7 +33,7 @@ def test_of_many_kinds_of_tasks_the_longest_unused_is_forgotten_first(monkeypatc
 
 def test_what_was_forgotten_is_answered_anew_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds
-    monkeypatch.setattr(evaluations, "KEPT_CELLS", 0)
+    monkeypatch.setattr(evaluation, "KEPT_CELLS", 0)
     assert len(expected) == 2 * KINDS
     assert schedule(many_kinds(), "enqueue, allocate", "gang", "predicates", "nodeorder").binds == expected
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pumice.actions.registry import actions
 from pumice.api.errors import InputError
-from pumice.config.volcano import read_policy
-from pumice.plugins.registry import plugins
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.registry import actions, plugins
 
 OWN = """
-from pumice.framework.policy import Action
+from pumice.scheduler.framework.policy import Action
 
 
 class Count(Action):

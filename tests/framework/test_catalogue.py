@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pumice.actions.registry import ACTIONS
 from pumice.api.errors import InputError
-from pumice.config.volcano import DEFAULT, read_policy
-from pumice.framework.plugin import Plugin
-from pumice.plugins.registry import GROUP, installed, plugins
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.registry import ACTIONS, PLUGIN_GROUP, installed, plugins
 
 
 def test_each_is_found_by_its_name_and_all_are_listed() -> None:
@@ -25,7 +24,7 @@ def test_what_there_is_not_is_not_found(name: str) -> None:
 
 
 def test_a_plugin_of_a_folder_goes_before_one_of_the_same_name(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from pumice.framework.plugin import Plugin\nclass Mine(Plugin):\n    name = 'gang'\n")
+    (tmp_path / "mine.py").write_text("from pumice.scheduler.framework.plugin import Plugin\nclass Mine(Plugin):\n    name = 'gang'\n")
     found = plugins(str(tmp_path))
     assert found["gang"].__module__ == "pumice_plugins_mine" and list(found).count("gang") == 1
 
@@ -42,11 +41,11 @@ def test_a_folder_of_plugins_that_cannot_be_read_is_explained(tmp_path: Path) ->
     (tmp_path / "broken.py").write_text("import absent_module_of_nobody\n")
     with pytest.raises(InputError, match=r"broken\.py: cannot be loaded: ModuleNotFoundError"):
         plugins(str(tmp_path))
-    assert installed(Plugin, GROUP) == {}
+    assert installed(Plugin, PLUGIN_GROUP) == {}
 
 
 ENTRY = """
-from pumice.framework.plugin import Plugin
+from pumice.scheduler.framework.plugin import Plugin
 
 class Theirs(Plugin):
     name = "theirs"
@@ -67,7 +66,7 @@ def test_an_installed_package_brings_plugins_by_its_entry_points(tmp_path: Path,
     points = described / "entry_points.txt"
     points.write_text("[pumice.plugins]\na = their_plugins:Theirs\nb = their_plugins:Unnamed\nc = their_plugins:helper\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert sorted(installed(Plugin, GROUP)) == ["b", "theirs"]
+    assert sorted(installed(Plugin, PLUGIN_GROUP)) == ["b", "theirs"]
     points.write_text("[pumice.plugins]\na = their_plugins:Absent\n")
     with pytest.raises(InputError, match=r"theirs: .*entry point 'a' cannot be loaded"):
-        installed(Plugin, GROUP)
+        installed(Plugin, PLUGIN_GROUP)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pumice.eviction.candidates import EvictionCandidates
-from pumice.model import status
-from pumice.model.task import Task
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.model import status
+from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, session
 
 

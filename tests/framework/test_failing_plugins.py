@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.engine.rules import Filter, Reason, Refused, Scorer
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Decisions
-from pumice.framework.hooks import HOOKS
-from pumice.framework.plugin import Plugin
-from pumice.model.cluster import Cluster
-from pumice.plugins.gang import Gang
+from pumice.scheduler.engine.rules import Filter, Reason, Refused, Scorer
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.hooks import HOOKS
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.volcano.gang import Gang
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.config.reading import config_text, read_configurations
-from pumice.framework.containment import Failure, Guard
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.framework.verdict import Vote
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import built_in
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.framework.containment import Failure, Guard
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import built_in
 from pumice.testing import cluster, node, pod, podgroup, session
 from pumice.testing.scene import NOW, policy
 
@@ -74,7 +74,7 @@ class NoScorers(Plugin):
     ("hook", "answer", "question"),
     [
         ("victim_queue_order", -1, ("left", "right", "preemptor")),
-        ("queue_shortfall", "short", ("queue", "task")),
+        ("explain_not_allocatable", "short", ("queue", "task")),
         ("hyper_node_order", [1.0, 2.0], ("part", ["a", "b"])),
         ("preemptable", None, ("evictor", [])),
         ("reclaimable", Vote.REJECT, ("evictor", [])),
@@ -100,7 +100,7 @@ def test_a_plugin_of_our_own_that_cannot_open_is_found_out_in_a_second_try() -> 
         def open(self, session: Any) -> None:
             raise ZeroDivisionError("of ours")
 
-    Ours.__module__ = "pumice.plugins.ours"
+    Ours.__module__ = "pumice.scheduler.plugins.volcano.ours"
     made = cluster(node("a").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
     decided = cycle(made, policy("enqueue, allocate", ["gang", Ours]), NOW)
     assert [(failure.plugin, failure.hook) for failure in decided.failures] == [("ours", "open")] and not decided.binds

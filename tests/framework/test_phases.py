@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.framework.closing import phase_of
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Condition
-from pumice.model import status
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Condition
+from pumice.scheduler.framework.job_status import phase_of
+from pumice.scheduler.model import status
 from pumice.testing import cluster, node, pod, podgroup, schedule
 from pumice.testing.scene import NOW, policy
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.engine.rules import Reason, Refused
-from pumice.engine.view import View
-from pumice.framework import folds
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Action, Choice
-from pumice.framework.session import Session
-from pumice.framework.verdict import Vote
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
-from pumice.plugins.registry import of_folder
+from pumice.scheduler.engine.rules import Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework import hooks
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Action, Choice
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.registry import of_folder
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 from pumice.testing.scene import policy
 
@@ -172,10 +172,10 @@ class Says(Plugin):
 
     name = "says"
 
-    def __init__(self, answer: list[Task] | Vote | None, *, counts_refused: bool = False) -> None:
+    def __init__(self, answer: list[Task] | Vote | None, *, sees_refused_victims: bool = False) -> None:
         super().__init__()
         self.answer = answer
-        self.counts_refused = counts_refused  # type: ignore[misc]
+        self.sees_refused_victims = sees_refused_victims  # type: ignore[misc]
         self.asked_about: list[Task] = []
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task] | Vote | None:
@@ -188,7 +188,7 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
     everyone, nobody, veto, abstains = [a, b, c], [], Vote.REJECT, None
 
     def victims(*tiers: list[list[Task] | Vote | None]) -> list[Task]:
-        return folds.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)
+        return hooks.intersect_by_tier([[Says(answer).preemptable for answer in tier] for tier in tiers], None, everyone)
 
     assert victims([[b, a], [a, b]]) == [b, a]
     assert victims([abstains, [c]], [everyone]) == [c]
@@ -200,8 +200,8 @@ def test_victims_are_those_that_every_voter_of_the_first_voting_tier_accepts() -
 
 def test_whom_one_refuses_the_next_is_not_asked_about_unless_it_counts_them_too() -> None:
     a, b, c = tasks_named("a", "b", "c")
-    first, second, all_seeing = Says([a, b]), Says([b, c]), Says([b], counts_refused=True)
-    assert folds.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c]) == [b]
+    first, second, all_seeing = Says([a, b]), Says([b, c]), Says([b], sees_refused_victims=True)
+    assert hooks.intersect_by_tier([[first.preemptable, second.preemptable, all_seeing.preemptable]], None, [a, b, c]) == [b]
     assert [plugin.asked_about for plugin in (first, second, all_seeing)] == [[a, b, c], [a, b], [a, b, c]]
 
 
@@ -209,28 +209,28 @@ def test_the_first_with_an_opinion_decides_and_nobody_after_it_is_asked() -> Non
     def unasked() -> int:
         raise AssertionError("asked")
 
-    assert folds.first_decided([lambda: 0, lambda: -2, unasked]) == -2
-    assert folds.first_decided([lambda: 0, lambda: 0]) == folds.first_decided([]) == 0
+    assert hooks.first_decided([lambda: 0, lambda: -2, unasked]) == -2
+    assert hooks.first_decided([lambda: 0, lambda: 0]) == hooks.first_decided([]) == 0
 
 
 def test_a_veto_ends_a_vote_and_a_permit_ends_its_tier() -> None:
     yes, no, silent = (lambda: Vote.PERMIT), (lambda: Vote.REJECT), (lambda: Vote.ABSTAIN)
-    assert folds.vote_by_tier([[silent], []])
-    assert folds.vote_by_tier([[yes, silent], [no]])
-    assert not folds.vote_by_tier([[yes, no]])
-    assert not folds.vote_by_tier([[silent], [no]])
+    assert hooks.vote_by_tier([[silent], []])
+    assert hooks.vote_by_tier([[yes, silent], [no]])
+    assert not hooks.vote_by_tier([[yes, no]])
+    assert not hooks.vote_by_tier([[silent], [no]])
 
 
 def test_the_first_tier_with_a_voice_says_who_starves() -> None:
-    assert not folds.agree_in_first_tier([[], []])
-    assert folds.agree_in_first_tier([[], [lambda: True], [lambda: False]])
-    assert not folds.agree_in_first_tier([[lambda: True, lambda: False]])
+    assert not hooks.agree_in_first_tier([[], []])
+    assert hooks.agree_in_first_tier([[], [lambda: True], [lambda: False]])
+    assert not hooks.agree_in_first_tier([[lambda: True, lambda: False]])
 
 
 def test_victims_named_by_anybody_of_the_first_naming_tier_go() -> None:
     a, b = tasks_named("a", "b")
-    assert folds.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
-    assert folds.union_in_first_tier([[list]]) == []
+    assert hooks.union_in_first_tier([[list, list], [lambda: [a], lambda: [b, a]], [lambda: [b]]]) == [a, b]
+    assert hooks.union_in_first_tier([[list]]) == []
 
 
 def test_running_tasks_are_listed_only_if_a_plugin_looks_for_victims_among_them() -> None:
@@ -313,7 +313,7 @@ def test_a_filter_over_all_nodes_may_give_its_reasons() -> None:
 
 def test_a_class_without_a_name_is_no_plugin_but_may_be_what_several_share(tmp_path: Path) -> None:
     text = """
-from pumice.framework.plugin import Plugin
+from pumice.scheduler.framework.plugin import Plugin
 
 class Ordered(Plugin):
     def job_ordering(self):
@@ -339,12 +339,12 @@ def test_a_plugin_that_does_not_tell_whom_it_answers_alike_is_asked_for_each() -
     class Telling(Silent):
         name = "telling"
 
-        def evictor_kind(self, evictor: Task) -> str:
+        def eviction_cache_key(self, evictor: Task) -> str:
             return "any"
 
     made = cluster(node("a").cpu(4), podgroup("g"), pod("one").gang("g"), pod("two").gang("g"))
     one, two = made.tasks.values()
     with session(made, Silent) as opened:
-        assert opened.evictor_kind("preemptable", one) != opened.evictor_kind("preemptable", two)
+        assert opened.eviction_cache_key("preemptable", one) != opened.eviction_cache_key("preemptable", two)
     with session(made, Telling) as opened:
-        assert opened.evictor_kind("preemptable", one) == opened.evictor_kind("preemptable", two)
+        assert opened.eviction_cache_key("preemptable", one) == opened.eviction_cache_key("preemptable", two)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.framework.decisions import Decisions, Waiting
-from pumice.framework.unserved import GRACE_S, stranded, unserved
+from pumice.scheduler.framework.decisions import Decisions, Waiting
+from pumice.scheduler.framework.job_status import GRACE_S, stranded, unserved
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
 from tests.kube_scheduler.stage import policy as kube_policy

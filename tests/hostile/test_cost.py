@@ -10,8 +10,8 @@ import pytest
 
 from pumice.api.codec import convert
 from pumice.api.pod import Pod
-from pumice.framework.cycle import cycle
-from pumice.model.cluster import Cluster
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.scene import policy
 

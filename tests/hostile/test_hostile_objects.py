@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pumice.api import yaml
 from pumice.api.errors import InputError
-from pumice.api.read import Objects, read_stream
-from pumice.apiserver import ApiError
-from pumice.framework.cycle import cycle
-from pumice.model.cluster import Cluster
-from pumice.sim.defaults import complete
+from pumice.api.manifests import Objects, read_stream
+from pumice.cluster.apiserver import ApiError
+from pumice.cluster.offline import complete
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing.scene import policy
 from tests.apiserver.made import store
 from tests.hostile.mutations import JUNK, Object, examples, mutated, places, replaced

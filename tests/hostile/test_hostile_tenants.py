@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import ApiError
+from pumice.cluster.apiserver import ApiError
 from pumice.controllers import admission
 from pumice.live.webhooks import review
 from tests.controllers.test_admission import cluster

@@ -15,15 +15,13 @@ from aloop import run
 from fakeapi import FakeApi, Fault
 
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
-from pumice.kube.access import Access, Fixed, TokenFile
-from pumice.kube.certificates import Authority
-from pumice.kube.client import Client, Limits
-from pumice.kube.errors import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
-from pumice.kube.key_files import LOOK_AGAIN_S, KeyFiles
-from pumice.kube.pace import TokenBucket
-from pumice.kube.retry import Backoff, Retry
-from pumice.kube.tls import KeyPair, Trust
-from pumice.kube.transport import PatchType, Scope, as_dict
+from pumice.client.access import Access, Fixed, TokenFile
+from pumice.client.client import Client, Limits
+from pumice.client.errors import ApiError, Fenced, KubeError, NoAnswer, NoCredentials
+from pumice.client.retry import Backoff, Retry, TokenBucket
+from pumice.client.tls import LOOK_AGAIN_S, KeyFiles, KeyPair, Trust
+from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
 A = ObjectRef("a", "default")

@@ -12,8 +12,8 @@ from aloop import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.web.connection import Answer
-from pumice.web.pool import NotConnected, Pool
+from pumice.http.connection import Answer
+from pumice.http.pool import NotConnected, Pool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"

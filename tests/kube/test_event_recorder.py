@@ -11,24 +11,24 @@ import pytest
 from aloop import ended, run, until
 from fakeapi import FakeApi, Fault
 
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client
-from pumice.kube.events import FOLDED, EventBook, Occurrence, Regarding
-from pumice.kube.recorder import Flow, Recorder
-from pumice.kube.retry import Backoff, Retry
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.client.events import FOLDED, EventCorrelator, EventRecord, ObjectReference
+from pumice.client.recorder import Flow, Recorder
+from pumice.client.retry import Backoff, Retry
 
 NOW = 1767225600.0
-POD = Regarding("Pod", "j3-w-1", "default", "uid-1", "v1", "331")
+POD = ObjectReference("Pod", "j3-w-1", "default", "uid-1", "v1", "331")
 
 
 def happened(
-    message: str = "Successfully assigned default/j3-w-1 to node-0", reason: str = "Scheduled", about: Regarding = POD
-) -> Occurrence:
-    return Occurrence(about, "Normal", reason, message)
+    message: str = "Successfully assigned default/j3-w-1 to node-0", reason: str = "Scheduled", about: ObjectReference = POD
+) -> EventRecord:
+    return EventRecord(about, "Normal", reason, message)
 
 
 def test_a_first_event_is_written_whole() -> None:
-    write = EventBook("volcano").note(happened(), NOW)
+    write = EventCorrelator("volcano").note(happened(), NOW)
     assert write is not None and write.patch is None
     assert write.event == {
         "kind": "Event",
@@ -49,7 +49,7 @@ def test_a_first_event_is_written_whole() -> None:
 
 
 def test_a_repeat_is_a_patch_of_the_count() -> None:
-    book = EventBook("volcano")
+    book = EventCorrelator("volcano")
     first = book.note(happened(), NOW)
     second = book.note(happened(), NOW + 61)
     assert first and second and second.name == first.name
@@ -58,17 +58,17 @@ def test_a_repeat_is_a_patch_of_the_count() -> None:
 
 
 def test_an_object_has_25_events_and_then_one_each_five_minutes() -> None:
-    book = EventBook("volcano")
+    book = EventCorrelator("volcano")
     sent = [book.note(happened(), NOW + second) is not None for second in range(40)]
     assert sent == [True] * 25 + [False] * 15
     write = book.note(happened(), NOW + 310)
     assert write is not None and write.patch is not None and write.patch["count"] == 41
     assert book.note(happened(), NOW + 320) is None
-    assert book.note(happened(about=Regarding("Pod", "other", "default")), NOW + 320) is not None
+    assert book.note(happened(about=ObjectReference("Pod", "other", "default")), NOW + 320) is not None
 
 
 def test_many_different_messages_become_one_event() -> None:
-    book = EventBook("volcano")
+    book = EventCorrelator("volcano")
     writes = [book.note(happened(f"message {number}"), NOW + number) for number in range(12)]
     assert [write.event["message"].startswith(FOLDED) for write in writes if write] == [False] * 9 + [True] * 3
     last = writes[-1]
@@ -78,8 +78,8 @@ def test_many_different_messages_become_one_event() -> None:
 
 
 def test_names_never_stand_twice_and_cluster_wide_objects_have_theirs_in_default() -> None:
-    book = EventBook("volcano")
-    writes = [book.note(happened(str(number), about=Regarding("Queue", "q")), NOW) for number in range(3)]
+    book = EventCorrelator("volcano")
+    writes = [book.note(happened(str(number), about=ObjectReference("Queue", "q")), NOW) for number in range(3)]
     assert len({write.name for write in writes if write}) == 3
     assert {write.namespace for write in writes if write} == {"default"}
 
@@ -152,7 +152,7 @@ def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplo
 
     with caplog.at_level(logging.INFO):
         with_recorder(story)
-    told = [record.getMessage() for record in caplog.records if record.name == "pumice.kube.recorder"]
+    told = [record.getMessage() for record in caplog.records if record.name == "pumice.client.recorder"]
     assert [text.split()[0] for text in told] == ["events", "event"]
     assert told[0].startswith("events are dropped for want of a right: 403 Forbidden")
 

@@ -16,11 +16,10 @@ import yaml
 from aloop import run
 
 from pumice.api.errors import InputError
-from pumice.kube.access import TOKEN_FILE_AGE_S, Access
-from pumice.kube.certificates import Authority
-from pumice.kube.key_files import LOOK_AGAIN_S
-from pumice.kube.login import find
-from pumice.kube.proxy import from_environment
+from pumice.client.access import TOKEN_FILE_AGE_S, Access
+from pumice.client.resolve_access import find, from_environment
+from pumice.client.tls import LOOK_AGAIN_S
+from pumice.live.webhooks.certificates import Authority
 
 PAIR = Authority(time.time(), days=1).issue("jane")
 

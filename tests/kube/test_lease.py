@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.kinds import ObjectRef
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client
-from pumice.kube.election import Election, new_identity
-from pumice.kube.lease import Candidate, Lease, LeaseSpec, Term, micro_time
-from pumice.kube.retry import Backoff, Retry
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.client.leader_election import Candidate, Election, Lease, LeaseSpec, Term, micro_time, new_identity
+from pumice.client.retry import Backoff, Retry
 
 LOCK = ObjectRef("volcano", "volcano-system")
 

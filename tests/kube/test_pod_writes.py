@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.api.kinds import ObjectRef
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.pods import amend_status, bind, evict, eviction_conditions, set_conditions
-from pumice.kube.retry import Backoff, Retry
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.client.errors import ApiError, KubeError
+from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
+from pumice.client.retry import Backoff, Retry
 
 KEY = ("pods", "default", "a")
 AT = "2026-01-01T00:00:00Z"

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from pumice.api.kinds import PODS
 from pumice.api.meta import Metadata, Wire
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client
-from pumice.kube.reflector import Pace, Reflector, dict_metadata
-from pumice.kube.retry import Backoff, Retry
-from pumice.kube.transport import Scope, as_dict
-from pumice.kube.view import Added, Deleted, Disorder, Modified, View
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.client.known_objects import Added, Deleted, KnownObjects, Modified, OutOfOrder
+from pumice.client.reflector import Pace, Reflector, dict_metadata
+from pumice.client.retry import Backoff, Retry
+from pumice.client.transport import Scope, as_dict
 
 QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)
 
@@ -286,16 +286,16 @@ def meta(name: str, version: int, uid: str = "u") -> Metadata:
 
 
 def test_an_unknown_object_that_comes_late_means_that_the_stream_is_out_of_order() -> None:
-    view: View[str] = View()
+    view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.list_ends("5")
     assert view.changed("b", meta("b", 7)) == [Added("b")]
-    with pytest.raises(Disorder):
+    with pytest.raises(OutOfOrder):
         view.changed("a", meta("a", 6))
 
 
 def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_it() -> None:
-    view: View[str] = View()
+    view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.list_ends("5")
     assert view.heard(meta("a", 7)) and view.changed("a", meta("a", 7)) == []
@@ -304,7 +304,7 @@ def test_what_was_heard_from_an_answer_has_its_end_told_by_the_list_that_lacks_i
 
 
 def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
-    view: View[str] = View()
+    view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     assert view.heard(meta("a", 12))
     assert view.list_ends("9") == []
@@ -312,7 +312,7 @@ def test_a_list_says_nothing_of_what_was_heard_of_after_it() -> None:
 
 
 def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> None:
-    view: View[str] = View()
+    view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.changed("b", meta("b", 8, uid="later"))
     view.list_ends("9")
@@ -321,9 +321,9 @@ def test_an_answer_that_comes_after_the_end_of_its_object_is_not_believed() -> N
 
 
 def test_a_list_older_than_what_was_told_is_refused() -> None:
-    view: View[str] = View()
+    view: KnownObjects[str] = KnownObjects()
     view.list_begins()
     view.list_ends("9")
     view.list_begins()
-    with pytest.raises(Disorder):
+    with pytest.raises(OutOfOrder):
         view.list_is_of("8")

@@ -13,13 +13,13 @@ import pytest
 from aloop import run, until
 
 from pumice.api.kinds import PODS
-from pumice.kube.access import Access, Fixed
-from pumice.kube.certificates import Authority
-from pumice.kube.client import Client
-from pumice.kube.errors import NoAnswer
-from pumice.kube.retry import Backoff, Retry
-from pumice.kube.tls import KeyPair, Trust
-from pumice.kube.transport import Scope
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.client.errors import NoAnswer
+from pumice.client.retry import Backoff, Retry
+from pumice.client.tls import KeyPair, Trust
+from pumice.client.transport import Scope
+from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
 HEAD = b"HTTP/1.1 200 OK\r\n"

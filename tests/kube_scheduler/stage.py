@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 from pumice.api import yaml
 from pumice.api.codec import convert
 from pumice.api.core import PodDisruptionBudget
-from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
-from pumice.framework.cycle import cycle
-from pumice.framework.policy import Policy
-from pumice.framework.scheduling_queue import EVERYBODY, SchedulingQueue
-from pumice.framework.world import NOWHERE, World
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import built_in
-from pumice.sim.cycles import advance
-from pumice.sim.defaults import complete
+from pumice.cluster.cycles import advance
+from pumice.cluster.offline import complete
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import built_in
 from pumice.testing.builders import NodeBuilder, PodBuilder, _Builder, node, pod
 
 NOW = 1_767_268_800.0  #: 2026-01-01T12:00:00Z
@@ -77,7 +77,7 @@ def cluster(chosen: Policy, *objects: _Builder | tuple[str, Any]) -> Cluster:
     return made
 
 
-def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE, queue: SchedulingQueue = EVERYBODY) -> Outcome:
+def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE, queue: WaitingPods = EVERYBODY) -> Outcome:
     """The outcome of the last cycle."""
     for number in range(cycles):
         decided = cycle(made, chosen, NOW + number, world, queue)

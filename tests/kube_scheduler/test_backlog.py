@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
-from pumice.actions.kube.happenings import Happening, What, of_node
-from pumice.framework.cycle import cycle
-from pumice.model.cluster import Cluster
-from pumice.model.task import Pairs, Task
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.kube.cluster_events import ClusterEvent, EventKind, of_node
+from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Pairs, Task
 from tests.kube_scheduler.stage import NOW, cluster, machine, policy, profile, standing, waiting
 
 FIT = frozenset(["NodeResourcesFit"])
@@ -22,15 +22,15 @@ def names(tasks: Iterable[Task]) -> list[str]:
     return [task.name for task in tasks]
 
 
-def started(*objects: object) -> tuple[Cluster, Backlog]:
+def started(*objects: object) -> tuple[Cluster, SchedulingQueue]:
     made = cluster(policy(), *objects)  # type: ignore[arg-type]
-    backlog = Backlog(made)
-    for task in made.loose.values():
+    backlog = SchedulingQueue(made)
+    for task in made.without_job.values():
         backlog.add(task)
     return made, backlog
 
 
-def refused_once(*objects: object, by: frozenset[str] = FIT) -> tuple[Cluster, Backlog]:
+def refused_once(*objects: object, by: frozenset[str] = FIT) -> tuple[Cluster, SchedulingQueue]:
     """All pending pods were tried at 0 and refused."""
     made, backlog = started(*objects)
     for task in backlog.take(0.0):
@@ -38,7 +38,7 @@ def refused_once(*objects: object, by: frozenset[str] = FIT) -> tuple[Cluster, B
     return made, backlog
 
 
-GONE = Happening(What.POD_GONE)
+GONE = ClusterEvent(EventKind.POD_GONE)
 
 
 def test_a_new_pod_is_tried_once_and_then_waits_for_help() -> None:
@@ -132,52 +132,52 @@ PORT = [{"containerPort": 1, "hostPort": 80}]
 @pytest.mark.parametrize(
     ("by", "pod", "event", "woken"),
     [
-        (FIT, waiting("p", 1), Happening(What.NODE_ADDED, "big"), True),
-        (FIT, waiting("p", 9), Happening(What.NODE_ADDED, "big"), False),
-        (FIT, waiting("p", 1), Happening(What.NODE_ADDED, "nowhere"), False),
-        (FIT, waiting("p", 1), Happening(What.NODE_ALLOCATABLE, "big", before=np.zeros(16)), True),
-        (FIT, waiting("p", 1), Happening(What.NODE_ALLOCATABLE, "big", before=np.full(16, 1e15)), False),
-        (FIT, waiting("p", 1), Happening(What.NODE_LABELS, "big"), False),
-        (FIT, waiting("p", 1), Happening(What.POD_SHRUNK), True),
-        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
-        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "tainted"), False),
-        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "cordoned"), True),  # which is another rule's business
-        (TAINT, waiting("p"), Happening(What.NODE_TAINTS, "nowhere"), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ADDED, "big"), True),
+        (FIT, waiting("p", 9), ClusterEvent(EventKind.NODE_ADDED, "big"), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ADDED, "nowhere"), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.zeros(16)), True),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_ALLOCATABLE, "big", before=np.full(16, 1e15)), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.NODE_LABELS, "big"), False),
+        (FIT, waiting("p", 1), ClusterEvent(EventKind.POD_SHRUNK), True),
+        (TAINT, waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "big"), True),
+        (TAINT, waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "tainted"), False),
+        (TAINT, waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "cordoned"), True),  # which is another rule's business
+        (TAINT, waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "nowhere"), False),
         (TAINT, waiting("p"), GONE, False),
-        (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "cordoned"), False),
-        (frozenset(["NodeUnschedulable"]), waiting("p"), Happening(What.NODE_TAINTS, "big"), True),
-        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), Happening(What.NODE_LABELS, "big"), True),
-        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "else"), Happening(What.NODE_LABELS, "big"), False),
-        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), Happening(What.NODE_LABELS, "nowhere"), False),
-        (AFFINITY, waiting("p"), Happening(What.NODE_LABELS, "big"), True),  # refused by what the profile adds
+        (frozenset(["NodeUnschedulable"]), waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "cordoned"), False),
+        (frozenset(["NodeUnschedulable"]), waiting("p"), ClusterEvent(EventKind.NODE_TAINTS, "big"), True),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "else"), ClusterEvent(EventKind.NODE_LABELS, "big"), False),
+        (AFFINITY, waiting("p").selector("kubernetes.io/hostname", "big"), ClusterEvent(EventKind.NODE_LABELS, "nowhere"), False),
+        (AFFINITY, waiting("p"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),  # refused by what the profile adds
         (NEAR, FAR, GONE, True),
-        (NEAR, FAR, Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
-        (NEAR, FAR, Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
-        (NEAR, FAR, Happening(What.NODE_REMOVED, "big"), True),
-        (NEAR, FAR, Happening(What.POD_LABELS), True),
-        (NEAR, FAR, Happening(What.POD_LABELS, pod="x", labels=Pairs({"app": "y"})), True),  # type: ignore[arg-type]
-        (NEAR, FAR, Happening(What.POD_LABELS, pod="y", labels=Pairs({"app": "x"})), True),  # type: ignore[arg-type]
-        (NEAR, FAR, Happening(What.POD_LABELS, pod="y", labels=Pairs({"app": "z"})), False),  # type: ignore[arg-type]
-        (NEAR, FAR, Happening(What.POD_LABELS, pod="z", labels=Pairs({"app": "z"})), True),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.NODE_REMOVED, "big"), True),
+        (NEAR, FAR, ClusterEvent(EventKind.POD_LABELS), True),
+        (NEAR, FAR, ClusterEvent(EventKind.POD_LABELS, pod="x", labels=Pairs({"app": "y"})), True),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.POD_LABELS, pod="y", labels=Pairs({"app": "x"})), True),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.POD_LABELS, pod="y", labels=Pairs({"app": "z"})), False),  # type: ignore[arg-type]
+        (NEAR, FAR, ClusterEvent(EventKind.POD_LABELS, pod="z", labels=Pairs({"app": "z"})), True),  # type: ignore[arg-type]
         (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), GONE, True),
-        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
-        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), Happening(What.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
-        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
-        (frozenset(["VolumeBinding"]), waiting("p"), Happening(What.VOLUMES), True),
+        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), ClusterEvent(EventKind.POD_GONE, pod="x"), True),  # type: ignore[arg-type]
+        (PORTS, waiting("p").having("spec", "containers", 0, "ports", value=PORT), ClusterEvent(EventKind.POD_GONE, pod="y"), False),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.POD_PLACED, pod="x"), True),  # type: ignore[arg-type]
+        (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.VOLUMES), True),
         (frozenset(["VolumeBinding"]), waiting("p"), GONE, True),
-        (frozenset(["VolumeBinding"]), waiting("p"), Happening(What.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
-        (frozenset(["extender/e"]), waiting("p"), Happening(What.NODE_LABELS, "big"), True),
+        (frozenset(["VolumeBinding"]), waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="x"), False),  # type: ignore[arg-type]
+        (frozenset(["extender/e"]), waiting("p"), ClusterEvent(EventKind.NODE_LABELS, "big"), True),
         (frozenset(["SchedulingGates"]), waiting("p"), GONE, False),
-        (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
-        (TAINT, waiting("p"), Happening(What.OWN_UPDATE, pod="x"), False),  # type: ignore[arg-type]
-        (TAINT, waiting("p"), Happening(What.ANYTHING), True),
-        (FIT, waiting("p"), Happening(What.POD_GONE, pod="p"), False),  # type: ignore[arg-type]
-        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.POD_LEAVING, pod="x"), True),  # type: ignore[arg-type]
-        (frozenset(["PodTopologySpread"]), waiting("p"), Happening(What.SELECTORS), True),
-        (frozenset(["PodTopologySpread"]), EVEN, Happening(What.SELECTORS), False),
+        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="p"), True),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), ClusterEvent(EventKind.OWN_UPDATE, pod="x"), False),  # type: ignore[arg-type]
+        (TAINT, waiting("p"), ClusterEvent(EventKind.ANYTHING), True),
+        (FIT, waiting("p"), ClusterEvent(EventKind.POD_GONE, pod="p"), False),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.POD_LEAVING, pod="x"), True),  # type: ignore[arg-type]
+        (frozenset(["PodTopologySpread"]), waiting("p"), ClusterEvent(EventKind.SELECTORS), True),
+        (frozenset(["PodTopologySpread"]), EVEN, ClusterEvent(EventKind.SELECTORS), False),
     ],
 )
-def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Happening, woken: bool) -> None:
+def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: ClusterEvent, woken: bool) -> None:
     x = standing("x", "big").label("app", "x").having("spec", "containers", 0, "ports", value=PORT)
     nodes = (machine("big", 4), machine("tainted").taint("t"), machine("cordoned").cordoned())
     z = standing("z", "big").having("spec", "affinity", "podAntiAffinity", REQUIRED, value=[TERM])
@@ -190,21 +190,25 @@ def test_only_what_could_help_wakes(by: frozenset[str], pod: object, event: Happ
 def test_a_pod_that_shrinks_helps_who_asks_for_the_same() -> None:
     made, backlog = refused_once(machine("big"), standing("x", "big"), waiting("p"))
     other = made.tasks["default/x"]
-    assert not backlog.happened(Happening(What.POD_SHRUNK, pod=other, before=other.template.request))
-    assert backlog.happened(Happening(What.POD_SHRUNK, pod=other, before=other.template.request * 2))
+    assert not backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request))
+    assert backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, pod=other, before=other.template.request * 2))
 
 
 def test_a_node_tells_what_changed_and_its_heartbeat_nothing() -> None:
     made = cluster(policy(), machine("a"))
     before = machine("a").build()[1]
 
-    def told(after: object) -> list[What]:
+    def told(after: object) -> list[EventKind]:
         return [event.what for event in of_node(made, before, after)]  # type: ignore[arg-type]
 
     assert told(machine("a").build()[1]) == []
-    assert told(machine("a", 8).label("x", "y").taint("t").build()[1]) == [What.NODE_ALLOCATABLE, What.NODE_LABELS, What.NODE_TAINTS]
-    assert [event.what for event in of_node(made, None, before)] == [What.NODE_ADDED]  # type: ignore[arg-type]
-    assert [event.what for event in of_node(made, before, None)] == [What.NODE_REMOVED]  # type: ignore[arg-type]
+    assert told(machine("a", 8).label("x", "y").taint("t").build()[1]) == [
+        EventKind.NODE_ALLOCATABLE,
+        EventKind.NODE_LABELS,
+        EventKind.NODE_TAINTS,
+    ]
+    assert [event.what for event in of_node(made, None, before)] == [EventKind.NODE_ADDED]  # type: ignore[arg-type]
+    assert [event.what for event in of_node(made, before, None)] == [EventKind.NODE_REMOVED]  # type: ignore[arg-type]
     assert of_node(made, None, None) == []
 
 
@@ -235,19 +239,19 @@ def test_binds_that_fail_again_and_again_back_off_longer_and_longer() -> None:
 
 def test_one_unrelated_event_asks_for_nobody() -> None:
     _, backlog = refused_once(machine("a", 1), *waiting("p", 2).times(200))
-    assert backlog.happened(Happening(What.NODE_TAINTS, "a")) == []
+    assert backlog.happened(ClusterEvent(EventKind.NODE_TAINTS, "a")) == []
 
 
 def test_a_loop_with_a_backlog_tries_who_is_due() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 1), waiting("fits"), waiting("big", 8))
-    backlog = Backlog(made)
-    for task in made.loose.values():
+    backlog = SchedulingQueue(made)
+    for task in made.without_job.values():
         backlog.add(task)
     assert names(bind.task for bind in cycle(made, chosen, NOW, queue=backlog).binds) == ["fits"]
     assert cycle(made, chosen, NOW + 1, queue=backlog).waiting == []
     made.put(*machine("b", 9).build())
-    backlog.happened(Happening(What.NODE_ADDED, "b"))
+    backlog.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))
     assert names(bind.task for bind in cycle(made, chosen, NOW + 2, queue=backlog).binds) == ["big"]
     assert backlog.next_due() is None
 
@@ -257,7 +261,7 @@ def test_an_attempt_that_fails_backs_off_in_the_loop() -> None:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: u, filterVerb: f}]\n"
     )
     made = cluster(chosen, machine("a", 1), waiting("p"))
-    backlog = Backlog(made)
+    backlog = SchedulingQueue(made)
     backlog.add(made.tasks["default/p"])
     cycle(made, chosen, NOW, queue=backlog)
     assert backlog.next_due() == NOW + 1
@@ -267,7 +271,7 @@ def test_a_pod_that_gets_another_node_than_its_nominated_one_leaves_that_to_who_
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
     made = cluster(chosen, machine("a", 2), standing("low", "a", 1), nominee, waiting("p"))
-    backlog = Backlog(made)
+    backlog = SchedulingQueue(made)
     assert cycle(made, chosen, NOW, queue=backlog).binds == []
     made.put(*machine("b", 2).build())
     backlog.activate([made.tasks["default/nominee"]])
@@ -279,7 +283,7 @@ def test_a_pod_that_gets_its_nominated_node_leaves_nothing() -> None:
     chosen = policy()
     nominee = waiting("nominee", 2, priority=2).having("status", "nominatedNodeName", value="a")
     made = cluster(chosen, machine("a", 2), nominee, waiting("p"))
-    backlog = Backlog(made)
+    backlog = SchedulingQueue(made)
     backlog.add(made.tasks["default/p"])
     backlog.take(NOW)
     backlog.refused(made.tasks["default/p"], FIT, NOW)
@@ -291,7 +295,7 @@ def test_a_node_without_what_the_profile_ignores_may_help() -> None:
     chosen = policy(profile("{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/disk]}}]}"))
     asking = (waiting(name, 2).request(f"example.com/{what}", 1) for name, what in (("p", "disk"), ("q", "gpu")))
     made = cluster(chosen, machine("a", 1), *asking)
-    backlog = Backlog(made)
+    backlog = SchedulingQueue(made)
     cycle(made, chosen, NOW, queue=backlog)
     made.put(*machine("b", 2).build())
-    assert names(backlog.happened(Happening(What.NODE_ADDED, "b"))) == ["p"]
+    assert names(backlog.happened(ClusterEvent(EventKind.NODE_ADDED, "b"))) == ["p"]

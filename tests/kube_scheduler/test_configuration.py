@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.config.kube import read_kube
-from pumice.config.reading import KUBE_DEFAULT
-from pumice.framework.plugin import Plugin
-from pumice.framework.profile import PreemptionArgs
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.profile import DefaultPreemptionArgs
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting
 
 FIT = "pluginConfig: [{name: NodeResourcesFit, args: {%s}}]"
@@ -185,7 +184,7 @@ def test_back_off_and_candidates_are_taken_over() -> None:
     profiles = policy(f"{KUBE_DEFAULT}podInitialBackoffSeconds: 2\npodMaxBackoffSeconds: 60\nprofiles: [{{{args}}}]\n").profiles
     assert profiles is not None
     assert (profiles.initial_backoff_s, profiles.max_backoff_s) == (2.0, 60.0)
-    assert profiles.by_name["default-scheduler"].preemption == PreemptionArgs(5, 7)
+    assert profiles.by_name["default-scheduler"].preemption == DefaultPreemptionArgs(5, 7)
 
 
 class NotOnB(Plugin):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.config.kube import read_kube
-from pumice.framework.policy import Policy
+from pumice.scheduler.config.kube_conf import read_kube
+from pumice.scheduler.framework.policy import Policy
 from tests.kube_scheduler.stage import cluster, document, machine, play, run, standing, waiting
 
 OLD_POLICY = """\
@@ -39,7 +39,7 @@ def test_a_beta_is_read_with_a_note(version: str) -> None:
 
 
 def test_v1beta2_keeps_its_default_weights_unless_the_profile_says_otherwise() -> None:
-    from pumice.framework.session import Session
+    from pumice.scheduler.framework.session import Session
 
     body = "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 9}]}}}]"
     chosen, _ = read(f"apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n{body}\n")

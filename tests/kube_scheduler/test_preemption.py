@@ -119,7 +119,7 @@ def test_with_few_candidates_wanted_the_search_goes_on_until_one_breaks_no_budge
 def test_while_victims_leave_nobody_else_is_evicted() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a"), machine("b"), standing("x", "a", 2), standing("y", "b", 2, priority=3), HIGH)
-    from pumice.framework.cycle import cycle
+    from pumice.scheduler.framework.cycle import cycle
 
     assert [e.task.name for e in cycle(made, chosen, 0.0).evictions] == ["x"]
     again = cycle(made, chosen, 1.0)
@@ -199,11 +199,11 @@ def test_a_crowd_that_grows_is_walked_in_full() -> None:
 
 
 def test_nominations_are_counted_for_whoever_asks() -> None:
-    from pumice.actions.kube.nominations import Nominations
+    from pumice.scheduler.kube.nominator import Nominator
 
     made = cluster(policy(), machine("a", 9), waiting("low", 1, 1), waiting("mid", 2, 5), waiting("high", 3, 9))
     low, mid, high = (made.tasks[f"default/{name}"] for name in ("low", "mid", "high"))
-    nominations = Nominations(made)
+    nominations = Nominator(made)
     for task in (low, mid):
         nominations.add(task, 0)
     assert nominations.against(high)[0].tolist() == []

@@ -9,15 +9,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.kube.dry_run import NO_VICTIMS, DryRun
-from pumice.actions.kube.search import Misfit
-from pumice.actions.schedule import Loop
-from pumice.eviction.pick_node import Candidate, cost
-from pumice.framework.cycle import cycle
-from pumice.framework.session import Session
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.sim.cycles import advance
+from pumice.cluster.cycles import advance
+from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.eviction.pick_node import Candidate, cost
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, DryRun
+from pumice.scheduler.kube.find_node import FitError
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
 from tests.kube_scheduler.stage import NOW, budget, cluster, machine, policy, standing, waiting
 
 POLICY = policy()
@@ -82,13 +82,13 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
         for task in loop.queue():
             search = loop.searches[task.template.scheduler_name]
             found = search.find(task)
-            if isinstance(found, Misfit):
+            if isinstance(found, FitError):
                 run = loop.preemption._dry_run(task, found)
                 assert run is not None
                 run.refresh(task, loop.nominations)
                 trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
                 expected: dict[int, Candidate] = {}
-                for row in np.flatnonzero(found.curable).tolist():
+                for row in np.flatnonzero(found.resolvable).tolist():
                     result = trials.on(row)
                     if not isinstance(result, Candidate):
                         assert not run.success[row]
@@ -153,10 +153,10 @@ def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) 
         loop = Loop(opened, POLICY.profiles)
         task = next(loop.queue())
         found = loop.searches[task.template.scheduler_name].find(task)
-        if not isinstance(found, Misfit):
+        if not isinstance(found, FitError):
             return
         trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
-        results = [trials.on(row) for row in np.flatnonzero(found.curable).tolist()]
+        results = [trials.on(row) for row in np.flatnonzero(found.resolvable).tolist()]
         clean = any(isinstance(r, Candidate) and r.victims and not r.violations for r in results)
         verdict = loop.preemption.consider(task, found, POLICY.profiles.by_name["default-scheduler"].preemption)
         if verdict.candidate is not None and verdict.candidate.violations:

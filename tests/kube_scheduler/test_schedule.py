@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import Backlog
-from pumice.config.kube import read_kube
-from pumice.config.reading import config_text, read_configurations
-from pumice.engine.rules import Filter, Reach, Reason, Refused
-from pumice.engine.view import View
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Policy
-from pumice.framework.world import Nowhere
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.resources import CPU
-from pumice.plugins.registry import built_in
+from pumice.scheduler.config.kube_conf import config_text, read_configurations, read_kube
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import Nowhere
+from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import CPU
+from pumice.scheduler.registry import built_in
 from pumice.testing.builders import PodBuilder, podgroup, queue
 from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, machine, play, policy, profile, run, standing, waiting
 
@@ -119,7 +118,7 @@ def test_a_nomination_holds_its_room_in_the_eyes_of_every_rule_that_reads_column
 
     class Spare(Filter):
         name = "spare"
-        reach, foresees = Reach.NODE, True
+        reach, plannable = Reach.NODE, True
 
         def refuse(self, state: Any, nodes: View) -> list[Refused]:
             shown = getattr(nodes, column)[CPU]
@@ -196,8 +195,8 @@ def test_a_pod_for_nodes_by_name_is_looked_for_among_them_alone() -> None:
 def test_who_is_due_but_gone_or_somebody_elses_is_neither_tried_nor_remembered() -> None:
     chosen = policy()
     made = cluster(chosen, machine("a", 9), waiting("gone"), waiting("theirs"), waiting("stays"))
-    backlog = Backlog(made)
-    for task in made.loose.values():
+    backlog = SchedulingQueue(made)
+    for task in made.without_job.values():
         backlog.add(task)
     gone, theirs = (made.tasks[f"default/{name}"] for name in ("gone", "theirs"))
     made.remove("Pod", gone.key)
@@ -292,9 +291,9 @@ def test_who_would_evict_where_a_gang_waits_only_backs_off() -> None:
     gang = waiting("w", 2).scheduler("volcano").gang("g").times(2)
     there = (machine("a", 6), standing("old", "a", 1).leaving(), standing("low", "a", 2))
     made = cluster(policy(text), queue("default"), *there, podgroup("g", 2), *gang, waiting("high", 4, priority=9), waiting("equal", 4))
-    backlog = Backlog(made)
+    backlog = SchedulingQueue(made)
     assert run(made, policy(text), queue=backlog).waiting["high"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert [entry.task.name for entry in backlog.backing_off.values()] == ["high"]
+    assert [entry.task.name for entry in backlog.backoff.values()] == ["high"]
     assert [entry.task.name for entry in backlog.waiting.values()] == ["equal"]
 
 

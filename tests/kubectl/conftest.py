@@ -75,7 +75,7 @@ def kubelet(kubectl: Kubectl) -> Iterator[None]:
 
 
 def _let_go(store) -> None:  # type: ignore[no-untyped-def]
-    from pumice.apiserver import Wish
+    from pumice.cluster.apiserver import Wish
 
     for pod in list(store.all("pods")):
         if pod["metadata"].get("deletionTimestamp"):

@@ -16,8 +16,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from pumice.api.kinds import EVENTS, PODS, Kind, ObjectRef
-from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.transport import Page, PatchType, Scope, Transport
+from pumice.client.errors import ApiError, NoAnswer
+from pumice.client.transport import Page, PatchType, Scope, Transport
 
 REFUSALS = {
     "403": ApiError(403, "Forbidden", "made to fail"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.actions.kube.happenings import What
 from pumice.api.kinds import DEVICE_CLASSES, RESOURCE_SLICES
+from pumice.scheduler.kube.cluster_events import EventKind
 from tests.live.crowds import (
     ZONE,
     Spec,
@@ -61,27 +61,27 @@ IN_Y = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZON
 
 
 STORIES = [
-    Story("VolumeRestrictions", What.POD_GONE, (A, *EXCLUSIVE, stands(1, "a", spec=MINE), waits(MINE)), act(gone, 0)),
-    Story("VolumeRestrictions", What.VOLUMES, (A, EXCLUSIVE[0], waits(MINE)), EXCLUSIVE[1]),
-    Story("VolumeRestrictions", What.NODE_ADDED, (A, stands(1, "a", spec=DISK), waits(DISK)), B),
-    Story("NodeVolumeLimits", What.POD_GONE, (A, *LIMITED), act(gone, 0)),
-    Story("NodeVolumeLimits", What.VOLUMES, (A, *LIMITED), act(limit, "a", 2)),
-    Story("NodeVolumeLimits", What.NODE_ADDED, (A, *LIMITED), B),
-    Story("VolumeBinding", What.NODE_LABELS, (A, *whole("c0", "y", "affinity"), waits(MINE)), A_TO_Y),
-    Story("VolumeBinding", What.NODE_ADDED, (A, *whole("c0", "y", "affinity"), waits(MINE)), B_IN_Y),
-    Story("VolumeBinding", What.VOLUMES, (A, late("c0"), waits(MINE)), act(storage_class, "x", "csi.test")),
-    Story("VolumeZone", What.NODE_LABELS, (A, *whole("c0", "y", "labels"), waits(MINE)), A_TO_Y),
-    Story("VolumeZone", What.NODE_ADDED, (A, *whole("c0", "y", "labels"), waits(MINE)), B_IN_Y),
-    Story("VolumeZone", What.VOLUMES, (A, *whole("c0", "y", "labels"), waits(MINE)), act(volume, "c0", "x", "labels", "")),
-    Story("DynamicResources", What.DEVICES, (A, device_class, *ASKED, waits(MY_DEVICE)), act(devices, "a", 1)),
-    Story("DynamicResources", What.NODE_LABELS, (A, device_class, *ASKED, act(in_reach, IN_Y), waits(MY_DEVICE)), A_TO_Y),
-    Story("DynamicResources", What.NODE_ADDED, (A, act(devices, "b", 1), *ASKED, waits(MY_DEVICE)), B),
+    Story("VolumeRestrictions", EventKind.POD_GONE, (A, *EXCLUSIVE, stands(1, "a", spec=MINE), waits(MINE)), act(gone, 0)),
+    Story("VolumeRestrictions", EventKind.VOLUMES, (A, EXCLUSIVE[0], waits(MINE)), EXCLUSIVE[1]),
+    Story("VolumeRestrictions", EventKind.NODE_ADDED, (A, stands(1, "a", spec=DISK), waits(DISK)), B),
+    Story("NodeVolumeLimits", EventKind.POD_GONE, (A, *LIMITED), act(gone, 0)),
+    Story("NodeVolumeLimits", EventKind.VOLUMES, (A, *LIMITED), act(limit, "a", 2)),
+    Story("NodeVolumeLimits", EventKind.NODE_ADDED, (A, *LIMITED), B),
+    Story("VolumeBinding", EventKind.NODE_LABELS, (A, *whole("c0", "y", "affinity"), waits(MINE)), A_TO_Y),
+    Story("VolumeBinding", EventKind.NODE_ADDED, (A, *whole("c0", "y", "affinity"), waits(MINE)), B_IN_Y),
+    Story("VolumeBinding", EventKind.VOLUMES, (A, late("c0"), waits(MINE)), act(storage_class, "x", "csi.test")),
+    Story("VolumeZone", EventKind.NODE_LABELS, (A, *whole("c0", "y", "labels"), waits(MINE)), A_TO_Y),
+    Story("VolumeZone", EventKind.NODE_ADDED, (A, *whole("c0", "y", "labels"), waits(MINE)), B_IN_Y),
+    Story("VolumeZone", EventKind.VOLUMES, (A, *whole("c0", "y", "labels"), waits(MINE)), act(volume, "c0", "x", "labels", "")),
+    Story("DynamicResources", EventKind.DEVICES, (A, device_class, *ASKED, waits(MY_DEVICE)), act(devices, "a", 1)),
+    Story("DynamicResources", EventKind.NODE_LABELS, (A, device_class, *ASKED, act(in_reach, IN_Y), waits(MY_DEVICE)), A_TO_Y),
+    Story("DynamicResources", EventKind.NODE_ADDED, (A, act(devices, "b", 1), *ASKED, waits(MY_DEVICE)), B),
     # what a pod had on a node that is no more is free again
-    Story("VolumeRestrictions", What.NODE_REMOVED, (A, B, *EXCLUSIVE, stands(1, "b", spec=MINE), waits(MINE)), act(without, "b")),
+    Story("VolumeRestrictions", EventKind.NODE_REMOVED, (A, B, *EXCLUSIVE, stands(1, "b", spec=MINE), waits(MINE)), act(without, "b")),
 ]
 
 IN_VAIN: list[Story] = []
 
 #: What a pod that we have placed holds before its claims are bound or allocated. Pods that came with their node hold nothing of the
 #: kind, so no story of one happening shows these; the property of hints does.
-HELD_IN_BETWEEN = {(by, what) for by in ("VolumeBinding", "DynamicResources") for what in (What.POD_GONE, What.NODE_REMOVED)}
+HELD_IN_BETWEEN = {(by, what) for by in ("VolumeBinding", "DynamicResources") for what in (EventKind.POD_GONE, EventKind.NODE_REMOVED)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.actions.kube.happenings import What
 from pumice.api.kinds import NODES, PODS, SERVICES
+from pumice.scheduler.kube.cluster_events import EventKind
 from tests.live.crowds import (
     HOST,
     ZONE,
@@ -64,34 +64,36 @@ def service(api: MemoryServer, colour: str) -> None:
 
 
 STORIES = [
-    Story("NodeResourcesFit", What.POD_GONE, (act(node, "a", 1), stands(1, "a"), waits()), act(gone, 0)),
-    Story("NodeResourcesFit", What.POD_SHRUNK, (act(node, "a", 2), stands(1, "a", cpu=2), waits()), act(shrunk, 0)),
-    Story("NodeResourcesFit", What.NODE_ADDED, (act(node, "a", 1), waits(cpu=2)), act(node, "b", 2)),
-    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, (act(node, "a", 1), waits(cpu=2)), act(resized, "a", 2)),
-    Story("NodeUnschedulable", What.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b")),
-    Story("NodeUnschedulable", What.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(cordoned, "a", False)),
-    Story("TaintToleration", What.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b")),
-    Story("TaintToleration", What.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(tainted, "a", False)),
-    Story("NodeAffinity", What.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="blue")),
-    Story("NodeAffinity", What.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", "colour", "blue")),
-    Story("NodePorts", What.POD_GONE, (A, stands(1, "a", spec=WEB), waits(WEB)), act(gone, 0)),
-    Story("NodePorts", What.NODE_ADDED, (A, stands(1, "a", spec=WEB), waits(WEB)), act(node, "b")),
-    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), stands(1, "a")),
-    Story("InterPodAffinity", What.POD_GONE, (A, stands(1, "a"), waits(FAR)), act(gone, 0)),
-    Story("InterPodAffinity", What.POD_LABELS, (A, stands(1, "a"), waits(FAR)), act(recoloured, 0, "red", True)),
-    Story("InterPodAffinity", What.NODE_REMOVED, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(without, "b")),
-    Story("InterPodAffinity", What.NODE_LABELS, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(labelled, "b", ZONE, "y")),
-    Story("InterPodAffinity", What.NODE_ADDED, (A, stands(1, "a"), waits(FAR)), act(node, "b", zone="y")),
-    Story("InterPodAffinity", What.NAMESPACE, (A, act(namespace, "blue"), stands(1, "a"), waits(NEAR_IN_SPACES)), act(namespace, "red")),
-    Story("PodTopologySpread", What.POD_PLACED, UNEVEN, stands(4, "c", "red")),
-    Story("PodTopologySpread", What.POD_GONE, UNEVEN, act(gone, 0)),
-    Story("PodTopologySpread", What.POD_LEAVING, UNEVEN, act(leaving, 0)),
-    Story("PodTopologySpread", What.POD_LABELS, UNEVEN, act(recoloured, 0, "blue", True)),
-    Story("PodTopologySpread", What.NODE_REMOVED, UNEVEN, act(without, "c")),
-    Story("PodTopologySpread", What.NODE_LABELS, UNEVEN, act(labelled, "c", ZONE, "x")),
-    Story("PodTopologySpread", What.NODE_TAINTS, UNEVEN, act(tainted, "c", True)),
-    Story("PodTopologySpread", What.NODE_ADDED, UNEVEN, act(node, "d", zone="y")),
-    Story("PodTopologySpread", What.SELECTORS, (*UNEVEN[:-1], act(service, "red"), waits()), act(service, "blue"), EVEN_BY_DEFAULT),
+    Story("NodeResourcesFit", EventKind.POD_GONE, (act(node, "a", 1), stands(1, "a"), waits()), act(gone, 0)),
+    Story("NodeResourcesFit", EventKind.POD_SHRUNK, (act(node, "a", 2), stands(1, "a", cpu=2), waits()), act(shrunk, 0)),
+    Story("NodeResourcesFit", EventKind.NODE_ADDED, (act(node, "a", 1), waits(cpu=2)), act(node, "b", 2)),
+    Story("NodeResourcesFit", EventKind.NODE_ALLOCATABLE, (act(node, "a", 1), waits(cpu=2)), act(resized, "a", 2)),
+    Story("NodeUnschedulable", EventKind.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b")),
+    Story("NodeUnschedulable", EventKind.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(cordoned, "a", False)),
+    Story("TaintToleration", EventKind.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b")),
+    Story("TaintToleration", EventKind.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(tainted, "a", False)),
+    Story("NodeAffinity", EventKind.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="blue")),
+    Story("NodeAffinity", EventKind.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", "colour", "blue")),
+    Story("NodePorts", EventKind.POD_GONE, (A, stands(1, "a", spec=WEB), waits(WEB)), act(gone, 0)),
+    Story("NodePorts", EventKind.NODE_ADDED, (A, stands(1, "a", spec=WEB), waits(WEB)), act(node, "b")),
+    Story("InterPodAffinity", EventKind.POD_PLACED, (A, waits(NEAR)), stands(1, "a")),
+    Story("InterPodAffinity", EventKind.POD_GONE, (A, stands(1, "a"), waits(FAR)), act(gone, 0)),
+    Story("InterPodAffinity", EventKind.POD_LABELS, (A, stands(1, "a"), waits(FAR)), act(recoloured, 0, "red", True)),
+    Story("InterPodAffinity", EventKind.NODE_REMOVED, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(without, "b")),
+    Story("InterPodAffinity", EventKind.NODE_LABELS, (A, act(node, "b"), stands(1, "b"), waits(FAR)), act(labelled, "b", ZONE, "y")),
+    Story("InterPodAffinity", EventKind.NODE_ADDED, (A, stands(1, "a"), waits(FAR)), act(node, "b", zone="y")),
+    Story(
+        "InterPodAffinity", EventKind.NAMESPACE, (A, act(namespace, "blue"), stands(1, "a"), waits(NEAR_IN_SPACES)), act(namespace, "red")
+    ),
+    Story("PodTopologySpread", EventKind.POD_PLACED, UNEVEN, stands(4, "c", "red")),
+    Story("PodTopologySpread", EventKind.POD_GONE, UNEVEN, act(gone, 0)),
+    Story("PodTopologySpread", EventKind.POD_LEAVING, UNEVEN, act(leaving, 0)),
+    Story("PodTopologySpread", EventKind.POD_LABELS, UNEVEN, act(recoloured, 0, "blue", True)),
+    Story("PodTopologySpread", EventKind.NODE_REMOVED, UNEVEN, act(without, "c")),
+    Story("PodTopologySpread", EventKind.NODE_LABELS, UNEVEN, act(labelled, "c", ZONE, "x")),
+    Story("PodTopologySpread", EventKind.NODE_TAINTS, UNEVEN, act(tainted, "c", True)),
+    Story("PodTopologySpread", EventKind.NODE_ADDED, UNEVEN, act(node, "d", zone="y")),
+    Story("PodTopologySpread", EventKind.SELECTORS, (*UNEVEN[:-1], act(service, "red"), waits()), act(service, "blue"), EVEN_BY_DEFAULT),
 ]
 
 
@@ -121,24 +123,26 @@ FULL: Any = (act(node, "a", 1), stands(1, "a"), act(with_memory, "p1", "2Gi"), w
 TOO_SMALL = (act(node, "a", 1), waits(cpu=4))
 
 IN_VAIN = [
-    Story("NodeResourcesFit", What.POD_SHRUNK, FULL, act(with_memory, "p1", "1Gi")),
-    Story("NodeResourcesFit", What.NODE_ADDED, TOO_SMALL, act(node, "b", 3)),
-    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, TOO_SMALL, act(resized, "a", 3)),
-    Story("NodeResourcesFit", What.NODE_ALLOCATABLE, FULL, act(resized_in, "a", memory="200Gi")),
-    Story("NodeUnschedulable", What.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b", cordoned=True)),
-    Story("NodeUnschedulable", What.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(tainted, "a", True)),
-    Story("TaintToleration", What.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b", tainted=True)),
-    Story("TaintToleration", What.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(cordoned, "a", True)),
-    Story("NodeAffinity", What.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="red")),
-    Story("NodeAffinity", What.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", ZONE, "y")),
+    Story("NodeResourcesFit", EventKind.POD_SHRUNK, FULL, act(with_memory, "p1", "1Gi")),
+    Story("NodeResourcesFit", EventKind.NODE_ADDED, TOO_SMALL, act(node, "b", 3)),
+    Story("NodeResourcesFit", EventKind.NODE_ALLOCATABLE, TOO_SMALL, act(resized, "a", 3)),
+    Story("NodeResourcesFit", EventKind.NODE_ALLOCATABLE, FULL, act(resized_in, "a", memory="200Gi")),
+    Story("NodeUnschedulable", EventKind.NODE_ADDED, (act(node, "a", cordoned=True), waits()), act(node, "b", cordoned=True)),
+    Story("NodeUnschedulable", EventKind.NODE_TAINTS, (act(node, "a", cordoned=True), waits()), act(tainted, "a", True)),
+    Story("TaintToleration", EventKind.NODE_ADDED, (act(node, "a", tainted=True), waits()), act(node, "b", tainted=True)),
+    Story("TaintToleration", EventKind.NODE_TAINTS, (act(node, "a", tainted=True), waits()), act(cordoned, "a", True)),
+    Story("NodeAffinity", EventKind.NODE_ADDED, (A, waits(BLUE)), act(node, "b", colour="red")),
+    Story("NodeAffinity", EventKind.NODE_LABELS, (A, waits(BLUE)), act(labelled, "a", ZONE, "y")),
     *(
-        Story("NodePorts", What.POD_GONE, (A, stands(1, "a", spec=other), stands(2, "a", spec=WEB), waits(WEB)), act(gone, 0))
+        Story("NodePorts", EventKind.POD_GONE, (A, stands(1, "a", spec=other), stands(2, "a", spec=WEB), waits(WEB)), act(gone, 0))
         for other in ({}, MAIL, WEB_OVER_UDP)
     ),
-    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), stands(1, "a", "red")),
-    Story("InterPodAffinity", What.POD_GONE, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(gone, 0)),
-    Story("InterPodAffinity", What.POD_LABELS, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(recoloured, 0, "green", True)),
-    Story("InterPodAffinity", What.POD_PLACED, (A, waits(NEAR)), act(elsewhere, "a", "blue")),
-    Story("PodTopologySpread", What.POD_PLACED, UNEVEN, act(elsewhere, "c", "red")),
-    Story("PodTopologySpread", What.SELECTORS, UNEVEN, act(service, "blue")),
+    Story("InterPodAffinity", EventKind.POD_PLACED, (A, waits(NEAR)), stands(1, "a", "red")),
+    Story("InterPodAffinity", EventKind.POD_GONE, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(gone, 0)),
+    Story(
+        "InterPodAffinity", EventKind.POD_LABELS, (A, stands(1, "a", "red"), stands(2, "a"), waits(FAR)), act(recoloured, 0, "green", True)
+    ),
+    Story("InterPodAffinity", EventKind.POD_PLACED, (A, waits(NEAR)), act(elsewhere, "a", "blue")),
+    Story("PodTopologySpread", EventKind.POD_PLACED, UNEVEN, act(elsewhere, "c", "red")),
+    Story("PodTopologySpread", EventKind.SELECTORS, UNEVEN, act(service, "blue")),
 ]

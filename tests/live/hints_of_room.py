@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.actions.kube.happenings import What
 from pumice.api.kinds import NODES, NUMA_TOPOLOGIES, PODS
+from pumice.scheduler.kube.cluster_events import EventKind
 from tests.live.crowds import HOST, TAINT, node, pod
 from tests.live.hints_of_pods import UNEVEN
 from tests.live.memory import MemoryServer
@@ -89,22 +89,22 @@ def guaranteed(api: MemoryServer) -> None:
 
 FIT = "NodeResourcesFit"
 STORIES = [
-    Story(FIT, What.POD_GONE, PROMISED, gone, how="the nominated pod is gone"),
-    Story(FIT, What.POD_GONE, PROMISED, no_longer_nominated, how="the pod is nominated no longer"),
-    Story(FIT, What.POD_GONE, PROMISED, sent_elsewhere, how="the nominated pod is bound elsewhere"),
-    Story(FIT, What.POD_GONE, PROMISED, kept_off, how="the nominated pod may not stand there"),
-    Story(FIT, What.POD_GONE, PROMISED_MEMORY, act(sized, "b", cpu="2", memory="65Gi"), how="the nominated pod has another node"),
-    Story("PodTopologySpread", What.POD_LEAVING, UNEVEN, important(5, 3), how="a pod is evicted for another"),
+    Story(FIT, EventKind.POD_GONE, PROMISED, gone, how="the nominated pod is gone"),
+    Story(FIT, EventKind.POD_GONE, PROMISED, no_longer_nominated, how="the pod is nominated no longer"),
+    Story(FIT, EventKind.POD_GONE, PROMISED, sent_elsewhere, how="the nominated pod is bound elsewhere"),
+    Story(FIT, EventKind.POD_GONE, PROMISED, kept_off, how="the nominated pod may not stand there"),
+    Story(FIT, EventKind.POD_GONE, PROMISED_MEMORY, act(sized, "b", cpu="2", memory="65Gi"), how="the nominated pod has another node"),
+    Story("PodTopologySpread", EventKind.POD_LEAVING, UNEVEN, important(5, 3), how="a pod is evicted for another"),
     Story(
         FIT,
-        What.NODE_ALLOCATABLE,
+        EventKind.NODE_ALLOCATABLE,
         (act(sized, "a", cpu="4", pods="0"), waits()),
         act(sized, "a", cpu="4", pods="1"),
         how="room for one pod",
     ),
     Story(
         FIT,
-        What.NODE_ADDED,
+        EventKind.NODE_ADDED,
         (act(sized, "a", cpu="1"), act(asking, 0, {"cpu": "2", "example.com/disk": "1"})),
         act(sized, "b", cpu="2"),
         IGNORING,
@@ -112,7 +112,7 @@ STORIES = [
     ),
     Story(
         "numa-aware",
-        What.OTHER,
+        EventKind.OTHER,
         (act(node, "a", 8), act(cpus, "0-1,4-5"), guaranteed),
         act(cpus, "0-2"),
         CPUS_APART,
@@ -122,7 +122,7 @@ STORIES = [
 IN_VAIN = [
     Story(
         FIT,
-        What.NODE_ADDED,
+        EventKind.NODE_ADDED,
         (act(sized, "a", cpu="1"), act(asking, 0, {"cpu": "2", "example.com/gpu": "1"})),
         act(sized, "b", cpu="2"),
         IGNORING,

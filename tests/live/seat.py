@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
-from pumice.kube.election import Election
-from pumice.kube.errors import Fenced, NoAnswer
-from pumice.kube.lease import Candidate
-from pumice.kube.transport import Transport
+from pumice.client.errors import Fenced, NoAnswer
+from pumice.client.leader_election import Candidate, Election
+from pumice.client.transport import Transport
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock
 

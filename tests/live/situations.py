@@ -27,8 +27,8 @@ from pumice.api.kinds import (
     VOLUMES,
 )
 from pumice.api.quantity import quantity
-from pumice.config.volcano import DEFAULT
-from pumice.kube.errors import ApiError
+from pumice.client.errors import ApiError
+from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
 

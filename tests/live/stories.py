@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from pumice.config.volcano import DEFAULT, read_policy
-from pumice.framework.policy import Policy
-from pumice.kube.transport import Transport
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.plugins.registry import plugins
+from pumice.client.transport import Transport
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.virtual import VirtualClock
 

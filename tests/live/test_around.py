@@ -14,22 +14,22 @@ import pytest
 from aiohttp import web
 
 from pumice.api.errors import InputError
-from pumice.api.read import Objects, read_stream
-from pumice.config.volcano import DEFAULT
-from pumice.framework.cycle import cycle
-from pumice.framework.policy import Policy
-from pumice.live import usage
-from pumice.live.dump import dump
+from pumice.api.manifests import Objects, read_stream
+from pumice.cluster.offline import complete
+from pumice.http.head import is_loopback
+from pumice.http.listener import Listener
+from pumice.http.messages import Request, Response
 from pumice.live.exposition import Counter, Gauge, Histogram, render
 from pumice.live.health import insights, probes
-from pumice.live.logs import Json, Logfmt
-from pumice.live.reload import Reloader
-from pumice.live.usage import UsageFailure, fetch
-from pumice.model.cluster import Cluster
-from pumice.sim.defaults import complete
-from pumice.web.listener import Listener
-from pumice.web.loopback import is_loopback
-from pumice.web.messages import Request, Response
+from pumice.live.lifecycle import Json, Logfmt
+from pumice.live.scheduler import world
+from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.process import Reloader
+from pumice.live.scheduler.world import UsageFailure, fetch
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 from tests.dripping import dripping
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, scheduling, until
@@ -277,7 +277,7 @@ def test_a_source_that_cannot_be_read_says_so(kind: str) -> None:
 
 
 def test_a_source_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(world, "TIMEOUT_S", 0.2)
     with dripping() as address, pytest.raises(UsageFailure, match="TimeoutError"):
         asyncio.run(fetch({"type": "prometheus", "address": address}, 2000.0))
 

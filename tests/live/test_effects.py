@@ -11,14 +11,14 @@ from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, Queue
-from pumice.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
-from pumice.live.effects import effects
-from pumice.live.group_status import is_news
-from pumice.live.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
-from pumice.live.said import Said
-from pumice.live.sender import apply_mark
-from pumice.model import status
-from pumice.model.cluster import Cluster
+from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
+from pumice.live.scheduler.sender import apply_mark
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.statuses import is_news
+from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
 
 NOW = 1_767_225_600.0
 AT = "2026-01-01T00:00:00Z"
@@ -43,8 +43,8 @@ def pod(name: str) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}, "status": {"phase": "Pending"}}
 
 
-def of(cluster: Cluster, decisions: Decisions, said: Said | None = None, now: float = NOW) -> Any:
-    return effects(cluster, decisions, said or Said(), now, "cycle-1")
+def of(cluster: Cluster, decisions: Decisions, said: SentStatus | None = None, now: float = NOW) -> Any:
+    return effects(cluster, decisions, said or SentStatus(), now, "cycle-1")
 
 
 def group(cluster: Cluster, phase: str, condition: Condition | None = None, hypernode: str = "") -> Decisions:
@@ -71,7 +71,7 @@ def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> No
 
 
 def test_a_waiting_pod_is_marked_once_for_each_reason(cluster: Cluster) -> None:
-    said = Said()
+    said = SentStatus()
     waiting = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/3 nodes")])
     asked = of(cluster, waiting, said)
     assert asked.marks == [MarkPod(ObjectRef("p", "ns", "uid-p"), "Unschedulable", "0/3 nodes", None)]
@@ -110,7 +110,7 @@ def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> No
 
 
 def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_more_rarely(cluster: Cluster) -> None:
-    said = Said()
+    said = SentStatus()
     told = []
     of(cluster, group(cluster, "Inqueue", SHORT), said)
     for second in range(1, 121):
@@ -121,7 +121,7 @@ def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_mo
 
 
 def test_conditions_of_other_types_stay(cluster: Cluster) -> None:
-    said = Said()
+    said = SentStatus()
     of(cluster, group(cluster, "Inqueue", SHORT), said)
     written = of(cluster, group(cluster, "Running", READY), said).groups[0].status
     assert [c["type"] for c in written["conditions"]] == ["Unschedulable", "Scheduled"]
@@ -135,7 +135,7 @@ def test_counters_are_left_out_when_zero(cluster: Cluster) -> None:
 
 
 def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None:
-    said = Said()
+    said = SentStatus()
     key = "volcano.sh/job-allocated-hypernode"
     assert of(cluster, group(cluster, "Running", None, "rack-1"), said).groups[0].annotations == {key: "rack-1"}
     assert not of(cluster, group(cluster, "Running", None, "rack-1"), said).groups
@@ -143,7 +143,7 @@ def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None
 
 
 def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
-    said = Said()
+    said = SentStatus()
     nothing = {"cpu": "0", "memory": "0"}
     assert of(cluster, Decisions(), said).queues == [WriteQueue("root", nothing), WriteQueue("default", nothing)]
     assert not of(cluster, Decisions(), said).queues
@@ -157,7 +157,7 @@ def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> No
 def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_something(cluster: Cluster) -> None:
     cluster.put("Queue", convert({"metadata": {"name": "root"}}, Queue))
     cluster.put("Node", _node("n1"))
-    said = Said()
+    said = SentStatus()
     assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["default"]
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
     assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["root", "default"]
@@ -184,7 +184,7 @@ def test_a_condition_in_which_only_amounts_changed_is_written_again_after_a_minu
 
 
 def test_an_event_in_which_only_amounts_changed_is_no_news() -> None:
-    said = Said()
+    said = SentStatus()
     told = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
     assert [said.is_news("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
 
@@ -214,7 +214,7 @@ def _node(name: str) -> Any:
 
 
 def test_what_was_told_of_a_group_is_forgotten_with_it(cluster: Cluster) -> None:
-    said, waits = Said(), group(cluster, "Pending", SHORT)
+    said, waits = SentStatus(), group(cluster, "Pending", SHORT)
     assert of(cluster, waits, said).events
     assert not of(cluster, waits, said).events
     said.forget_group(cluster.jobs["ns/train"].uid)

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy
 from tests.live.virtual import VirtualClock, run

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from pumice.api.quantity import quantity
-from pumice.apiserver import Server
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client, Limits
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.sim.clock import RunningClock
-from pumice.sim.control_plane import ControlPlane
-from pumice.sim.pod_log import log_of
-from pumice.sim.stage import read_stages
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client, Limits
+from pumice.cluster.apiserver import Server
+from pumice.cluster.clock import RunningClock
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.nodes.pod_status import log_of
+from pumice.cluster.nodes.stage import read_stages
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.live.fault_proxy import FaultProxy
 from tests.live.stories import PREEMPTING, policy
 

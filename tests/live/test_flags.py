@@ -13,11 +13,10 @@ from click.testing import CliRunner
 
 from pumice.api.errors import InputError
 from pumice.cli.replica_flags import options, tell_of
-from pumice.cli.scheduler import Configuration, ring_of, settings_of
-from pumice.cli.scheduler_flags import NOT_NEEDED, OWN
-from pumice.kube.certificates import Authority
-from pumice.live.options import Sharding
-from pumice.live.process import Settings
+from pumice.cli.scheduler import NOT_NEEDED, OWN, Configuration, ring_of, settings_of
+from pumice.live.scheduler.options import Sharding
+from pumice.live.scheduler.process import SchedulerSettings
+from pumice.live.webhooks.certificates import Authority
 
 DOCUMENTED = (
     "master kubeconfig ca-cert-file tls-cert-file tls-private-key-file scheduler-name scheduler-conf schedule-period "
@@ -31,9 +30,9 @@ DOCUMENTED = (
 )
 
 
-def settings(*arguments: str) -> Settings:
+def settings(*arguments: str) -> SchedulerSettings:
     """What the flags come to."""
-    made: list[Settings] = []
+    made: list[SchedulerSettings] = []
 
     @click.command()
     @options(OWN, NOT_NEEDED)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pumice.api.kinds import PODS
-from pumice.live.options import Options
+from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

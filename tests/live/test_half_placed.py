@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pumice.api.kinds import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
-from pumice.kube.errors import NoAnswer
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
+from pumice.client.errors import NoAnswer
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.seat import Seat
 from tests.live.stories import policy, running, server, until

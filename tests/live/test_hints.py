@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
-from pumice.config.reading import config_text, read_configurations
-from pumice.config.volcano import DEFAULT
-from pumice.framework.policy import Policy
-from pumice.kube.errors import ApiError
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.live.sender import BIND_TRIES
-from pumice.plugins.registry import plugins
+from pumice.client.errors import ApiError
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.sender import BIND_TRIES
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
+from pumice.scheduler.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.stories import running, until
 from tests.live.virtual import VirtualClock, run
@@ -264,7 +264,7 @@ def test_a_pod_that_somebody_else_bound_waits_no_more() -> None:
         async with running(Counting(api, policy())) as scheduler:
             await until(lambda: "p" in scheduler.refusals)
             api.put(PODS, "p", spec={**api.found(PODS, "p")["spec"], "nodeName": "a"})
-            backlog = cast(Backlog, scheduler.scheduling_queue)
+            backlog = cast(SchedulingQueue, scheduler.scheduling_queue)
             await until(lambda: not backlog.waiting, within_s=2)
             assert backlog.next_due() is None
 

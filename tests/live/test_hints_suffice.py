@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.kube.backlog import FORGOTTEN_S, Backlog
-from pumice.config.reading import config_text, read_configurations
-from pumice.framework.cycle import cycle
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.live.sources import sources
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import plugins
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.sources import sources
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import plugins
 from tests.live.crowds import THEMES, Step, crowds, node, opened, pod
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE, volume_controller
@@ -61,7 +61,7 @@ def quiet() -> Iterator[None]:
 
 def missed(api: MemoryServer, scheduler: Scheduler, refused: Counter[str]) -> list[str]:
     """Pods that wait for a hint, and that a scheduler which begins now would place or make room for. Empty while anybody is on the way."""
-    backlog = cast(Backlog, scheduler.scheduling_queue)
+    backlog = cast(SchedulingQueue, scheduler.scheduling_queue)
     if backlog.next_due() != min((entry.since + FORGOTTEN_S for entry in backlog.waiting.values()), default=None):
         return []
     if any(task.status == status.BINDING for task in scheduler.cluster.tasks.values()):

@@ -12,10 +12,9 @@ import msgspec
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, PODS
-from pumice.kube.shallow import DEEPEST, shallow
-from pumice.kube.transport import Transport
-from pumice.live import effects
-from pumice.model.cluster import Cluster
+from pumice.client.transport import DEEPEST, Transport, shallow
+from pumice.live.scheduler import effects
+from pumice.scheduler.model.cluster import Cluster
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

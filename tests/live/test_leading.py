@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from pumice.api.kinds import EVENTS, LEASES, POD_GROUPS, PODS
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.live.running import LostLead
+from pumice.live.lifecycle import LostLead
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.live.seat import Seat
 from tests.live.stories import policy, server, until
 from tests.live.virtual import VirtualClock, run

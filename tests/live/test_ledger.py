@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.kube.backlog import Backlog
 from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
-from pumice.config.reading import config_text, read_configurations
-from pumice.live.clock import WallClock
-from pumice.live.hints import Hints
-from pumice.live.ledger import EXPIRY_S, Ledger
-from pumice.live.metrics import LiveMetrics
-from pumice.live.requests import EvictPod, ReadPod
-from pumice.live.said import Said
-from pumice.live.single_writer import SingleWriter
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import plugins
+from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.assumed_pods import EXPIRY_S, AssumedPods
+from pumice.live.scheduler.event_translation import EventTranslation
+from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.requests import EvictPod, ReadPod
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.single_writer import SingleWriter
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import plugins
 from tests.live.situations import KUBE
 
 REF = ObjectRef("p", "ns", "uid-p")
@@ -49,12 +49,12 @@ class StillClock(WallClock):
         return self.time
 
 
-def ledger(cluster: Cluster, told: int, clock: WallClock | None = None, hints: Hints | None = None) -> Ledger:
+def ledger(cluster: Cluster, told: int, clock: WallClock | None = None, hints: EventTranslation | None = None) -> AssumedPods:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
-    hints = hints or Hints(cluster)
-    return Ledger(cluster, Said(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: told, hints, SingleWriter())
+    hints = hints or EventTranslation(cluster)
+    return AssumedPods(cluster, SentStatus(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: told, hints, SingleWriter())
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
@@ -133,13 +133,13 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
         cluster.put("Node", convert({"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}, Node))
     for name in ("p", "q"):
         cluster.put("Pod", plain(name))
-    hints = Hints(cluster)
+    hints = EventTranslation(cluster)
     hints.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
     backlog = hints.queue
-    assert isinstance(backlog, Backlog)
+    assert isinstance(backlog, SchedulingQueue)
     task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
     cluster.move(task, status.BINDING, 0)
     backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
     assert asyncio.run(ledger(cluster, told=5, hints=hints).pod_read(ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found))
-    assert list(backlog.backing_off) == [other.uid]
+    assert list(backlog.backoff) == [other.uid]
     assert list(backlog.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])

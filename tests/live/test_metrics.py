@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
-from pumice.config.volcano import DEFAULT
-from pumice.kube.errors import ApiError
-from pumice.live.loop import Scheduler
+from pumice.client.errors import ApiError
+from pumice.live.scheduler.loop import Scheduler
+from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.live.stories import PREEMPTING, scheduling, server, until
 from tests.live.virtual import run
 

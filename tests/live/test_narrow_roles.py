@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import Page, Scope
-from pumice.live.bootstrap import make_queues
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
+from pumice.client.errors import ApiError
+from pumice.client.transport import Page, Scope
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.process import make_queues
 from tests.kube_scheduler.stage import policy as kube_policy
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy, running, until

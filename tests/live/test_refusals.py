@@ -11,10 +11,10 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind
-from pumice.kube.errors import ApiError, NoAnswer
-from pumice.kube.retry import is_refusal
-from pumice.live.options import Options, Sharding
-from pumice.live.pauses import Pauses
+from pumice.client.errors import ApiError, NoAnswer
+from pumice.client.retry import is_refusal
+from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.sent_status import WriteBackoff
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
@@ -128,7 +128,7 @@ def test_a_group_that_is_made_anew_under_its_name_does_not_wait_for_what_the_old
 
 
 def test_pauses_double_and_are_forgiven() -> None:
-    pauses = Pauses()
+    pauses = WriteBackoff()
     assert not pauses.holds("Queue", "q", 0.0)
     assert pauses.refused("Queue", "q", 0.0) and not pauses.refused("Queue", "other", 0.0) and pauses.refused("Pod", "q", 0.0)
     assert pauses.holds("Queue", "q", 1.9) and not pauses.holds("Queue", "q", 2.0)

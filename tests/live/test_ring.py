@@ -9,8 +9,7 @@ from typing import Any
 from pumice.api.codec import convert
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.meta import Metadata
-from pumice.live.options import Options, Sharding
-from pumice.live.ring import Ring, numbered
+from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run

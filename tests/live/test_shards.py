@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pumice.api.kinds import NODE_SHARDS
-from pumice.live.options import Options, Sharding
+from pumice.live.scheduler.options import Options, Sharding
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
 

@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pumice.api.kinds import LEASES
-from pumice.config.volcano import DEFAULT, read_policy
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Policy
-from pumice.framework.session import Session
-from pumice.live import single_writer
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.live.single_writer import SingleWriter, on_a_thread
-from pumice.plugins.registry import built_in
+from pumice.live.scheduler import single_writer
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.single_writer import SingleWriter, on_a_thread
+from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.registry import built_in
 from tests.live.seat import Seat
 from tests.live.stories import server, until
 from tests.live.virtual import VirtualClock, run

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, NODES, NUMA_TOPOLOGIES, Kind
-from pumice.kube.reflector import Reflector
-from pumice.live.options import Options
-from pumice.live.sources import all_synced, reflectors, sources
+from pumice.client.reflector import Reflector
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.sources import all_synced, reflectors, sources
 from tests.live.memory import MemoryServer
 from tests.live.stories import policy
 

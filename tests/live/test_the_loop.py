@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pumice.api.kinds import EVENTS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, Kind
-from pumice.kube.errors import ApiError, NoAnswer
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
+from pumice.client.errors import ApiError, NoAnswer
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
 from tests.live.situations import important
 from tests.live.stories import PREEMPTING, policy, scheduling, server, until

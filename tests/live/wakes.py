@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pumice.actions.kube.happenings import What
-from pumice.config.reading import config_text, read_configurations
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.plugins.registry import plugins
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.kube.cluster_events import EventKind
+from pumice.scheduler.registry import plugins
 from tests.live.crowds import Spec, pod
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
@@ -30,7 +30,7 @@ class Story(NamedTuple):
     """A pod that `by` alone refuses. `then` is all that happens; `how` tells it from others of its kind."""
 
     by: str
-    what: What
+    what: EventKind
     there: tuple[Act, ...]
     then: Act
     conf: str = KUBE

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pumice.api.errors import InputError
-from pumice.apiserver import Patch, Server, Wish
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client
+from pumice.cluster.apiserver import Patch, Server, Wish
 from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client
-from pumice.live.controllers import Controllers
+from pumice.live.controllers.loop import Controllers
 
 JOBS, GROUPS, QUEUES = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh"
 

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
-from pumice.apiserver import Wish
+from pumice.client.client import Client
+from pumice.client.errors import ApiError, KubeError, NoAnswer
+from pumice.cluster.apiserver import Wish
 from pumice.controllers import kinds
-from pumice.controllers.job.plugins import KeyPair
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError, KubeError, NoAnswer
-from pumice.live.running import LostLead
+from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.live.lifecycle import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
 

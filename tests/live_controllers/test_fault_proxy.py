@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pumice.kube.access import Access, Fixed
-from pumice.kube.client import Client, Limits
+from pumice.client.access import Access, Fixed
+from pumice.client.client import Client, Limits
 from tests.live.fault_proxy import FaultProxy
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 

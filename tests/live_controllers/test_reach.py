@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from pumice.controllers.flow.progress import Probe
-from pumice.live.clock import WallClock
-from pumice.live.reach import Reach
+from pumice.controllers.volcano.jobflow_status import Probe
+from pumice.live.controllers.probes import Reach
+from pumice.live.lifecycle import WallClock
 
 CASES = {
     "http://127.0.0.1:{port}/ok": True,

@@ -10,11 +10,11 @@ import pytest
 from pumice.api.codec import convert
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
-from pumice.framework.cycle import cycle
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.resources import MOST_SHARED, dominant_share, share
-from pumice.model.template import Template
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import MOST_SHARED, dominant_share, share
+from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from pumice.api.codec import decoder
 from pumice.api.errors import InputError
 from pumice.api.integers import as_ranges, index_set, integer
+from pumice.api.manifests import Objects, read_stream
 from pumice.api.quantity import MOST, QuantityError, quantity
-from pumice.api.read import Objects, read_stream
 from pumice.api.volcano import PodGroup
-from pumice.framework.cycle import cycle
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.resources import MOST_NAMES, MOST_OF_MANY, MOST_OF_ONE
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import MOST_NAMES, MOST_OF_MANY, MOST_OF_ONE
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, schedule
 from pumice.testing.scene import policy
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.cycle import cycle
-from pumice.model.resources import WIDTH
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model.resources import WIDTH
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import NOW, policy
 

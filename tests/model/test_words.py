@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.model.lacking import absent
+from pumice.scheduler.model.lacking import absent
 from pumice.testing import cluster, node, pod, podgroup, schedule
 
 

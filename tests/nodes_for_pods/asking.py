@@ -10,10 +10,10 @@ import numpy as np
 from pumice.api.codec import convert
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.structs import KINDS
-from pumice.engine.evaluation import Evaluation
-from pumice.engine.rules import Filter, Scorer
-from pumice.engine.view import View
-from pumice.model.cluster import Cluster
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import NodeBuilder, PodBuilder, cluster, node, pod
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"

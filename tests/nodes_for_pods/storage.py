@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
 from pumice.testing import PodBuilder, pod
 from tests.nodes_for_pods.asking import HOST, zoned
 

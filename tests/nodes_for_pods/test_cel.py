@@ -14,11 +14,11 @@ from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CompileError, CostError, EvaluationError
 from pumice.api.cel.kinds import ANY, DYN
 from pumice.api.cel.program import Program, condition
-from pumice.api.cel.purse import EACH_EXPRESSION, Purse
+from pumice.api.cel.run import EACH_EXPRESSION, Purse
 from pumice.api.cel.values import equal
 from pumice.api.codec import convert
 from pumice.api.devices import Device
-from pumice.plugins.kube.device_facts import SELECTORS, facts_of, satisfies, selector
+from pumice.scheduler.plugins.kube.devices.facts import SELECTORS, facts_of, satisfies, selector
 
 DEVICE = {
     "name": "gpu-0",

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube import device_allocation
-from pumice.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
-from pumice.plugins.kube.resources_fit import FitFilter
-from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.kube.devices import allocation
+from pumice.scheduler.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 from pumice.testing import PodBuilder, node, pod
 from tests.nodes_for_pods.asking import HOST, admitted, made_of, put, refusals, scores
 from tests.nodes_for_pods.test_devices import FULL, NODES, asks, claim, device, device_class, held, place, pool, using, where
@@ -285,7 +285,7 @@ def test_nodes_where_earlier_alternatives_can_be_had_score_higher() -> None:
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_allocation, "STEPS", 50)
+    monkeypatch.setattr(allocation, "STEPS", 50)
     many = pool("a", *(device(f"a{n}", number=n) for n in range(12)))
     hopeless = claim("c", asks(6), asks(1, "s", ("false",)))
     made = made_of(*NODES, device_class(), many, hopeless, using("p", "c"))

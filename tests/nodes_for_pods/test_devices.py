@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pumice.engine.rules import Reach
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
-from pumice.plugins.kube.standing.assumed_devices import AssumedDevices
+from pumice.scheduler.engine.rules import Reach
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.testing import PodBuilder, pod, podgroup, schedule
 from tests.nodes_for_pods.asking import HOST, admitted, evaluated, made_of, put, refusals, zoned
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.policy import Choice
-from pumice.plugins.kube.resources_fit import FitFilter
-from pumice.plugins.nodeorder import NodeOrder, NodeOrderArgs
-from pumice.plugins.predicates import Predicates, PredicatesArgs
+from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+from pumice.scheduler.plugins.volcano.nodeorder import NodeOrder, NodeOrderArgs
+from pumice.scheduler.plugins.volcano.predicates import Predicates, PredicatesArgs
 from pumice.testing import node, pod, podgroup, schedule, session
 from tests.nodes_for_pods.asking import admitted, app, made_of, refusals, zoned
 

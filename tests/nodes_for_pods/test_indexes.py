@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.selectors import Requirement
-from pumice.model.index import Index
-from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
-from pumice.plugins.kube.standing.attachments import Attachments
-from pumice.plugins.kube.standing.groups import Group, Groups
-from pumice.plugins.kube.standing.ports import Ports
-from pumice.plugins.kube.standing.scope import Scope
-from pumice.plugins.kube.standing.terms import Terms
-from pumice.plugins.kube.standing.volume_uses import VolumeUses
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, PodGroupOfScope, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
+from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
+from pumice.scheduler.plugins.kube.indexes.volumes import Attachments, VolumeUses
 from pumice.testing import PodBuilder, pod
 from tests.nodes_for_pods.asking import ZONE, made_of, zoned
 from tests.nodes_for_pods.storage import claim, volume
@@ -28,11 +26,11 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("kind", [Attachments, Groups, Ports, Terms, VolumeUses])
+@pytest.mark.parametrize("kind", [Attachments, ExistingPods, Ports, ExistingTerms, VolumeUses])
 def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[Index]) -> None:
     csi = {"driver": "csi.test", "volumeHandle": "h"}
     made = made_of(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
-    made.index(Groups).counts(Group((Scope((Requirement("app", "In", ("x",)),), None),)))
+    made.index(ExistingPods).counts(PodGroupOfScope((Scope((Requirement("app", "In", ("x",)),), None),)))
     kept = made.index(kind)
     made.check()
     kept.change(0, made.tasks["default/p"], 1)

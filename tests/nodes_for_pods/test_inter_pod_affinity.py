@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pumice.model import status
-from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
-from pumice.plugins.kube.standing.terms import FEW
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.kube.indexes.existing_terms import FEW
+from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.testing import PodBuilder, node
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, put, refusals, scores, zoned
 
@@ -97,7 +97,7 @@ def test_terms_of_pods_that_have_gone_are_forgotten_and_those_of_the_others_stil
         made.put(*far(app("passing", "web", "c"), term(f"p{number}")).build())
         assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "c d"
         made.remove("Pod", "default/passing")
-        assert len(made.termed) <= 2 * FEW
+        assert len(made.with_pod_affinity) <= 2 * FEW
     made.put(*far(app("again", "web", "c"), term("p0")).build())
     made.put(*app("p", "p0").build())
     assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "a b d"

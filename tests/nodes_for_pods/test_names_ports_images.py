@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pumice.model import status
-from pumice.plugins.kube.image_locality import ImageLocality, full_name
-from pumice.plugins.kube.node_name import NodeName
-from pumice.plugins.kube.node_ports import NodePorts
-from pumice.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.kube.image_locality import ImageLocality, full_name
+from pumice.scheduler.plugins.kube.node_name import NodeName
+from pumice.scheduler.plugins.kube.node_ports import NodePorts
+from pumice.scheduler.plugins.kube.node_unschedulable import NodeUnschedulable
 from pumice.testing import NodeBuilder, PodBuilder, node, pod
 from tests.nodes_for_pods.asking import admitted, made_of, refusals, scores
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pumice.api.codec import convert
-from pumice.api.pod import NodeSelector, PreferredNodeTerm
-from pumice.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
-from pumice.plugins.kube.taint_toleration import TaintFilter, TaintScorer
+from pumice.api.pod import NodeSelector, PreferredSchedulingTerm
+from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
+from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter, TaintScorer
 from pumice.testing import PodBuilder, node, pod
 from tests.nodes_for_pods.asking import admitted, made_of, refusals, scores
 
@@ -94,7 +94,7 @@ def test_preferred_terms_add_their_weights_and_the_greatest_sum_is_a_hundred() -
     made = made_of(*NODES, pod("p").having("spec", "affinity", "nodeAffinity", PREFERRED, value=terms), pod("q"))
     assert scores(made, "default/p", NodeAffinityScorer()) == [100, 80, 80, 0]
     assert scores(made, "default/q", NodeAffinityScorer()) == []
-    assert scores(made, "default/q", NodeAffinityScorer([convert(terms[1], PreferredNodeTerm)])) == [100, 0, 0, 0]
+    assert scores(made, "default/q", NodeAffinityScorer([convert(terms[1], PreferredSchedulingTerm)])) == [100, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pumice.api.codec import convert
 from pumice.api.pod import Pod
-from pumice.sim.defaults import complete
+from pumice.cluster.offline import complete
 
 
 @pytest.mark.parametrize(

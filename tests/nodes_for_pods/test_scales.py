@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.plugins.kube.balanced_allocation import BalancedAllocation
-from pumice.plugins.kube.normalize import to_hundred
-from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated, RequestedToCapacityRatio
+from pumice.scheduler.engine.rules import to_hundred
+from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
+from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated, RequestedToCapacityRatio
 from pumice.testing import PodBuilder, node, pod
 from tests.nodes_for_pods.asking import made_of, scores
 

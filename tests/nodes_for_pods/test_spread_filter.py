@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.pod import SpreadConstraint
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter
-from pumice.plugins.kube.spread_constraints import SpreadConstraints
+from pumice.api.pod import TopologySpreadConstraint
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, SpreadConstraints
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, refusals, zoned
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -101,6 +100,6 @@ def test_on_request_tainted_nodes_make_no_domain(policy: str | None, expected: s
 def test_default_constraints_may_be_hard() -> None:
     service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "s"}}}
     made = made_of(service, *zoned(a="z1", b="z2"), *standing(a=1), app("p", "s"), app("q", "other"))
-    constraints = SpreadConstraints(made, [SpreadConstraint(1, ZONE, "DoNotSchedule")], system=False)
+    constraints = SpreadConstraints(made, [TopologySpreadConstraint(1, ZONE, "DoNotSchedule")], system=False)
     assert admitted(made, "default/p", PodTopologySpreadFilter(constraints)) == "b"
     assert admitted(made, "default/q", PodTopologySpreadFilter(constraints)) == "a b"

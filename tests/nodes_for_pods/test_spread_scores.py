@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadScorer
-from pumice.plugins.kube.spread_constraints import SYSTEM_DEFAULTS, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import SYSTEM_DEFAULTS, PodTopologySpreadScorer, SpreadConstraints
 from tests.nodes_for_pods.asking import HOST, ZONE, app, made_of, scores, zoned
 
 BOTH = "zone zone=z1 b=z1 x=z2 y=z2"

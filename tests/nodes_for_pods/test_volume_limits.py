@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.model import status
-from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.testing import pod
 from tests.nodes_for_pods.asking import admitted, made_of, put, refusals
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, storage_class, using, volume

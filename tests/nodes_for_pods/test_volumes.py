@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.model import status
-from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
-from pumice.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
-from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
-from pumice.plugins.kube.volume_zone import VolumeZone
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
+from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
 from pumice.testing import PodBuilder, node, pod
 from tests.nodes_for_pods.asking import ZONE, admitted, made_of, put, refusals
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, driver, storage_class, using, volume

@@ -10,11 +10,11 @@ from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 from pumice.api.meta import Wire
-from pumice.apiserver import Server
-from pumice.cli.wanting import policy_of
-from pumice.live.loop import Scheduler
+from pumice.cli.up_options import policy_of
+from pumice.cluster.apiserver import Server
+from pumice.cluster.in_process import InProcess
+from pumice.live.scheduler.loop import Scheduler
 from pumice.page.server import Page
-from pumice.sim.in_process import InProcess
 
 T = TypeVar("T")
 PATIENCE_S = 60.0

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from pumice.http.messages import Request
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.testing.builders import node, queue
-from pumice.web.messages import Request
 from tests.page.clusters import gang, small
 from tests.page.desk import Desk, desk
 

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.apiserver import Server
-from pumice.cli.wanting import policy_of
-from pumice.live.loop import Scheduler
+from pumice.cli.up_options import policy_of
+from pumice.cluster.apiserver import Server
+from pumice.cluster.in_process import InProcess
+from pumice.live.scheduler.loop import Scheduler
 from pumice.page.recorder import Recorder
 from pumice.page.told import KINDS, Told
-from pumice.sim.in_process import InProcess
 from pumice.testing.builders import node, pod, podgroup, queue
 
 STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there

@@ -9,11 +9,11 @@ from typing import Any
 import yaml
 from scene import NOON, Thing, cluster_of, session_on
 
-from pumice.config.volcano import read_policy
-from pumice.framework.session import Session
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import plugins
-from pumice.sim.cycles import run_cycles, together
+from pumice.cluster.cycles import run_cycles, together
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import plugins
 
 VOLCANO = "scheduling.volcano.sh/v1beta1"
 

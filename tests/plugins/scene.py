@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pumice.api.read import Objects, read_stream
+from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
-from pumice.config.volcano import read_policy
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Decisions
-from pumice.framework.session import Session
-from pumice.framework.world import NOWHERE, Nowhere, Usage, World
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
-from pumice.plugins.registry import plugins
-from pumice.sim.defaults import complete
+from pumice.cluster.offline import complete
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import NOWHERE, Nowhere, Usage, World
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.registry import plugins
 
 NOON = instant("2026-01-01T12:00:00Z")
 Thing = dict[str, Any]

@@ -6,9 +6,9 @@ from typing import Any
 
 from scene import Thing, node, only
 
-from pumice.plugins.devices.cards import Card, Misfit
-from pumice.plugins.devices.gpushare import GpuRequest
-from pumice.plugins.devices.vgpu import VgpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit
+from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.vgpu import VgpuRequest
 
 INDEX = "volcano.sh/gpu-index"
 IDS = "volcano.sh/vgpu-ids-new"
@@ -26,6 +26,6 @@ def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) ->
 def picks(request: GpuRequest | VgpuRequest, *cards: Card) -> list[list[int]] | str:
     """Positions of the chosen cards by container, or why there are none."""
     choice = request.choose(cards)
-    if isinstance(choice, Misfit):
+    if isinstance(choice, CardMisfit):
         return str(choice)
     return [[at for at, _, _ in container] for container in choice.picks]

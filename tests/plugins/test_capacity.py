@@ -8,7 +8,7 @@ import pytest
 from queued import bound, cluster, evicted, job, node, opened, outcome, per_job, phases, pod, pods, priority_class, queue
 from scene import Thing
 
-from pumice.eviction.victims import victim_order
+from pumice.scheduler.eviction.victims import victim_order
 
 FIRST = "priority, {name: gang, enableReclaimable: false}"
 TIERS = (FIRST, "capacity, predicates")

@@ -8,7 +8,7 @@ import pytest
 from queued import cluster, evicted, job, node, opened, outcome, per_job, pod, pods, queue
 from scene import Thing
 
-from pumice.model.cluster import Cluster
+from pumice.scheduler.model.cluster import Cluster
 
 PLAIN = ("gang", "drf, predicates")
 TREE = ("gang", "{name: drf, enableHierarchy: true}, predicates")

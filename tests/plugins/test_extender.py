@@ -13,11 +13,11 @@ import pytest
 from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on, tasks
 
 from pumice.api.codec import encode
-from pumice.framework.session import Session
-from pumice.framework.verdict import Vote
-from pumice.framework.world import Nowhere
-from pumice.live.http_world import HttpWorld
-from pumice.plugins.asking.service import MAX_BYTES
+from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.framework.world import Nowhere
+from pumice.scheduler.plugins.volcano.extender.service import MAX_BYTES
 
 Answer = Any
 DOWN = OSError("connection refused")

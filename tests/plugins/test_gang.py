@@ -8,7 +8,7 @@ import pytest
 from queued import bound, cluster, job, node, opened, outcome, pod, pods
 from scene import Thing
 
-from pumice.model import status
+from pumice.scheduler.model import status
 
 TIERS = ("gang", "predicates")
 ROLE = "volcano.sh/task-spec"

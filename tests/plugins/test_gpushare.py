@@ -8,9 +8,9 @@ import pytest
 from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, pod, put, refusals, session_on
 from sharing import INDEX, gpu_node, picks, rules
 
-from pumice.framework.session import Session
-from pumice.plugins.devices.cards import Card
-from pumice.plugins.devices.gpushare import GpuRequest
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card
+from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
 
 SHARING = rules(GPUSharingEnable=True, GPUNumberEnable=True)
 

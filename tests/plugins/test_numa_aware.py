@@ -10,13 +10,12 @@ from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, pu
 
 from pumice.api.integers import index_set
 from pumice.api.volcano import CpuInfo
-from pumice.framework.session import Session
-from pumice.model import status
-from pumice.plugins.numa.hints import DONT_CARE, Hint, assign, cpu_hints, decide, merge
-from pumice.plugins.numa.topology import Topology
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.volcano.numa_aware.hints import DONT_CARE, Hint, NumaTopology, assign, cpu_hints, decide, merge
 
 #: two sockets, each a NUMA node with four cores of two threads: 0 and 8 share a core, 0-3 and 8-11 a socket
-MACHINE = Topology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
+MACHINE = NumaTopology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
 LEFT, RIGHT, BOTH = 0b01, 0b10, 0b11
 
 

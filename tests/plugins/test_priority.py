@@ -8,7 +8,7 @@ import pytest
 from queued import bound, cluster, evicted, job, node, opened, outcome, pod, pods, priority_class
 from scene import Thing
 
-from pumice.model.cluster import Cluster
+from pumice.scheduler.model.cluster import Cluster
 
 CLASSES = [priority_class("high", 100), priority_class("low", 1)]
 TIERS = ("priority, gang", "predicates")

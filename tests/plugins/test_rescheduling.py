@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scene import NOON, Measured, Thing, cluster_of, cycle_on, group, node, only, pod
 
-from pumice.framework.world import World
-from pumice.model.cluster import Cluster
+from pumice.scheduler.framework.world import World
+from pumice.scheduler.model.cluster import Cluster
 
 LATER = NOON + 301
 MODEST = {"thresholds": {"cpu": 20, "memory": 20}, "targetThresholds": {"cpu": 50, "memory": 60}}

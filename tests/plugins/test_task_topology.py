@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, scores, session_on
 
-from pumice.framework.session import Session
-from pumice.plugins.buckets.bucket import Buckets
-from pumice.plugins.buckets.relations import Relations, read_relations
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.plugins.volcano.task_topology import Buckets, Relations, read_relations
 
 ROLES = {"ps", "worker", "chief", "evaluator"}
 

@@ -8,8 +8,8 @@ import pytest
 from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on, tasks
 
 from pumice.api.times import instant
-from pumice.framework.verdict import Vote
-from pumice.plugins.tdm import UTC, Window, time_zone, window
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.plugins.volcano.tdm import UTC, Window, time_zone, window
 
 ZONE = "volcano.sh/revocable-zone"
 OPEN, OVER = "0:00-0:00", "0:00-0:01"
@@ -198,7 +198,7 @@ def test_revocable_pods_outside_the_zones_make_way_for_others_only() -> None:
     assert tdm.preemptable(greedy, running) is Vote.REJECT
     put(cluster, pod("roaming", "off", annotations=ordinary | {ZONE: "*"}))
     assert tdm.preemptable(cluster.tasks["default/roaming"], running) is Vote.REJECT
-    assert [tdm.evictor_kind(cluster.tasks[f"default/{name}"]) for name in ("needy", "greedy", "roaming")] == [False, True, True]
+    assert [tdm.eviction_cache_key(cluster.tasks[f"default/{name}"]) for name in ("needy", "greedy", "roaming")] == [False, True, True]
     assert tdm.preemptable(needy, running) == []  # three of the job are not running: its budget is used up
     cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "5"))
     assert [task.name for task in tdm.preemptable(needy, running)] == ["a", "b"]

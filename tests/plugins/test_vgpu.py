@@ -6,9 +6,9 @@ import pytest
 from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, pod, refusals, scores, session_on
 from sharing import IDS, INDEX, gpu_node, picks, rules
 
-from pumice.model import status
-from pumice.plugins.devices.cards import Card, Choice, Misfit
-from pumice.plugins.devices.vgpu import Need, VgpuRequest
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit
+from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Need, VgpuRequest
 
 A100, T4 = "NVIDIA-A100", "NVIDIA-T4"
 
@@ -65,7 +65,7 @@ def test_pods_choose_and_avoid_cards(filters: Thing, chosen: list[int]) -> None:
     for at in range(3):
         alone = VgpuRequest((Need(1, 100, 0, 0),), "", **filters)
         others = [c if position == at else c._replace(slots=0) for position, c in enumerate(cards)]
-        assert isinstance(alone.choose(tuple(others)), Choice) is (at in chosen)
+        assert isinstance(alone.choose(tuple(others)), CardChoice) is (at in chosen)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_pods_choose_and_avoid_cards(filters: Thing, chosen: list[int]) -> None:
 def test_the_policy_says_which_card_and_how_good_it_is(policy: str, chosen: list[list[int]], score: float) -> None:
     cards = (card(), card(used=(1, 4000, 0)), card(used=(1, 7000, 0)), card(used=(2, 2000, 0)))
     choice = VgpuRequest((Need(1, 2000, 0, 0),), policy).choose(cards)
-    assert isinstance(choice, Choice)
+    assert isinstance(choice, CardChoice)
     assert [[at for at, _, _ in container] for container in choice.picks] == chosen
     assert choice.score == score
 
@@ -94,7 +94,7 @@ def test_containers_are_served_in_turn_each_with_different_cards() -> None:
 
 def test_cards_in_another_mode_are_left_alone() -> None:
     assert picks(VgpuRequest((Need(1, 1, 0, 0),), "", "mig"), card()) == "node(s) had no GPU cards in mode mig"
-    assert not isinstance(VgpuRequest((Need(1, 1, 0, 0),), "", "hami-core").choose((card(),)), Misfit)
+    assert not isinstance(VgpuRequest((Need(1, 1, 0, 0),), "", "hami-core").choose((card(),)), CardMisfit)
 
 
 VGPU = rules(VGPUEnable=True)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from pumice.api.codec import convert
 from pumice.api.structs import KINDS
-from pumice.framework.cycle import cycle
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.resources import MOST_OF_ONE, Vector
-from pumice.model.task import Task
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import MOST_OF_ONE, Vector
+from pumice.scheduler.model.task import Task
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import policy
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.actions.placing import MIN_RUN
-from pumice.engine import run
-from pumice.engine.evaluation import Evaluation
-from pumice.framework.session import Session
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.binpack import Fullness
-from pumice.plugins.kube.balanced_allocation import BalancedAllocation
-from pumice.plugins.kube.resources_fit import LeastAllocated, MostAllocated
-from pumice.plugins.predicates import PodLimit
+from pumice.scheduler.engine import plan
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.placement.placing import MIN_RUN
+from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
+from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated
+from pumice.scheduler.plugins.volcano.binpack import Fullness
+from pumice.scheduler.plugins.volcano.predicates import PodLimit
 from pumice.testing import cluster, node, pod, podgroup, session
 
 SCORERS = {
@@ -73,19 +73,19 @@ def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[in
     evaluation.refresh()
     assert evaluation.steady
     rows = []
-    before, run.CELLS = run.CELLS, cells
+    before, plan.CELLS = plan.CELLS, cells
     try:
-        for task, row in zip(tasks, run.plan(evaluation, evaluation.admitted & evaluation.fits_idle, len(tasks)), strict=False):
+        for task, row in zip(tasks, plan.plan(evaluation, evaluation.admitted & evaluation.fits_idle, len(tasks)), strict=False):
             rows.append(row)
             opened.cluster.move(task, status.ALLOCATED, row)
     finally:
-        run.CELLS = before
+        plan.CELLS = before
     opened.cluster.check()
     return rows
 
 
 @settings(max_examples=200, deadline=None)
-@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, run.CELLS]))
+@given(sizes, requests, st.integers(MIN_RUN, 30), st.sampled_from(sorted(SCORERS)), st.sampled_from([1, 16, plan.CELLS]))
 def test_a_planned_run_places_as_a_full_scan(
     nodes: list[tuple[int, int, int]], request: tuple[int, int], count: int, kind: str, cells: int
 ) -> None:

@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 
 from pumice.api.codec import convert
 from pumice.api.meta import LabelSelector
-from pumice.engine.evaluation import Evaluation
-from pumice.engine.rules import Filter, Scorer
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
-from pumice.plugins.kube.node_ports import NodePorts
-from pumice.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer
-from pumice.plugins.kube.spread_constraints import SpreadConstraints
-from pumice.plugins.kube.standing import row_counts
-from pumice.plugins.kube.standing.groups import Group, Groups
-from pumice.plugins.kube.standing.scope import Scope
-from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.kube.indexes import pod_counts
+from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, PodGroupOfScope, Scope
+from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
+from pumice.scheduler.plugins.kube.node_ports import NodePorts
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer, SpreadConstraints
+from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.testing import PodBuilder, cluster, node, pod
 
 ZONE, HOST = "zone", "kubernetes.io/hostname"
@@ -149,7 +147,7 @@ def _copy(made: Cluster, into: Cluster) -> Cluster:
         twin = pod(task.name, task.namespace).having("metadata", "labels", value=dict(task.labels)).build()[1]
         into.tasks[task.key] = copied = type(task)(twin, task.template, task.labels, task.annotations, task.number)
         if task.template.has_pod_terms:
-            into.termed[task.template] = None
+            into.with_pod_affinity[task.template] = None
         if task.node >= 0:
             into.move(copied, task.status, task.node, evicted=task.evicted)
     return into
@@ -164,10 +162,12 @@ def test_counts_of_groups_equal_a_recount(
 ) -> None:
     made = world(wanted)
     scopes = tuple(Scope(convert(each, LabelSelector).requirements, frozenset(["default"])) for each in meant)
-    groups = [Group((scope,), living) for scope in dict.fromkeys(scopes)] + [Group(tuple(dict.fromkeys(scopes)), living)]
-    kept = made.index(Groups)
+    groups = [PodGroupOfScope((scope,), living) for scope in dict.fromkeys(scopes)] + [
+        PodGroupOfScope(tuple(dict.fromkeys(scopes)), living)
+    ]
+    kept = made.index(ExistingPods)
     codes, values = made.nodes.codes(ZONE)
-    before, row_counts.FEW = row_counts.FEW, few_rows
+    before, pod_counts.FEW = pod_counts.FEW, few_rows
     try:
         for number, what, row in happenings:
             kept.counts(groups[0]).per_domain(codes, len(values))
@@ -180,4 +180,4 @@ def test_counts_of_groups_equal_a_recount(
             expected = [recount[codes == code].sum() for code in range(len(values))]
             assert kept.counts(group).per_domain(codes, len(values)).tolist() == expected
     finally:
-        row_counts.FEW = before
+        pod_counts.FEW = before

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.framework.plugin import Plugin
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
-from pumice.plugins.conformance import Conformance
-from pumice.plugins.drf import Drf
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.conformance import Conformance
+from pumice.scheduler.plugins.volcano.drf import Drf
 from pumice.testing import Outcome, cluster, node, pod, podgroup, priority_class, queue, schedule
 
 CLASSES = {"low": 10, "high": 1000}

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.model import status
-from pumice.plugins.kube.node_volume_limits import NodeVolumeLimits
-from pumice.plugins.kube.standing.assumed_volumes import AssumedVolumes
-from pumice.plugins.kube.volume_restrictions import VolumeRestrictions
-from pumice.plugins.kube.volume_zone import VolumeZone
+from pumice.scheduler.model import status
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
+from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
+from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
+from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
 from tests.nodes_for_pods.asking import ZONE, admitted, made_of, zoned
 from tests.nodes_for_pods.storage import Thing, binding, claim, storage_class, using, volume
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.actions.registry import ACTIONS
-from pumice.plugins.registry import built_in
+from pumice.scheduler.registry import ACTIONS, built_in
 
 HUNDRED = {"cpu": 100, "memory": 100, "pods": 100}
 ON = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding")

@@ -10,9 +10,9 @@ import pytest
 from pumice.api.patterns import MOST_WORK, PatternError, pattern
 from pumice.api.selectors import parse_selector
 from pumice.api.times import duration
-from pumice.apiserver.custom_columns import parse_path
-from pumice.apiserver.fields import parse_field_selector
-from pumice.apiserver.status import ApiError
+from pumice.cluster.apiserver.selectors import parse_field_selector
+from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.table import parse_path
 
 LONG = "a" * 30_000 + "!"
 
@@ -66,7 +66,7 @@ def test_a_pattern_of_many_instructions_takes_no_long_text() -> None:
 
 
 def test_re2_comes_in_with_the_first_pattern_only() -> None:
-    code = "import sys, pumice.api.patterns, pumice.framework.cycle, pumice.cli.main; sys.exit('re2' in sys.modules)"
+    code = "import sys, pumice.api.patterns, pumice.scheduler.framework.cycle, pumice.cli.main; sys.exit('re2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.framework.plugin import Plugin
-from pumice.framework.verdict import Refusal
-from pumice.model.queue import Queue
-from pumice.model.task import Task
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.votes import Refusal
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, priority_class
 
 PLUGINS = ("priority", "gang", "predicates")

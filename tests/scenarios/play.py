@@ -19,13 +19,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pumice.config.volcano import read_policy
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Decisions
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import plugins
-from pumice.sim.cycles import advance
+from pumice.cluster.cycles import advance
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import plugins
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 
 TIERS = """\

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.allocate import Allocate, AllocateArgs
-from pumice.framework.cycle import cycle
-from pumice.framework.policy import Policy
-from pumice.model.cluster import Cluster
+from pumice.scheduler.actions.allocate import Allocate, AllocateArgs
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue, schedule
 from pumice.testing.scene import NOW, policy
 from tests.scenarios.naysayers import CLASSES, PLUGINS, Anybody, Change, Held, lost_claim, port, same

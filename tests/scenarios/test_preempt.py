@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.actions.preempt import Preempt, PreemptArgs
-from pumice.engine.view import Scores, View
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Policy
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.scheduler.actions.preempt import Preempt, PreemptArgs
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.scene import NOW, policy
 from tests.scenarios.naysayers import CLASSES, PLUGINS, Change, Held, lost_claim, port, same

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.model.cluster import Cluster
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import PodBuilder, hypernode, node, pod
 
 ACTIONS = "enqueue, allocate"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.eviction.bundles import safe_ones
-from pumice.eviction.offer import Offer
-from pumice.eviction.roster import Roster
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.resources import CPU, MEMORY
+from pumice.scheduler.eviction.bundles import safe_ones
+from pumice.scheduler.eviction.offer import Offer
+from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import CPU, MEMORY
 from pumice.testing import PodBuilder, cluster, node, pod, podgroup
 from pumice.testing.builders import PodGroupBuilder
 from tests.topology.racks import part

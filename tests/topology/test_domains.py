@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.model.cluster import Cluster
-from pumice.model.queue import Queue
-from pumice.model.task import Task
-from pumice.sim.cycles import advance
+from pumice.cluster.cycles import advance
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
 from pumice.testing import Outcome, cluster, hypernode, node, pod, podgroup, schedule, session
 from pumice.testing.scene import NOW, policy
 from tests.topology.racks import ACTIONS, PLUGINS, assert_same, gang, part, rack_of, racks, running, state

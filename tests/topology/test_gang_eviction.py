@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 
-from pumice.actions.registry import ACTIONS
-from pumice.engine.rules import Filter, Reason, Rejected
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Choice, Policy
-from pumice.framework.topology import Purpose
-from pumice.framework.verdict import Refusal
-from pumice.model.cluster import Cluster
-from pumice.model.hypernodes import HyperNode
-from pumice.model.job import Job
-from pumice.model.queue import Queue
-from pumice.model.task import Task
-from pumice.plugins.registry import built_in
-from pumice.sim.cycles import advance
+from pumice.cluster.cycles import advance
+from pumice.scheduler.engine.rules import Filter, Reason, Rejected
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.framework.votes import Refusal
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.registry import ACTIONS, built_in
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW
 from tests.topology.racks import PLUGINS, assert_same, gang, part, racks, running, state

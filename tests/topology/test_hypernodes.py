@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.model.cluster import Cluster
-from pumice.model.hypernodes import NOWHERE, ROOT, HyperNode, HyperNodes, hypernodes_of
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import NOWHERE, ROOT, HyperNode, HyperNodes, hypernodes_of
 from pumice.testing import cluster, hypernode, node
 
 

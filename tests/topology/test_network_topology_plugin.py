@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.framework.policy import Choice
-from pumice.framework.session import Session
-from pumice.framework.topology import Purpose
-from pumice.model.cluster import Cluster
-from pumice.plugins.network_topology_aware import NetworkTopologyAware, NetworkTopologyAwareArgs
+from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.volcano.network_topology_aware import NetworkTopologyAware, NetworkTopologyAwareArgs
 from pumice.testing import PodBuilder, cluster, hypernode, node, pod, podgroup, session
 from tests.topology.racks import gang, part, racks, running
 

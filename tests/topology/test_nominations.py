@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.framework.topology import Purpose
-from pumice.model import status
-from pumice.model.cluster import Cluster
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, pod, podgroup, schedule, session
 from tests.topology.racks import ACTIONS, PLUGINS, gang, part, rack_of, racks, running
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Decisions
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.hypernodes import hypernodes_of
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.testing import cluster, podgroup, priority_class
 from pumice.testing.scene import NOW, policy
 from tests.topology.racks import PLUGINS, assert_same, gang, part, racks, running, state

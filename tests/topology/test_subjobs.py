@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.model.cluster import Cluster
-from pumice.model.subjob import SubJob
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.subjob import SubJob
 from pumice.testing import cluster, node, pod, podgroup
 from pumice.testing.builders import PodBuilder, PodGroupBuilder
 

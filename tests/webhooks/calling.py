@@ -12,13 +12,13 @@ from typing import Any
 
 import aiohttp
 
-from pumice.apiserver.admission import User
-from pumice.apiserver.json_patch import json_patch
 from pumice.cli.webhooks import hooks_of
+from pumice.client.access import Access, Fixed
+from pumice.cluster.apiserver.admission import User
+from pumice.cluster.apiserver.json_patch import json_patch
 from pumice.controllers.admission import Settings as Rules
-from pumice.kube.access import Access, Fixed
 from pumice.live.webhooks.hooks import HOOKS, Caller
-from pumice.live.webhooks.server import Settings, WebhookReplica
+from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 from tests.live_controllers.scene import Scene
 
 CALLER = Caller("volcano-system", "volcano-admission-service")
@@ -97,7 +97,7 @@ async def served(stage: Scene, rules: Rules | None = None, *, token: str = "", *
     """All webhooks, until the block ends; with the rights of a token, by default all rights."""
     chosen = {"hooks": hooks_of(",".join(HOOKS)), "address": ("127.0.0.1", 0), "caller": CALLER, "hosts": HOSTS, **settings}
     access = Access(stage.server.url, Fixed(f"Bearer {token or stage.server.token}"))
-    replica = WebhookReplica(access, Settings(rules=lambda: rules or Rules(), **chosen))
+    replica = WebhookReplica(access, WebhookSettings(rules=lambda: rules or Rules(), **chosen))
     serving = asyncio.create_task(replica.serve())
     waiting = asyncio.create_task(replica.listening.wait())
     try:

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.apiserver.json_patch import json_patch
-from pumice.live.webhooks.difference import difference
+from pumice.cluster.apiserver.json_patch import json_patch
+from pumice.live.webhooks.review import difference
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=2),

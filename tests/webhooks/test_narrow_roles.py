@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import NAMESPACES
+from pumice.client.errors import ApiError
+from pumice.client.transport import Page, Scope
 from pumice.controllers import kinds
 from pumice.controllers.admission import Settings
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import Page, Scope
-from pumice.live.syncing import synced
+from pumice.http.messages import Request
+from pumice.live.lifecycle import synced
 from pumice.live.webhooks.answers import Admission
 from pumice.live.webhooks.hooks import HOOKS
-from pumice.web.messages import Request
 from tests.live.memory import MemoryServer
 from tests.live.virtual import run as virtual
 from tests.webhooks.calling import review

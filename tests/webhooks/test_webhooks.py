@@ -10,14 +10,13 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.apiserver import Patch
 from pumice.cli.main import cli
 from pumice.cli.webhooks import hooks_of, rules_of
+from pumice.cluster.apiserver import Patch
 from pumice.controllers.admission import Settings as Rules
-from pumice.kube.certificates import Authority
-from pumice.live.clock import WallClock
+from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
-from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, ClusterSecret
+from pumice.live.webhooks.certificates import RENEWED_S, VALID_DAYS, Authority, ClusterSecret
 from pumice.live.webhooks.hooks import HOOKS, Caller, configuration
 from tests.live_controllers.scene import QUEUES, Scene, play, until
 from tests.webhooks.calling import CALLER, HOSTS, LISTER, allow_listing, prepare, review, served

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pumice.actions.kube.extenders import AttemptFailed
-from pumice.actions.worksheet import Worksheet
 from pumice.answers import closed, quota, room
 from pumice.answers.answer import Because, Headline, Link, Near
 from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, MorePods, OpenQueue, Ungate
 from pumice.answers.look import Look
 from pumice.answers.nodes import NodesFor
 from pumice.answers.room import Missing
-from pumice.engine.evaluation import Evaluation
-from pumice.framework.statement import Statement
-from pumice.framework.topology import Purpose
-from pumice.model import status
-from pumice.model.hypernodes import HyperNode
-from pumice.model.job import Job
-from pumice.model.task import Task
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.kube.extenders import AttemptFailed
+from pumice.scheduler.model import status
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import PendingTasks
 
 
 class Found(NamedTuple):
@@ -158,10 +158,10 @@ class Blocked:
         refused = [task for task in self._in_order if task.uid in session.refused_by_queue]
         if not refused and session.overused(job.queue) and self._in_order:
             refused = [self._in_order[0]]
-            session.queue_shortfall(job.queue, refused[0])
+            session.explain_not_allocatable(job.queue, refused[0])
         if refused and not self._errors:
             shortages = session.shortages.get(refused[0].uid, ())
-            text = session.queue_shortfall(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
+            text = session.explain_not_allocatable(job.queue, refused[0]) or f"queue {job.queue.name} holds all that it may"
             headline = quota.headline(session, job, shortages) if shortages else Headline(Because.QUOTA, text)
             return _no(question, headline)
         return _yes(question, quota.in_words(session, job.queue, self.waiter.tasks[0].template.columns.tolist()))
@@ -170,7 +170,7 @@ class Blocked:
     def _in_order(self) -> list[Task]:
         """Those whom allocate would take, in their order."""
         assert self.job is not None
-        return Worksheet.of(self.session, self.job, self.job.pending.values()).tasks[::-1]
+        return PendingTasks.of(self.session, self.job, self.job.pending.values()).tasks[::-1]
 
     @property
     def _errors(self) -> list[Task]:

@@ -14,17 +14,17 @@ from msgspec.structs import replace
 
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.annotations import BIND_COMPLETED, GROUP_NAME, TASK_SPEC
-from pumice.api.core import ClaimSpec, Node, PersistentVolume, PersistentVolumeClaim, Phase, VolumeSpec
+from pumice.api.core import Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeSpec, Phase
 from pumice.api.meta import Metadata
 from pumice.api.pod import Affinity, Container, PodSpec, Toleration
 from pumice.api.quantity import Quantity, quantity
 from pumice.api.volcano import Guarantee, PodGroup, PodGroupSpec, Queue, QueueStatus
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.nodes import Nodes
-from pumice.model.resources import Vector
-from pumice.model.task import Task
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.task import Task
 
 Amounts = dict[str, str]
 
@@ -297,11 +297,11 @@ class MakeClaim(Change, frozen=True, tag="claim"):
     def make(self, sketch: Sketch) -> None:
         namespace, _, name = self.claim.partition("/")
         volume = f"{namespace}-{name}"
-        spec = VolumeSpec(capacity={"storage": quantity("1Pi")})
+        spec = PersistentVolumeSpec(capacity={"storage": quantity("1Pi")})
         sketch.put("PersistentVolume", PersistentVolume(Metadata(name=volume), spec, Phase("Bound")))
         annotations = {BIND_COMPLETED: "yes"}
         claim = PersistentVolumeClaim(
-            Metadata(name=name, namespace=namespace, annotations=annotations), ClaimSpec(volume_name=volume), Phase("Bound")
+            Metadata(name=name, namespace=namespace, annotations=annotations), PersistentVolumeClaimSpec(volume_name=volume), Phase("Bound")
         )
         sketch.put("PersistentVolumeClaim", claim)
 

@@ -13,15 +13,15 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, Drop, Gone, MakeClaim, Tolerate, Uncordon
 from pumice.answers.nodes import Closed, NodesFor
-from pumice.model.cluster import Cluster
-from pumice.model.nodes import Nodes
-from pumice.model.resources import Mask
-from pumice.model.task import Task
-from pumice.plugins.kube.claims import claim_of, uses
-from pumice.plugins.kube.inter_pod_affinity import EXISTING
-from pumice.plugins.kube.node_affinity import ENFORCED
-from pumice.plugins.kube.standing.terms import Role, Terms
-from pumice.plugins.kube.taint_toleration import HARD, tolerated
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, TermRole
+from pumice.scheduler.plugins.kube.inter_pod_affinity import EXISTING
+from pumice.scheduler.plugins.kube.node_affinity import ENFORCED
+from pumice.scheduler.plugins.kube.taint_toleration import HARD, tolerated
+from pumice.scheduler.plugins.kube.volume_claims import claim_of, uses
 
 BECAUSE = {
     "NodeAffinity": Because.AFFINITY,
@@ -140,7 +140,7 @@ def _remedy(cluster: Cluster, task: Task, whose: str, because: Because, choice: 
 def _unfriendly(cluster: Cluster, task: Task, row: int) -> list[Task]:
     """Pods near a node that want nobody like the task near them."""
     near = np.zeros(len(cluster.nodes), bool)
-    for held, _ in cluster.index(Terms).meeting(Role.REFUSES, task):
+    for held, _ in cluster.index(ExistingTerms).meeting(TermRole.REFUSES, task):
         codes, _ = cluster.nodes.codes(held.term.key)
         near |= codes == codes[row]
     standing = (other for at in np.flatnonzero(near).tolist() for other in cluster.nodes.tasks[at].values())

@@ -6,10 +6,10 @@ from collections import Counter
 
 from msgspec import Struct
 
-from pumice.framework.decisions import Decisions
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 
 Counts = dict[str, int]
 
@@ -59,7 +59,7 @@ def outcome(cluster: Cluster, decisions: Decisions) -> Outcome:
     """To be made while the cluster is still the one that the decisions are about."""
     starts = Counter(owner_of(bind.task) for bind in decisions.binds)
     evicted = Counter(owner_of(eviction.task) for eviction in decisions.evictions)
-    tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.loose.values()]
+    tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.without_job.values()]
     waits = Counter(owner_of(task) for task in tasks if task.status == status.PENDING)
     return Outcome(dict(starts), dict(evicted), {owner: n - starts[owner] for owner, n in waits.items() if n > starts[owner]})
 

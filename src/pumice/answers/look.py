@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pumice.actions.schedule import Loop
 from pumice.answers.subject import Waiter
-from pumice.framework.decisions import Decisions
-from pumice.framework.observer import Stage
-from pumice.framework.policy import Policy
-from pumice.framework.rehearsal import Onlooker, rehearse
-from pumice.framework.scheduling_queue import Everybody
-from pumice.framework.world import NOWHERE, World
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.rehearsal import Onlooker, rehearse
+from pumice.scheduler.framework.scheduling_queue import Everybody
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 
 Capture = Callable[["Look"], None]
 
@@ -78,12 +78,12 @@ def look(
 @contextmanager
 def _by_itself(cluster: Cluster, waiter: Waiter) -> Iterator[None]:
     """Nobody but the subject waits for its pods, or to be let in."""
-    waiting, unadmitted = cluster.waiting, cluster.unadmitted
+    waiting, not_enqueued = cluster.waiting, cluster.not_enqueued
     job = waiter.job
     if job is not None:
         cluster.waiting = {job.uid: job} if job.uid in waiting else {}
-        cluster.unadmitted = {job.uid: job} if job.uid in unadmitted else {}
+        cluster.not_enqueued = {job.uid: job} if job.uid in not_enqueued else {}
     try:
         yield
     finally:
-        cluster.waiting, cluster.unadmitted = waiting, unadmitted
+        cluster.waiting, cluster.not_enqueued = waiting, not_enqueued

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pumice.engine.evaluation import FIT, Evaluation
-from pumice.engine.rules import Filter
-from pumice.engine.view import View
-from pumice.model.nodes import Table
-from pumice.model.resources import EPSILON, PODS, Mask, Vector
+from pumice.scheduler.engine.evaluation import FIT, Evaluation
+from pumice.scheduler.engine.rules import Filter
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector
 
 ROOM = frozenset([FIT, "PodLimit", "PromisedRoom"])  #: rules that are about room
 

@@ -6,15 +6,15 @@ from collections import Counter
 
 from pumice.answers.answer import Scored, Why
 from pumice.answers.sketch import Sketch
-from pumice.framework.decisions import Evict
-from pumice.framework.policy import Policy
-from pumice.framework.rehearsal import Onlooker, rehearse
-from pumice.framework.session import Session
-from pumice.framework.world import World
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
-from pumice.report.score import ScoreTable, Watcher
+from pumice.cli.report.score import ScoreTable, Watcher
+from pumice.scheduler.framework.decisions import Evict
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.rehearsal import Onlooker, rehearse
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 
 BEST = 5  #: so many nodes are shown
 RULES = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreQuota, MoreRoom
-from pumice.framework.reasons import Shortage
-from pumice.framework.session import Session
-from pumice.model.job import Job
-from pumice.model.queue import Queue
-from pumice.model.resources import CPU, MEMORY, Vector
+from pumice.scheduler.framework.reasons import Shortage
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import CPU, MEMORY, Vector
 
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
 from pumice.answers.look import Look
-from pumice.framework.decisions import Decisions
-from pumice.framework.session import Session
-from pumice.model.job import INQUEUE, Job
-from pumice.model.task import Task
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.task import Task
 
 SHOWN = 3  #: so many of those who go first are named
 

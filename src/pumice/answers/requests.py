@@ -10,10 +10,10 @@ from pumice.answers.changes import Amounts, Change, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.core import PriorityClass
 from pumice.api.errors import InputError, did_you_mean
-from pumice.api.pod import Container, Resources
+from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import QueueSpec
-from pumice.model import status
+from pumice.scheduler.model import status
 
 
 class FewerPods(Change, frozen=True, tag="fewer-pods"):
@@ -51,7 +51,7 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
     def make(self, sketch: Sketch) -> None:
         for task in waiting_of(sketch.cluster, self.whose):
             first, *others = task.template.spec.containers or [Container()]
-            before = first.resources or Resources()
+            before = first.resources or ResourceRequirements()
             asked = {**(before.requests or {}), **{name: quantity(amount) for name, amount in self.amounts.items()}}
             sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(before, requests=asked, limits=None)), *others]))
 

@@ -10,9 +10,9 @@ import numpy as np
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreRoom
 from pumice.answers.nodes import NodesFor
-from pumice.model.nodes import Table
-from pumice.model.resources import EPSILON, Vector
-from pumice.model.task import Task
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import EPSILON, Vector
+from pumice.scheduler.model.task import Task
 
 
 class Missing:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from pumice.api.meta import Metadata, OwnerReference, Wire
 from pumice.api.pod import Pod, PodStatus
 from pumice.api.times import rfc3339
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.task import Task
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
 
 Undo = Callable[[], None]
 

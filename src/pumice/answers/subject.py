@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pumice.api.errors import InputError, did_you_mean
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.task import Task
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
 
 KINDS = ("job", "pod", "podgroup", "queue", "node")
 SHORT = {

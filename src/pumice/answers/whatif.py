@@ -16,15 +16,15 @@ from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, Smalle
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
 from pumice.answers.why import starts, why
-from pumice.framework.decisions import Decisions
-from pumice.framework.policy import Policy
-from pumice.framework.rehearsal import rehearse
-from pumice.framework.world import NOWHERE, World
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.resources import PODS, dominant_share, in_bytes
-from pumice.model.task import Task
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.rehearsal import rehearse
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import PODS, dominant_share, in_bytes
+from pumice.scheduler.model.task import Task
 
 MOST_ENDING = 20  #: so many running jobs are tried, the smallest first
 MOST_NODES = 64
@@ -189,8 +189,8 @@ class _Search:
             job for job in cluster.jobs.values() if job.counts[status.RUNNING] and job is not self._waits.job and job.group is not None
         ]
         jobs = [(dominant_share(job.held, total), f"podgroup/{job.uid}") for job in running]
-        loose = (task for task in self._standing() if task.job is None or task.job.group is None)
-        pods = [(dominant_share(task.template.request, total), f"pod/{task.key}") for task in loose]
+        without_job = (task for task in self._standing() if task.job is None or task.job.group is None)
+        pods = [(dominant_share(task.template.request, total), f"pod/{task.key}") for task in without_job]
         enough = sorted(jobs + pods)
         for _, name in enough[:MOST_ENDING]:
             if (option := self._option((Gone((name,)),))) is not None:

@@ -13,13 +13,13 @@ from pumice.answers.changes import Gone
 from pumice.answers.look import Look, look
 from pumice.answers.place import running
 from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
-from pumice.framework.decisions import Decisions
-from pumice.framework.policy import Policy
-from pumice.framework.world import NOWHERE, World
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import INQUEUE, Job
-from pumice.model.task import Task
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.task import Task
 
 
 def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Why:

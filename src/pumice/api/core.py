@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from pumice.api.meta import Condition, Int, LabelSelector, Metadata, Wire
-from pumice.api.pod import NodeSelector, ResourceList, Resources
+from pumice.api.pod import NodeSelector, ResourceList, ResourceRequirements
 from pumice.api.quantity import Quantity
 
 
@@ -51,43 +51,43 @@ class PriorityClass(Wire, frozen=True):
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
 
 
-class QuotaSpec(Wire, frozen=True):
+class ResourceQuotaSpec(Wire, frozen=True):
     hard: ResourceList | None = None
 
 
-class QuotaStatus(Wire, frozen=True):
+class ResourceQuotaStatus(Wire, frozen=True):
     hard: ResourceList | None = None
     used: ResourceList | None = None
 
 
 class ResourceQuota(Wire, frozen=True):
     metadata: Metadata
-    spec: QuotaSpec = QuotaSpec()
-    status: QuotaStatus = QuotaStatus()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
-class BudgetSpec(Wire, frozen=True):
+class PodDisruptionBudgetSpec(Wire, frozen=True):
     selector: LabelSelector | None = None
     min_available: Int | str | None = None
     max_unavailable: Int | str | None = None
 
 
-class BudgetStatus(Wire, frozen=True):
+class PodDisruptionBudgetStatus(Wire, frozen=True):
     disruptions_allowed: Int = 0
     disrupted_pods: dict[str, str] | None = None
 
 
 class PodDisruptionBudget(Wire, frozen=True):
     metadata: Metadata
-    spec: BudgetSpec = BudgetSpec()
-    status: BudgetStatus = BudgetStatus()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class ClaimSpec(Wire, frozen=True):
+class PersistentVolumeClaimSpec(Wire, frozen=True):
     access_modes: list[str] | None = None
     volume_name: str | None = None
     storage_class_name: str | UnsetType | None = UNSET
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     selector: LabelSelector | None = None
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
@@ -99,11 +99,11 @@ class Phase(Wire, frozen=True):
 
 class PersistentVolumeClaim(Wire, frozen=True):
     metadata: Metadata
-    spec: ClaimSpec = ClaimSpec()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: Phase = Phase()
 
 
-class ObjectRef(Wire, frozen=True):
+class ObjectReference(Wire, frozen=True):
     name: str = ""
     namespace: str | None = None
     uid: str | None = None
@@ -114,15 +114,15 @@ class CSISource(Wire, frozen=True):
     volume_handle: str | None = None
 
 
-class VolumeAffinity(Wire, frozen=True):
+class VolumeNodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = None
 
 
-class VolumeSpec(Wire, frozen=True):
+class PersistentVolumeSpec(Wire, frozen=True):
     capacity: ResourceList | None = None
     access_modes: list[str] | None = None
-    claim_ref: ObjectRef | None = None
-    node_affinity: VolumeAffinity | None = None
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
     storage_class_name: str | None = None
     csi: CSISource | None = None
     volume_mode: str | None = None
@@ -131,17 +131,17 @@ class VolumeSpec(Wire, frozen=True):
 
 class PersistentVolume(Wire, frozen=True):
     metadata: Metadata
-    spec: VolumeSpec = VolumeSpec()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: Phase = Phase()
 
 
-class TopologyTerm(Wire, frozen=True):
+class TopologySelectorTerm(Wire, frozen=True):
     key: str
     values: list[str]
 
 
 class TopologyTerms(Wire, frozen=True):
-    match_label_expressions: list[TopologyTerm] | None = None
+    match_label_expressions: list[TopologySelectorTerm] | None = None
 
 
 class StorageClass(Wire, frozen=True):
@@ -151,19 +151,19 @@ class StorageClass(Wire, frozen=True):
     allowed_topologies: list[TopologyTerms] | None = None
 
 
-class DriverLimit(Wire, frozen=True):
+class VolumeNodeResources(Wire, frozen=True):
     count: Int | None = None
 
 
-class Driver(Wire, frozen=True):
+class CSINodeDriver(Wire, frozen=True):
     name: str
     node_id: str | None = field(name="nodeID", default=None)
     topology_keys: list[str] | None = None
-    allocatable: DriverLimit | None = None
+    allocatable: VolumeNodeResources | None = None
 
 
 class CSINodeSpec(Wire, frozen=True):
-    drivers: list[Driver] | None = None
+    drivers: list[CSINodeDriver] | None = None
 
 
 class CSINode(Wire, frozen=True):

@@ -103,15 +103,15 @@ class Device(Wire, frozen=True):
     allow_multiple_allocations: bool | None = None
 
 
-class Pool(Wire, frozen=True):
+class ResourcePool(Wire, frozen=True):
     name: str = ""
     generation: Int = 0
     resource_slice_count: Int = 1
 
 
-class SliceSpec(Wire, frozen=True):
+class ResourceSliceSpec(Wire, frozen=True):
     driver: str
-    pool: Pool = Pool()
+    pool: ResourcePool = ResourcePool()
     node_name: str | None = None
     all_nodes: bool | None = None
     node_selector: NodeSelector | None = None
@@ -122,7 +122,7 @@ class SliceSpec(Wire, frozen=True):
 
 class ResourceSlice(Wire, frozen=True):
     metadata: Metadata
-    spec: SliceSpec
+    spec: ResourceSliceSpec
 
 
 class TaintedDevices(Wire, frozen=True):
@@ -195,7 +195,7 @@ class DeviceRequests(Wire, frozen=True):
     constraints: list[DeviceConstraint] | None = None
 
 
-class ClaimSpec(Wire, frozen=True):
+class ResourceClaimSpec(Wire, frozen=True):
     devices: DeviceRequests = DeviceRequests()
 
 
@@ -213,23 +213,23 @@ class AllocatedDevices(Wire, frozen=True):
     results: list[AllocatedDevice] | None = None
 
 
-class Allocation(Wire, frozen=True):
+class AllocationResult(Wire, frozen=True):
     devices: AllocatedDevices = AllocatedDevices()
     node_selector: NodeSelector | None = None
 
 
-class Consumer(Wire, frozen=True):
+class ResourceClaimConsumerReference(Wire, frozen=True):
     resource: str = ""
     name: str = ""
     uid: str = ""
 
 
-class ClaimStatus(Wire, frozen=True):
-    allocation: Allocation | None = None
-    reserved_for: list[Consumer] | None = None
+class ResourceClaimStatus(Wire, frozen=True):
+    allocation: AllocationResult | None = None
+    reserved_for: list[ResourceClaimConsumerReference] | None = None
 
 
 class ResourceClaim(Wire, frozen=True):
     metadata: Metadata
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()

@@ -60,7 +60,7 @@ class Condition(Wire, frozen=True):
     transition_id: str | None = field(name="transitionID", default=None)
 
 
-class Expression(Wire, frozen=True):
+class LabelSelectorRequirement(Wire, frozen=True):
     """One `matchExpressions` entry."""
 
     key: str
@@ -74,7 +74,7 @@ class Expression(Wire, frozen=True):
 
 class LabelSelector(Wire, frozen=True):
     match_labels: dict[str, str] | None = None
-    match_expressions: list[Expression] | None = None
+    match_expressions: list[LabelSelectorRequirement] | None = None
 
     @property
     def requirements(self) -> Selector:

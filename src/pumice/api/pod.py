@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from pumice.api.meta import Condition, Expression, Int, LabelSelector, Metadata, Wire
+from pumice.api.meta import Condition, Int, LabelSelector, LabelSelectorRequirement, Metadata, Wire
 from pumice.api.quantity import Quantity
 
 ResourceList = dict[str, Quantity]
@@ -17,13 +17,13 @@ class ClaimRef(Wire, frozen=True):
     request: str | None = None
 
 
-class Resources(Wire, frozen=True):
+class ResourceRequirements(Wire, frozen=True):
     requests: ResourceList | None = None
     limits: ResourceList | None = None
     claims: list[ClaimRef] | None = None
 
 
-class Port(Wire, frozen=True):
+class ContainerPort(Wire, frozen=True):
     container_port: Int | None = None
     host_port: Int | None = None
     host_ip: str | None = field(name="hostIP", default=None)
@@ -33,31 +33,31 @@ class Port(Wire, frozen=True):
 class Container(Wire, frozen=True):
     name: str = ""
     image: str | None = None
-    resources: Resources | None = None
-    ports: list[Port] | None = None
+    resources: ResourceRequirements | None = None
+    ports: list[ContainerPort] | None = None
     restart_policy: str | None = None  #: "Always" on an init container: a sidecar
 
 
-class NodeTerm(Wire, frozen=True):
-    match_expressions: list[Expression] | None = None
-    match_fields: list[Expression] | None = None
+class NodeSelectorTerm(Wire, frozen=True):
+    match_expressions: list[LabelSelectorRequirement] | None = None
+    match_fields: list[LabelSelectorRequirement] | None = None
 
 
 class NodeSelector(Wire, frozen=True):
-    node_selector_terms: list[NodeTerm] | None = None
+    node_selector_terms: list[NodeSelectorTerm] | None = None
 
 
-class PreferredNodeTerm(Wire, frozen=True):
+class PreferredSchedulingTerm(Wire, frozen=True):
     weight: Int
-    preference: NodeTerm
+    preference: NodeSelectorTerm
 
 
 class NodeAffinity(Wire, frozen=True):
     required: NodeSelector | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
-    preferred: list[PreferredNodeTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[PreferredSchedulingTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
 
 
-class PodTerm(Wire, frozen=True):
+class PodAffinityTerm(Wire, frozen=True):
     topology_key: str
     label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
@@ -66,14 +66,14 @@ class PodTerm(Wire, frozen=True):
     mismatch_label_keys: list[str] | None = None
 
 
-class PreferredPodTerm(Wire, frozen=True):
+class WeightedPodAffinityTerm(Wire, frozen=True):
     weight: Int
-    pod_affinity_term: PodTerm
+    pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Wire, frozen=True):
-    required: list[PodTerm] | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
-    preferred: list[PreferredPodTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
+    required: list[PodAffinityTerm] | None = field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[WeightedPodAffinityTerm] | None = field(name="preferredDuringSchedulingIgnoredDuringExecution", default=None)
 
 
 class Affinity(Wire, frozen=True):
@@ -89,7 +89,7 @@ class Toleration(Wire, frozen=True):
     effect: str | None = None
 
 
-class SpreadConstraint(Wire, frozen=True):
+class TopologySpreadConstraint(Wire, frozen=True):
     max_skew: Int
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
@@ -141,7 +141,7 @@ class Volume(Wire, frozen=True):
     image: ImageVolume | None = None
 
 
-class ResourceClaimRef(Wire, frozen=True):
+class PodResourceClaim(Wire, frozen=True):
     name: str
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
@@ -151,28 +151,28 @@ class PodSpec(Wire, frozen=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: ResourceList | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
-    topology_spread_constraints: list[SpreadConstraint] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     volumes: list[Volume] | None = None
     scheduler_name: str | None = None
     priority: Int | None = None
     priority_class_name: str | None = None
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     scheduling_gates: list[Named] | None = None
-    resource_claims: list[ResourceClaimRef] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
     allocated_resources: ResourceList | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
-class ResourceClaimStatus(Wire, frozen=True):
+class PodResourceClaimStatus(Wire, frozen=True):
     name: str
     resource_claim_name: str | None = None
 
@@ -185,7 +185,7 @@ class PodStatus(Wire, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     resize: str | None = None
-    resource_claim_statuses: list[ResourceClaimStatus] | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
 class Pod(Wire, frozen=True):

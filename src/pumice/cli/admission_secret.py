@@ -13,12 +13,11 @@ import click
 
 from pumice.api.kinds import ObjectRef
 from pumice.cli.webhooks import SECRET
-from pumice.kube.access import Access
-from pumice.kube.client import Client
-from pumice.kube.errors import KubeError
-from pumice.kube.login import find
-from pumice.live.clock import WallClock
-from pumice.live.logs import set_up
+from pumice.client.access import Access
+from pumice.client.client import Client
+from pumice.client.errors import KubeError
+from pumice.client.resolve_access import find
+from pumice.live.lifecycle import WallClock, set_up
 from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import SERVICE, Caller
 

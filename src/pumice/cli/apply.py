@@ -7,18 +7,48 @@ as with kubectl's ordinary apply. Custom definitions come first and are waited f
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
+from pumice.api import yaml
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.cli.manifests import Manifest, manifests
+from pumice.api.manifests import streams
 from pumice.cli.remote import Remote, namespace_option, remote_options
-from pumice.kube.client import Client
-from pumice.kube.discovery import Served, discover, of_kind
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import as_dict
+from pumice.client.client import Client
+from pumice.client.discovery import Served, discover, of_kind
+from pumice.client.errors import ApiError
+from pumice.client.transport import as_dict
+
+# Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
+
+Manifest = dict[str, Any]
+
+
+def manifests(paths: Iterable[str]) -> Iterator[Manifest]:
+    """The objects in the order of the files; Lists are taken apart. Raises InputError."""
+    for path in paths:
+        for where, data in streams(path, deep=False):
+            for document in yaml.documents(data, where):
+                yield from _objects(document, document.value)
+
+
+def _objects(document: yaml.Document, value: Any) -> Iterator[Manifest]:
+    if not isinstance(value, dict):
+        raise document.error("is not an object; begin with apiVersion and kind")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(value.get(field), str):
+            raise document.error("is missing; every object states it", (field,))
+    if value["kind"].endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _objects(document, item)
+        return
+    if not isinstance(value.get("metadata"), dict):
+        raise document.error("is missing; every object has a name in it", ("metadata",))
+    yield value
+
 
 MANAGER = "pumice"
 FIRST = ("CustomResourceDefinition", "Namespace")  #: kinds that others in the same files may need

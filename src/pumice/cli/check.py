@@ -7,7 +7,7 @@ from collections import Counter
 
 import click
 
-from pumice.cli.loading import Inputs, input_options
+from pumice.cli.inputs import Inputs, input_options
 
 
 @click.command()

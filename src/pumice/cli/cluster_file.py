@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from pumice.api import yaml
 from pumice.api.errors import InputError
-from pumice.api.read import CONFIGURATION_KINDS, ConfigText, configurations_of
-from pumice.apiserver import ApiError
+from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText, configurations_of
+from pumice.cluster.apiserver import ApiError
 from pumice.controllers.objects import Object
 
 

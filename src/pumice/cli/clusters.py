@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from pumice.cli.data_dir import places
 from pumice.cli.painting import print_table
-from pumice.cli.place import places
-from pumice.report.columns import columns
+from pumice.cli.report.tables import columns
 
 
 @click.command()

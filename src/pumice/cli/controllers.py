@@ -12,12 +12,11 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.api.kinds import ObjectRef
 from pumice.cli.go_flags import switch
 from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
-from pumice.controllers.hypernode_discovery import HyperNodeDiscovery
-from pumice.controllers.job.controller import MAX_FAILURES
 from pumice.controllers.objects import Key
-from pumice.controllers.topology import Topology, by_labels
-from pumice.live.controller_process import ControllerReplica, Settings
-from pumice.live.logs import set_up
+from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery, Topology, by_labels
+from pumice.controllers.volcano.job.controller import MAX_FAILURES
+from pumice.live.controllers.process import ControllerReplica, ControllerSettings
+from pumice.live.lifecycle import set_up
 
 CONTROLLERS = {
     "gc-controller": ("job-ttl",),
@@ -65,9 +64,9 @@ def controllers(**flags: Any) -> None:
     until_told(ControllerReplica(access_of(flags), settings).serve())
 
 
-def settings_of(flags: dict[str, Any]) -> Settings:
+def settings_of(flags: dict[str, Any]) -> ControllerSettings:
     namespace = lock_namespace(flags)
-    return Settings(
+    return ControllerSettings(
         scheduler_names=tuple(flags["names"]) or ("volcano",),
         chosen=chosen(flags["chosen"].split(",")),
         inherit_owner_annotations=flags["inherit_owner_annotations"],

@@ -11,12 +11,12 @@ import msgspec
 
 from pumice.api.errors import InputError, raise_all
 from pumice.api.times import instant
-from pumice.cli.loading import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.painting import print_table
-from pumice.framework.containment import Failure
-from pumice.live.http_world import HttpWorld
-from pumice.report.outcome import tables
-from pumice.sim.cycles import run_cycles, together
+from pumice.cli.report.outcome import tables
+from pumice.cluster.cycles import run_cycles, together
+from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.framework.containment import Failure
 
 
 @click.command()

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pumice.api.errors import InputError
-from pumice.cli.place import Place
+from pumice.cli.data_dir import DataDir
 
 PATIENCE_S = 20.0
 PAUSE_S = 0.05
@@ -21,7 +21,7 @@ PAUSE_S = 0.05
 @click.option("--name", help="The name that `pumice up` was given.")
 def down(data: Path | None, name: str | None) -> None:
     """End the cluster that `pumice up` started."""
-    place = Place(data, name)
+    place = DataDir(data, name)
     process = place.holder()
     if process is None:
         raise InputError("no cluster runs here", where=str(place.directory))

@@ -13,26 +13,40 @@ import click
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.apiserver import Server, import_cluster
-from pumice.apiserver.journal_files import JournalError
 from pumice.cli.cluster_file import Given
 from pumice.cli.creating import create
-from pumice.config.reading import schedulers_of
-from pumice.config.volcano import KUBE_BATCH_NAME
+from pumice.cluster.apiserver import Refusal, Review, Rule, Server, World, import_cluster
+from pumice.cluster.apiserver.journal_files import JournalError
+from pumice.cluster.clock import ClockSetting, RunningClock
+from pumice.cluster.control_plane import ControlPlane, last_instant
+from pumice.cluster.nodes.pod_status import log_of
+from pumice.cluster.nodes.stage import Stages
+from pumice.controllers.admission import CREATE
 from pumice.controllers.objects import Object
-from pumice.framework.policy import Policy
-from pumice.live.clock import WallClock
-from pumice.live.http_world import HttpWorld
-from pumice.live.loop import Scheduler
-from pumice.live.options import Options
-from pumice.live.reload import Reloader
-from pumice.live.single_writer import on_a_thread
-from pumice.sim.clock import RunningClock
-from pumice.sim.clock_setting import ClockSetting
-from pumice.sim.control_plane import ControlPlane, last_instant
-from pumice.sim.pod_log import log_of
-from pumice.sim.stage import Stages
-from pumice.sim.strange_schedulers import warn_of_strange_schedulers
+from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.process import Reloader
+from pumice.live.scheduler.single_writer import on_a_thread
+from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
+from pumice.scheduler.framework.policy import Policy
+
+# Who creates pods, or jobs of them, for a scheduler that does not run here is warned: nothing else would ever say why they wait.
+
+
+def warn_of_strange_schedulers(ours: Sequence[str]) -> Rule:
+    """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
+
+    def judge(review: Review, _: World) -> Refusal | None:
+        asked = review.obj["spec"].get("schedulerName")
+        if asked and asked not in ours:
+            review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
+        return None
+
+    return Rule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
+
 
 CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
 

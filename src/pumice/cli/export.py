@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from pumice.api.errors import InputError
-from pumice.apiserver.discovery import ARCHIVE_PATH
-from pumice.apiserver.tls import write_private
-from pumice.cli.place import Place
+from pumice.cli.data_dir import DataDir
 from pumice.cli.remote import Remote
+from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
+from pumice.cluster.apiserver.tls import write_private
 
 
 @click.command()
@@ -19,7 +19,7 @@ from pumice.cli.remote import Remote
 @click.option("--name", help="The name that `pumice up` was given.")
 def export(file: Path, data: Path | None, name: str | None) -> None:
     """Write the cluster that `pumice up` runs, with everything in it, to FILE."""
-    place = Place(data, name)
+    place = DataDir(data, name)
     if place.holder() is None:
         raise InputError("no cluster runs here", where=str(place.directory))
     archive = Remote(str(place.kubeconfig), "", "").run(lambda client: client.get_path(ARCHIVE_PATH, "*/*"))

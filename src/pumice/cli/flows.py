@@ -10,14 +10,13 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
-from pumice.api.spans import age
-from pumice.cli.manifests import manifests
+from pumice.api.times import age
+from pumice.cli.apply import manifests
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
-from pumice.report.columns import columns
-from pumice.report.plain import as_json, as_yaml, without_bookkeeping
+from pumice.cli.report.tables import as_json, as_yaml, columns, without_bookkeeping
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
 
 Cell = tuple[str, Callable[[dict[str, Any]], str]]
 

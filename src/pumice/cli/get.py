@@ -15,13 +15,11 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.kube.client import Client
-from pumice.kube.discovery import Served, discover, named
-from pumice.kube.errors import ApiError, NoAnswer, api_error
-from pumice.kube.transport import Scope, as_dict
-from pumice.report.columns import GAP
-from pumice.report.plain import as_json, as_yaml, without_bookkeeping
-from pumice.report.server_table import ServerTable
+from pumice.cli.report.tables import GAP, ServerTable, as_json, as_yaml, without_bookkeeping
+from pumice.client.client import Client
+from pumice.client.discovery import Served, discover, named
+from pumice.client.errors import ApiError, NoAnswer, api_error
+from pumice.client.transport import Scope, as_dict
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 WATCH_IDLE_S = 600.0

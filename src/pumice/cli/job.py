@@ -11,15 +11,14 @@ from pumice.api.annotations import JOB_NAME, JOB_TYPE
 from pumice.api.errors import InputError
 from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
-from pumice.cli.manifests import Manifest, manifests
-from pumice.cli.names import name_option
-from pumice.cli.orders import order
+from pumice.cli.apply import Manifest, manifests
+from pumice.cli.commands import name_option, order
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
-from pumice.kube.client import Client
-from pumice.kube.transport import Scope, as_dict
-from pumice.report.columns import wide_columns
-from pumice.report.describe import described
+from pumice.cli.report.describe import described
+from pumice.cli.report.tables import wide_columns
+from pumice.client.client import Client
+from pumice.client.transport import Scope, as_dict
 
 COLUMNS = (
     ("Creation", 15),

@@ -8,13 +8,13 @@ import click
 import msgspec
 from msgspec import structs
 
-from pumice.actions.registry import actions
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.painting import print_table
-from pumice.config.arguments import REST
-from pumice.framework.plugin import Plugin
-from pumice.plugins.registry import plugins as known
-from pumice.report.columns import columns
+from pumice.cli.report.tables import columns
+from pumice.scheduler.config.arguments import REST
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.registry import actions
+from pumice.scheduler.registry import plugins as known
 
 
 @click.command()

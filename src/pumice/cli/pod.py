@@ -9,11 +9,11 @@ import click
 
 from pumice.api.annotations import JOB_NAME, JOB_QUEUE, QUEUE_NAME
 from pumice.api.kinds import PODS
-from pumice.api.spans import age
+from pumice.api.times import age
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.kube.transport import Scope
-from pumice.report.columns import columns
+from pumice.cli.report.tables import columns
+from pumice.client.transport import Scope
 
 HEAD = ("Name", "Ready", "Status", "Restart", "Age")
 

@@ -13,14 +13,13 @@ import click
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.names import DEFAULT_QUEUE
 from pumice.api.quantity import format_bytes, format_milli, quantity
-from pumice.cli.names import name_option
-from pumice.cli.orders import order
+from pumice.cli.commands import name_option, order
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError
-from pumice.kube.transport import PatchType, Scope, as_dict
-from pumice.report.columns import wide_columns
+from pumice.cli.report.tables import wide_columns
+from pumice.client.client import Client
+from pumice.client.errors import ApiError
+from pumice.client.transport import PatchType, Scope, as_dict
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 BYTES = ("memory", "ephemeral-storage")

@@ -20,13 +20,13 @@ from typing import Any, TypeVar
 import click
 
 from pumice.api.kinds import Kind
-from pumice.cli.place import Place
-from pumice.kube.access import Access
-from pumice.kube.client import Client
-from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.kubeconfig import files
-from pumice.kube.login import find
-from pumice.kube.transport import Scope, as_dict
+from pumice.cli.data_dir import DataDir
+from pumice.client.access import Access
+from pumice.client.client import Client
+from pumice.client.errors import ApiError, KubeError
+from pumice.client.kubeconfig import files
+from pumice.client.resolve_access import find
+from pumice.client.transport import Scope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 
@@ -64,7 +64,7 @@ class Remote:
 
 def _of_our_own(master: str) -> str:
     """The kubeconfig of the cluster that `pumice up` runs for this user, if nothing names another cluster; else none."""
-    place = Place()
+    place = DataDir()
     named = master or "KUBERNETES_SERVICE_HOST" in os.environ or files("", dict(os.environ))
     return str(place.kubeconfig) if not named and place.holder() is not None else ""
 
@@ -99,7 +99,7 @@ everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag
 def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
     """As names, or as a List in JSON or YAML."""
     from pumice.cli.get import print_objects
-    from pumice.kube.discovery import Served
+    from pumice.client.discovery import Served
 
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
     print_objects([(Served(resource), head | item) for item in items], output)

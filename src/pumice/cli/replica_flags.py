@@ -14,10 +14,10 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.cli.go_flags import Command, Decorator, go_program, seconds, switch, verbosity
-from pumice.kube.access import Access
-from pumice.kube.lease import Term
-from pumice.kube.login import find
-from pumice.live.running import LostLead
+from pumice.client.access import Access
+from pumice.client.leader_election import Term
+from pumice.client.resolve_access import find
+from pumice.live.lifecycle import LostLead
 
 log = logging.getLogger(__name__)
 

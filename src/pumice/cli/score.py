@@ -7,12 +7,12 @@ import msgspec
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of, refuse
-from pumice.cli.loading import Inputs, input_options, load
+from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.painting import print_table
-from pumice.live.http_world import HttpWorld
-from pumice.report.columns import columns
-from pumice.report.score import ScoreTable
-from pumice.report.score import score as score_of
+from pumice.cli.report.score import ScoreTable
+from pumice.cli.report.score import score as score_of
+from pumice.cli.report.tables import columns
+from pumice.live.scheduler.world import HttpWorld
 
 
 @click.command()

@@ -19,11 +19,11 @@ import click
 
 from pumice import memory
 from pumice.api.errors import InputError
-from pumice.cli.detaching import Detached, detach
-from pumice.cli.place import Place, own_name
+from pumice.cli.daemon import Detached, detach
+from pumice.cli.data_dir import DataDir, own_name
 
 if TYPE_CHECKING:
-    from pumice.live.loop import Scheduler
+    from pumice.live.scheduler.loop import Scheduler
     from pumice.page.server import Page
 
 PORT = 7443
@@ -71,7 +71,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--once", is_flag=True, help="End after what was submitted has been shown.")
 def up(detached: bool, data: Path | None, name: str | None, once: bool, page_port: int | None, no_page: bool, **options: Any) -> None:
     """Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."""
-    place = Place(data, name)
+    place = DataDir(data, name)
     if options["port"] is None:
         options["port"] = 0 if name else PORT
     if place.holder() is not None:
@@ -96,7 +96,7 @@ def up(detached: bool, data: Path | None, name: str | None, once: bool, page_por
 
 
 async def _serve(
-    place: Place, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None, page_ports: Sequence[int]
+    place: DataDir, data: Path | None, options: dict[str, Any], once: bool, child: Detached | None, page_ports: Sequence[int]
 ) -> int:
     """Everything between the start and the end; the exit code. The page is served at the first of its ports that is free."""
     began = time.perf_counter()
@@ -105,9 +105,9 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(name, ended.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     from pumice.cli.embedded import running  # the engine takes half a second to import: not for --help
-    from pumice.cli.submitting import submit
+    from pumice.cli.up_options import wanted
+    from pumice.cli.up_submit import submit
     from pumice.cli.user_kubeconfig import merged
-    from pumice.cli.wanting import wanted
 
     asked = wanted(data, **options)
     async with running(asked) as cluster, _page(cluster.scheduler, page_ports) as page:
@@ -165,7 +165,7 @@ def _started(url: str, nodes: int, seconds: float) -> str:
     return f"A cluster of {nodes} node{'' if nodes == 1 else 's'} runs at {url}; it took {seconds:.1f} s to start.\n"
 
 
-def _welcome(place: Place, merged_into: Path | None, detached: bool) -> str:
+def _welcome(place: DataDir, merged_into: Path | None, detached: bool) -> str:
     """What to try first, also where there is no kubectl."""
     to_try = list(TO_TRY) if shutil.which("kubectl") else [f"{own_name()} {words}" for words in TO_TRY_WITHOUT_KUBECTL]
     if merged_into is None:
@@ -176,7 +176,7 @@ def _welcome(place: Place, merged_into: Path | None, detached: bool) -> str:
     return f"{current}{elsewhere}{commands}\n\n{_end(place, detached)}\n"
 
 
-def _end(place: Place, detached: bool) -> str:
+def _end(place: DataDir, detached: bool) -> str:
     return f"`{place.down}` ends it; its log is {place.log}." if detached else f"Ctrl-C or `{place.down}` ends it."
 
 

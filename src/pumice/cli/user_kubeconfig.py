@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from pumice.api.errors import InputError
-from pumice.apiserver.tls import write_private
+from pumice.cluster.apiserver.tls import write_private
 
 PATIENCE_S, PAUSE_S = 2.0, 0.05
 PARTS = ("clusters", "users", "contexts")

@@ -15,11 +15,11 @@ from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.go_flags import SPELLINGS, switch
 from pumice.cli.replica_flags import access_of, options, tell_of
+from pumice.client.errors import KubeError
 from pumice.controllers import admission
-from pumice.kube.errors import KubeError
-from pumice.live.logs import set_up
-from pumice.live.webhooks.hooks import HOOKS, Caller, Hook
-from pumice.live.webhooks.server import Settings, WebhookReplica
+from pumice.live.lifecycle import set_up
+from pumice.live.webhooks.hooks import HOOKS, Caller, Webhook
+from pumice.live.webhooks.server import WebhookReplica, WebhookSettings
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def webhooks(**flags: Any) -> None:
         sys.exit(f"port {flags['port']} cannot be listened on: {error.strerror}")
 
 
-def settings_of(flags: dict[str, Any]) -> Settings:
+def settings_of(flags: dict[str, Any]) -> WebhookSettings:
     caller = Caller(flags["webhook_namespace"], flags["webhook_service_name"], flags["webhook_url"])
     given = (flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"])
     if any(given) and not all(given):
@@ -74,7 +74,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
             "is missing: certificates of our own are kept there, and made for --webhook-service-name; or give --tls-cert-file",
             where="--webhook-namespace",
         )
-    return Settings(
+    return WebhookSettings(
         hooks=hooks_of(flags["enabled_admission"]),
         rules=lambda: rules_of(flags),
         address=(flags["listen_address"], flags["port"]),
@@ -88,7 +88,7 @@ def settings_of(flags: dict[str, Any]) -> Settings:
     )
 
 
-def hooks_of(text: str) -> tuple[Hook, ...]:
+def hooks_of(text: str) -> tuple[Webhook, ...]:
     """Paths of kinds that we have no rules for are passed over: a newer chart may name some. Slips of the pen are not."""
     paths = dict.fromkeys(path.strip() for path in text.split(",") if path.strip())
     unknown = [path for path in paths if path not in HOOKS]

@@ -12,12 +12,12 @@ from pumice.answers import whatif as whatif_of
 from pumice.answers.changes import Change
 from pumice.answers.requests import Drain, MoreObjects, QueueField
 from pumice.answers.text import differences, options
-from pumice.api.read import read_all
+from pumice.api.manifests import read_all
 from pumice.cli.cycle import moment_of
-from pumice.cli.loading import Inputs, input_options, load, load_policy
-from pumice.framework.policy import Policy
-from pumice.live.http_world import HttpWorld
-from pumice.sim.defaults import complete
+from pumice.cli.inputs import Inputs, input_options, load, load_policy
+from pumice.cluster.offline import complete
+from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.framework.policy import Policy
 
 
 @click.command()

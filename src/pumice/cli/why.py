@@ -8,8 +8,8 @@ import msgspec
 from pumice.answers import why as why_of
 from pumice.answers.text import page
 from pumice.cli.cycle import moment_of
-from pumice.cli.loading import Inputs, input_options, load
-from pumice.live.http_world import HttpWorld
+from pumice.cli.inputs import Inputs, input_options, load
+from pumice.live.scheduler.world import HttpWorld
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from pumice.controllers.job.plugins import KeyPair
+from pumice.controllers.volcano.job.plugins import KeyPair
 
 BITS = 2048
 

@@ -12,9 +12,9 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
+from pumice.http.listener import Handler, Listener
+from pumice.http.messages import Request, Response
 from pumice.live.exposition import CONTENT_TYPE
-from pumice.web.listener import Handler, Listener
-from pumice.web.messages import Request, Response
 
 Routes = dict[str, Handler]
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import msgspec
 
+from pumice.api import kinds as r
+from pumice.api.annotations import JOB_NAME
 from pumice.api.kinds import Kind
+from pumice.client import known_objects
+from pumice.client.transport import Scope
+from pumice.controllers import kinds
 from pumice.controllers.controller import Change
-from pumice.controllers.index import Index, Place
-from pumice.controllers.objects import Key, Object, key_of, uid_of
-from pumice.kube import view
+from pumice.controllers.objects import Key, Object, key_of, labels_of, uid_of
+from pumice.controllers.world import Index, IndexKey
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -61,7 +65,7 @@ class ObjectCache:
     def count(self, kind: str) -> int:
         return sum(map(len, self._objects.get(kind, {}).values()))
 
-    def _found(self, places: Iterable[Place]) -> Iterator[Object]:
+    def _found(self, places: Iterable[IndexKey]) -> Iterator[Object]:
         found = (self.get(kind, *key) for kind, key in places)
         return (subject for subject in found if subject is not None)
 
@@ -72,11 +76,11 @@ class ObjectCache:
         taken, self._changes = self._changes, []
         return taken
 
-    def delivery(self, kind: str, resource: Kind) -> Callable[[view.Change[Object]], None]:
+    def delivery(self, kind: str, resource: Kind) -> Callable[[known_objects.Change[Object]], None]:
         """Where the reflector of a kind delivers."""
 
-        def deliver(change: view.Change[Object]) -> None:
-            if isinstance(change, view.Deleted):
+        def deliver(change: known_objects.Change[Object]) -> None:
+            if isinstance(change, known_objects.Deleted):
                 self.removed(kind, Key(change.namespace, change.name), change.uid)
             else:
                 self.put(kind, whole(change.object, resource))
@@ -139,3 +143,57 @@ def whole(item: Object, resource: Kind) -> Object:
 
 def _version(subject: Object) -> int:
     return int(subject["metadata"].get("resourceVersion") or 0)
+
+
+# Where controllers' kinds live on an API server, and which objects of each are read.
+#
+# Of the kinds that hold everybody's secrets and settings, only what job plugins made is read: it carries a label. What they made before
+# they labelled it is met again when its creation finds it there.
+
+RESOURCES: dict[str, Kind] = {
+    each.name: each
+    for each in (
+        r.PODS,
+        r.NODES,
+        r.NAMESPACES,
+        r.SERVICES,
+        r.SECRETS,
+        r.CONFIG_MAPS,
+        r.VOLUME_CLAIMS,
+        r.NETWORK_POLICIES,
+        r.PRIORITY_CLASSES,
+        r.REPLICA_SETS,
+        r.STATEFUL_SETS,
+        r.DAEMON_SETS,
+        r.BATCH_JOBS,
+        r.QUEUES,
+        r.POD_GROUPS,
+        r.JOBS,
+        r.CRON_JOBS,
+        r.COMMANDS,
+        r.JOB_TEMPLATES,
+        r.JOB_FLOWS,
+        r.HYPER_NODES,
+    )
+}
+
+LABELLED = frozenset({kinds.SERVICE, kinds.SECRET, kinds.CONFIG_MAP, kinds.NETWORK_POLICY})
+REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.COMMAND})  #: the others a server may be without
+ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
+
+
+def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, Scope]:
+    """By kind and name: one object each."""
+    return {
+        f"{kind} {key.namespace}/{key.name}": Scope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
+        for kind, key in wanted
+    }
+
+
+def is_shown(subject: Object, scope: Scope) -> bool:
+    """Whether a scope of these has the object."""
+    return not scope.label_selector or scope.label_selector in labels_of(subject)
+
+
+def scopes(wanted: Iterable[str]) -> dict[str, Scope]:
+    return {kind: Scope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}

@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections import deque
 
-from pumice.web.messages import Pipe
+from pumice.http.messages import Pipe
 
 KEPT_BYTES = 8 * 1024 * 1024
 KEPT = 2000  #: messages

@@ -6,7 +6,7 @@ import gzip
 import hashlib
 from importlib import resources
 
-from pumice.web.messages import Request, Response
+from pumice.http.messages import Request, Response
 
 TYPES = {
     "html": "text/html; charset=utf-8",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import Choice, Policy
 
 Told = dict[str, Any]
 

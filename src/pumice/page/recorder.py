@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from pumice.framework.decisions import Decisions
-from pumice.framework.observer import Stage
-from pumice.framework.session import Session
-from pumice.live.loop import Onlooker
-from pumice.model.resources import Vector
+from pumice.live.scheduler.loop import Onlooker
 from pumice.page.rows import job_key
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.resources import Vector
 
 KEPT = 200  #: cycles
 SHOWN = 200  #: binds, and evictions, of one cycle

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.job import Job
-from pumice.model.queue import Queue
-from pumice.model.resources import CPU, MEMORY, Vector
-from pumice.model.task import Task
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import CPU, MEMORY, Vector
+from pumice.scheduler.model.task import Task
 
 Amounts = dict[str, float]  #: of cpu, memory, gpu; without what there is none of
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")

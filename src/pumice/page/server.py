@@ -20,9 +20,10 @@ import msgspec
 from pumice import __version__
 from pumice.answers import why
 from pumice.api.errors import InputError
-from pumice.framework.policy import Policy
-from pumice.live.loop import Scheduler
-from pumice.model.cluster import Cluster
+from pumice.http.head import NAMES_OF_LOOPBACK
+from pumice.http.listener import Handler, Listener
+from pumice.http.messages import JSON, Request, Response, Stream
+from pumice.live.scheduler.loop import Scheduler
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import GUARDS, files, packed
 from pumice.page.history import History
@@ -30,9 +31,8 @@ from pumice.page.policy import told_policy
 from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, pod_rows
 from pumice.page.told import Told
-from pumice.web.listener import Handler, Listener
-from pumice.web.loopback import NAMES_OF_LOOPBACK
-from pumice.web.messages import JSON, Request, Response, Stream
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often

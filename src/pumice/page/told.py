@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 
 from pumice.api.core import Node
-from pumice.model.cluster import Cluster
-from pumice.model.index import Index
-from pumice.model.task import Task
 from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, JobRow, job_key, job_row, loose_row, node_row, queue_row
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.task import Task
 
 KINDS = ("nodes", "jobs", "queues")
 Rows = dict[str, bytes | None]  #: by name; None is gone
@@ -53,8 +53,8 @@ class Told:
         self._wire = []
         touched = self._touched(cluster)
         touched.followed = self._recorder.followed = True
-        loose = (LOOSE + task.key for task in cluster.tasks.values() if task.job is None)
-        self._recorder.stirred.update(cluster.jobs, loose)
+        without_job = (LOOSE + task.key for task in cluster.tasks.values() if task.job is None)
+        self._recorder.stirred.update(cluster.jobs, without_job)
         return self.changes(cluster)
 
     def changes(self, cluster: Cluster) -> dict[str, Rows]:
@@ -115,7 +115,7 @@ class Told:
         gone = [key for key in known - cluster.jobs.keys() if not (key.startswith(LOOSE) and _loose(cluster, key))]
         for key in gone:
             yield key, None
-        waiting_loose = (LOOSE + task.key for task in cluster.loose.values())
+        waiting_loose = (LOOSE + task.key for task in cluster.without_job.values())
         for key in sorted(stirred.union(touched, cluster.changed, waiting_loose)):
             row = self._job(cluster, key, amounting)
             if row is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.model.task import Task
+from pumice.scheduler.model.task import Task
 from pumice.simulate.objects import Amounts, amounts_of, object_name
 from pumice.simulate.work import Work
 

@@ -13,7 +13,7 @@ from pumice.api.meta import Metadata
 from pumice.api.pod import Pod, PodStatus
 from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
-from pumice.model.template import requested_by_containers
+from pumice.scheduler.model.template import requested_by_containers
 from pumice.simulate.work import Role, Work
 
 NAMESPACE = "default"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pumice.actions.registry import actions
 from pumice.api.errors import InputError, did_you_mean
-from pumice.config.reading import KUBE_DEFAULT, config_text, read_configurations
-from pumice.config.volcano import DEFAULT
-from pumice.framework.policy import Policy
-from pumice.plugins.registry import plugins
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.registry import actions, plugins
 
 
 def _conf(named: str, *chosen: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pumice.api.codec import convert
 from pumice.api.core import Node
-from pumice.sim.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 
 
 def nodes_of_pools(text: str) -> list[Node]:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pumice.framework.decisions import Evict
-from pumice.model.cluster import Cluster
-from pumice.model.resources import CPU, MEMORY
-from pumice.model.task import Task
+from pumice.scheduler.framework.decisions import Evict
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import CPU, MEMORY
+from pumice.scheduler.model.task import Task
 from pumice.simulate.life import Life
 from pumice.simulate.longest import Longest
 from pumice.simulate.objects import GPU_MILLI, Amounts

@@ -12,9 +12,9 @@ from pumice.api.meta import Metadata
 from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
-from pumice.config.reading import schedulers_of
-from pumice.framework.policy import Policy
-from pumice.model.cluster import Cluster
+from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate import columns, measures
 from pumice.simulate.inputs import Source
 from pumice.simulate.objects import queue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.report.columns import columns
+from pumice.cli.report.tables import columns
 from pumice.simulate.columns import DISTRIBUTIONS, PERCENTILES
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))

@@ -14,7 +14,7 @@ from pumice.api.annotations import HOSTNAME
 from pumice.api.core import Node, NodeSpec, NodeStatus
 from pumice.api.meta import Metadata, Wire
 from pumice.api.names import DEFAULT_QUEUE
-from pumice.api.pod import Container, PodSpec, Resources
+from pumice.api.pod import Container, PodSpec, ResourceRequirements
 from pumice.api.quantity import quantity
 
 GPU = "nvidia.com/gpu"
@@ -74,7 +74,7 @@ class Workload:
 @lru_cache(maxsize=4096)
 def _spec(requests: tuple[tuple[str, str], ...], scheduler: str) -> PodSpec:
     asked = {name: quantity(amount) for name, amount in requests}
-    return PodSpec(containers=[Container(name="main", resources=Resources(requests=asked))], scheduler_name=scheduler)
+    return PodSpec(containers=[Container(name="main", resources=ResourceRequirements(requests=asked))], scheduler_name=scheduler)
 
 
 def pod_spec(requests: Mapping[str, str | int], scheduler: str = "volcano") -> PodSpec:

@@ -15,13 +15,13 @@ from typing import Any
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.config.reading import schedulers_of
-from pumice.framework.cycle import cycle
-from pumice.framework.decisions import Bind, Decisions, Evict
-from pumice.framework.policy import Policy
-from pumice.model import status
-from pumice.model.cluster import Cluster
-from pumice.model.task import Task
+from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 from pumice.simulate.life import Life, Run
 from pumice.simulate.objects import class_name, group_of, instant_text, pods_of, priority_class, queue
 from pumice.simulate.record import Record
@@ -92,7 +92,7 @@ class World:
                 _, rank, _, call, subject = heappop(heap)
                 call(subject)
                 self._news = self._news or rank is not Rank.GONE or bool(subject)
-            if self._news and (self.cluster.waiting or self.cluster.loose or self.cluster.unadmitted):
+            if self._news and (self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued):
                 self._news = False
                 self._carry_out(cycle(self.cluster, self.policy, self._origin + now))
         if self.now == -inf:

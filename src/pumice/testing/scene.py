@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pumice.actions.registry import ACTIONS
-from pumice.framework.cycle import cycle
-from pumice.framework.plugin import Plugin
-from pumice.framework.policy import Choice, Policy
-from pumice.framework.session import Session
-from pumice.framework.world import NOWHERE, World
-from pumice.model.cluster import Cluster
-from pumice.plugins.registry import built_in
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import ACTIONS, built_in
 from pumice.testing.builders import _Builder, queue
 
 Chosen = str | type[Plugin] | Choice

@@ -9,12 +9,65 @@ import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.evaluate import steps
-from pumice.api.cel.fold import folded
+from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.kinds import BOOL, Kind
-from pumice.api.cel.purse import Purse
-from pumice.api.cel.run import Run
+from pumice.api.cel.library.operators import is_key
+from pumice.api.cel.library.text import pattern_of
+from pumice.api.cel.run import Purse, Run
 from pumice.api.cel.syntax import parse
-from pumice.api.cel.tree import names_in
+from pumice.api.cel.tree import Call, Items, Literal, Node, Record, names_in
+
+# What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
+
+CONVERSIONS = {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"}
+_PATTERNS = {"matches", "find", "findAll"}
+
+
+def folded(node: Any) -> Any:
+    """Raises CompileError for what can never have a value."""
+    if isinstance(node, Literal) or not isinstance(node, tuple):
+        return node
+    parts = [folded(part) for part in node]
+    if not hasattr(node, "_fields"):
+        return tuple(parts)
+    found = type(node)(*parts)
+    match found:
+        case Items(items, optional) if not optional and all(isinstance(item, Literal) for item in items):
+            return Literal([item.value for item in items if isinstance(item, Literal)])
+        case Record(entries, optional) if not optional and all(isinstance(each, Literal) for entry in entries for each in entry):
+            return _record(found)
+        case Call(name, (Literal(), *_)) if name in CONVERSIONS and not found.is_method:
+            return _converted(found)
+        case Call(name, (_, Literal(str(pattern)), *_)) if name in _PATTERNS:
+            _compiled(name, pattern)
+        case Call("format", (Literal(str()), Literal()), True):
+            _value(found)
+    return found
+
+
+def _record(node: Record) -> Node:
+    pairs = [(key.value, value.value) for key, value in node.entries if isinstance(key, Literal) and isinstance(value, Literal)]
+    return Literal(dict(pairs)) if all(is_key(key) for key, _ in pairs) else node
+
+
+def _converted(node: Call) -> Node:
+    return Literal(_value(node))
+
+
+def _value(node: Call) -> Any:
+    values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
+    try:
+        overload = (METHODS if node.is_method else FUNCTIONS)[node.name].overload_for(values)
+        return overload.run(Purse(), *values) if overload.is_paid_by_itself else overload.run(*values)
+    except EvaluationError as error:
+        raise CompileError(f"invalid {node.name} argument: {error}") from None
+
+
+def _compiled(name: str, pattern: str) -> None:
+    try:
+        pattern_of(pattern)
+    except EvaluationError as error:
+        raise CompileError(f"invalid {name} argument: {error}") from None
 
 
 class Program:

@@ -9,18 +9,49 @@ from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import copied
 from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
+from pumice.api.times import duration
 from pumice.controllers import kinds
 from pumice.controllers.admission import lifecycle, pod_template
-from pumice.controllers.admission.dependencies import loop
-from pumice.controllers.admission.meaning import meaning
 from pumice.controllers.admission.podgroup import open_queue, topology
-from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, one_of, readable
-from pumice.controllers.job import spec as job_spec
-from pumice.controllers.job.plugins import NAMES, PORTS, with_implied
-from pumice.controllers.job.plugins.plugin import flags, is_port
-from pumice.controllers.job.plugins.ringsconfigmap import TEXTS, texts
+from pumice.controllers.admission.problem import A_LABEL, CREATE, Problem, Settings, is_label, is_subdomain, loop, one_of, readable
 from pumice.controllers.objects import Object, name_of, spec_of
+from pumice.controllers.volcano.job import spec as job_spec
+from pumice.controllers.volcano.job.plugins import NAMES, PORTS, with_implied
+from pumice.controllers.volcano.job.plugins.plugin import flags, is_port
+from pumice.controllers.volcano.job.plugins.ringsconfigmap import TEXTS, texts
 from pumice.controllers.world import World
+
+# What a part of an object means, for comparing one version with another.
+#
+# Programs write the same thing differently: Go's leave out empty values or write them out, say "1" for "1000m" and "10m0s" for "10m".
+
+AMOUNTS = ("requests", "limits")
+
+
+def meaning(value: Any, field: str = "") -> Any:
+    """Equal for what means the same; None for what might as well be left out."""
+    if isinstance(value, dict):
+        read = _amount if field in AMOUNTS else meaning
+        found = {name: read(inner, name) for name, inner in value.items()}
+        return {name: inner for name, inner in found.items() if inner is not None} or None
+    if isinstance(value, list):
+        return [meaning(inner) for inner in value] or None
+    return _span(value) if field == "timeout" else value or None
+
+
+def _amount(value: Any, name: str) -> Any:
+    try:
+        return quantity(value).milli
+    except QuantityError:
+        return value
+
+
+def _span(value: Any) -> Any:
+    try:
+        return duration(value)
+    except (TypeError, ValueError):
+        return value
+
 
 LONGEST_NAME = 63  #: of what is written as a label, or names a host
 CALLED_AFTER_JOB = {"svc": ("Service", ""), "ssh": ("volume", "-ssh"), "ray": ("Service", "-head-svc")}  #: by plugin: what, and its ending

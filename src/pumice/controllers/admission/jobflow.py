@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.api.errors import did_you_mean
-from pumice.controllers.admission.dependencies import loop
-from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, one_of
+from pumice.controllers.admission.problem import Problem, Settings, is_subdomain, loop, one_of
 from pumice.controllers.objects import Object, spec_of
 from pumice.controllers.world import World
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pumice.api.times import duration
 from pumice.controllers.admission.problem import Problem
-from pumice.controllers.job.request import ANY, events_of
 from pumice.controllers.objects import Object
+from pumice.controllers.volcano.job.event import ANY, events_of
 
 EVENTS = (ANY, "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated")
 ACTIONS = (

@@ -10,7 +10,7 @@ from pumice.api.names import DEFAULT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of, status_of
-from pumice.controllers.queue import OPEN
+from pumice.controllers.volcano.queue import OPEN
 from pumice.controllers.world import World
 
 

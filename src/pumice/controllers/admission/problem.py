@@ -84,3 +84,24 @@ def one_of(value: Any, allowed: Iterable[str], field: str) -> Iterable[Problem]:
     names = list(allowed)
     if value is not None and value not in names:
         yield Problem(field, f'"{value}" is not known; write one of {", ".join(names)}')
+
+
+# Who depends on whom: finding a loop in it.
+
+
+def loop(graph: Mapping[str, Sequence[str]]) -> list[str]:
+    """A path that ends where it began, or nothing. Names without an entry depend on nothing."""
+    done: set[str] = set()
+    for start in graph:
+        path, waiting = [start], [iter(graph[start])]
+        while waiting:
+            following = next(waiting[-1], None)
+            if following is None:
+                waiting.pop()
+                done.add(path.pop())
+            elif following in path:
+                return [*path[path.index(following) :], following]
+            elif following not in done:
+                path.append(following)
+                waiting.append(iter(graph.get(following, ())))
+    return []

@@ -14,7 +14,7 @@ from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of
-from pumice.controllers.queue import CLOSED, OPEN
+from pumice.controllers.volcano.queue import CLOSED, OPEN
 from pumice.controllers.world import World
 
 AMOUNTS: dict[str, Callable[[Object], Any]] = {

@@ -11,18 +11,17 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from pumice.client.errors import ApiError, KubeError
+from pumice.client.transport import Scope, Transport
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
-from pumice.kube.errors import ApiError, KubeError
-from pumice.kube.transport import Scope, Transport
-from pumice.live.controllers import followed
-from pumice.live.object_cache import ObjectCache, decode, whole
-from pumice.live.object_kinds import ADMISSION, scopes
+from pumice.http.listener import Handler
+from pumice.http.messages import Request, Response
+from pumice.live.controllers.loop import followed
+from pumice.live.object_cache import ADMISSION, ObjectCache, decode, scopes, whole
 from pumice.live.webhooks import review
-from pumice.live.webhooks.hooks import Hook
+from pumice.live.webhooks.hooks import Webhook
 from pumice.live.webhooks.review import Review
-from pumice.web.listener import Handler
-from pumice.web.messages import Request, Response
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +37,10 @@ class Admission:
         self._unreadable: set[str] = set()  #: kinds that may not even be listed
         self.following = followed(transport, self.cache, scopes(ADMISSION))
 
-    def routes(self, hooks: Sequence[Hook]) -> dict[str, Handler]:
+    def routes(self, hooks: Sequence[Webhook]) -> dict[str, Handler]:
         return {hook.path: self._handler(hook) for hook in hooks}
 
-    def _handler(self, hook: Hook) -> Handler:
+    def _handler(self, hook: Webhook) -> Handler:
         async def answer(request: Request) -> Response:
             try:
                 asked = review.read(request.body)

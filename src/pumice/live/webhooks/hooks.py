@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
+import logging
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind
+from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind, ObjectRef
+from pumice.client.errors import ApiError
+from pumice.client.transport import Transport, as_dict
 from pumice.controllers import admission, kinds
-from pumice.live.object_kinds import RESOURCES
+from pumice.live.object_cache import RESOURCES
 
 TIMEOUT_S = 10
 SERVICE = "volcano-admission-service"  #: as Volcano's charts call it
 
 
-class Hook(msgspec.Struct, frozen=True):
+class Webhook(msgspec.Struct, frozen=True):
     """One path."""
 
     path: str  #: such as "/queues/validate"
@@ -34,15 +38,15 @@ class Hook(msgspec.Struct, frozen=True):
 _WORDS = {kinds.HYPER_NODE: "hypernodes"}  #: in names of webhooks, where it is not the kind in lower case
 
 
-def _hooks() -> list[Hook]:
+def _hooks() -> list[Webhook]:
     found = []
     for kind, rules in admission.RULES.items():
         word = _WORDS.get(kind, kind.partition(".")[0].lower())
         plural = RESOURCES[kind].plural
         if rules.mutate is not None:
-            found.append(Hook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
+            found.append(Webhook(f"/{plural}/mutate", f"mutate{word}.volcano.sh", kind, True, (admission.CREATE,)))
         if rules.validate is not None:
-            found.append(Hook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
+            found.append(Webhook(f"/{plural}/validate", f"validate{word}.volcano.sh", kind, False, tuple(sorted(rules.operations))))
     return found
 
 
@@ -66,18 +70,18 @@ class Caller(msgspec.Struct, frozen=True):
         name = f"{self.service}.{self.namespace}"
         return (f"{name}.svc", name, self.service, f"{name}.svc.cluster.local")
 
-    def configuration(self, hook: Hook) -> str:
+    def configuration(self, hook: Webhook) -> str:
         """The name of the object that makes API servers call us: after our service, as charts call it whatever the release is called."""
         return f"{self.service or SERVICE}{hook.path.replace('/', '-')}"
 
-    def client(self, hook: Hook, authority: bytes) -> dict[str, Any]:
+    def client(self, hook: Webhook, authority: bytes) -> dict[str, Any]:
         bundle = {"caBundle": base64.b64encode(authority).decode()}
         if self.url:
             return {"url": self.url.rstrip("/") + hook.path, **bundle}
         return {"service": {"name": self.service, "namespace": self.namespace, "path": hook.path, "port": 443}, **bundle}
 
 
-def configuration(hook: Hook, caller: Caller, authority: bytes) -> dict[str, Any]:
+def configuration(hook: Webhook, caller: Caller, authority: bytes) -> dict[str, Any]:
     """The whole object, for a cluster that has none yet."""
     resource = RESOURCES[hook.kind]
     spared = [name for name in (caller.namespace, "kube-system") if name]
@@ -104,3 +108,54 @@ def configuration(hook: Hook, caller: Caller, authority: bytes) -> dict[str, Any
         webhook["reinvocationPolicy"] = "Never"
     head = {"apiVersion": hook.resource.api_version, "kind": hook.resource.kind, "metadata": {"name": caller.configuration(hook)}}
     return {**head, "webhooks": [webhook]}
+
+
+# Makes API servers call the webhooks: configurations are created, or given the authority where a chart created them.
+#
+# In a configuration that is there only the authority is changed, of the webhooks that point to our path, and the address if a URL was
+# given. Names, selectors and policies are the administrator's.
+
+log = logging.getLogger(__name__)
+TRIES = 5
+
+
+async def register(transport: Transport, hooks: Sequence[Webhook], caller: Caller, authority: bytes, *, create: bool = True) -> None:
+    """Give configurations our authority, and perhaps create those that are missing. Raises KubeError."""
+    for hook in hooks:
+        for left in reversed(range(TRIES)):
+            try:
+                await _register(transport, hook, caller, authority, create)
+                break
+            except ApiError as error:
+                if error.code != 409 or not left:  # another replica is at it
+                    raise
+
+
+async def _register(transport: Transport, hook: Webhook, caller: Caller, authority: bytes, create: bool) -> None:
+    ref = ObjectRef(caller.configuration(hook))
+    try:
+        found = as_dict(await transport.get(hook.resource, ref))
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        if create:
+            await transport.create(hook.resource, configuration(hook, caller, authority))
+            log.info("%s %s was created", hook.resource.kind, ref)
+        return
+    if _trusting(found, hook, caller, authority):
+        await transport.update(hook.resource, ref, found)
+        log.info("%s %s was given our authority", hook.resource.kind, ref)
+
+
+def _trusting(found: dict[str, Any], hook: Webhook, caller: Caller, authority: bytes) -> bool:
+    """Put the authority, and a URL if we have one, where they belong; whether that changed anything."""
+    bundle = base64.b64encode(authority).decode()
+    changed = False
+    for webhook in found.get("webhooks") or ():
+        client = webhook["clientConfig"]
+        path = (client.get("service") or {}).get("path") or client.get("url") or ""
+        wanted = caller.client(hook, authority) if caller.url else {**client, "caBundle": bundle}
+        if path.endswith(hook.path) and client != wanted:
+            webhook["clientConfig"] = wanted
+            changed = True
+    return changed

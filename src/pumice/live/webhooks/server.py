@@ -12,20 +12,17 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
+from pumice.client.access import Access
+from pumice.client.client import Client, Limits
+from pumice.client.errors import KubeError
+from pumice.client.tls import present
 from pumice.controllers import admission
-from pumice.kube.access import Access
-from pumice.kube.client import Client, Limits
-from pumice.kube.errors import KubeError
-from pumice.kube.tls import present
-from pumice.live.clock import Clock, WallClock
+from pumice.http.listener import Listener
 from pumice.live.health import probes
-from pumice.live.running import first, told_to_end
-from pumice.live.syncing import synced
+from pumice.live.lifecycle import Clock, WallClock, first, synced, told_to_end
 from pumice.live.webhooks.answers import Admission
 from pumice.live.webhooks.certificates import ClusterSecret, Files, Served, Source
-from pumice.live.webhooks.hooks import Caller, Hook
-from pumice.live.webhooks.registration import register
-from pumice.web.listener import Listener
+from pumice.live.webhooks.hooks import Caller, Webhook, register
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +31,10 @@ CHECKED_EVERY_S = 60.0  #: files, rules and the Secret
 SYNC_TIMEOUT_S = 60.0
 
 
-class Settings(msgspec.Struct):
+class WebhookSettings(msgspec.Struct):
     """Everything that flags say."""
 
-    hooks: tuple[Hook, ...]
+    hooks: tuple[Webhook, ...]
     rules: Callable[[], admission.Settings]  #: reads the configuration. Raises InputError
     address: tuple[str, int] = ("", 8443)
     caller: Caller = Caller()
@@ -52,7 +49,7 @@ class Settings(msgspec.Struct):
 class WebhookReplica:
     """`serve` returns when it was told to end."""
 
-    def __init__(self, access: Access, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, access: Access, settings: WebhookSettings, clock: Clock | None = None) -> None:
         self._access = access
         self._settings = settings
         self._clock: Clock = clock or WallClock()

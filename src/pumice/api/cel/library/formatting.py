@@ -12,7 +12,7 @@ from pumice.api.cel.functions import by_size, method
 from pumice.api.cel.library.numbers import bool_to_text, bytes_to_text, double_to_text
 from pumice.api.cel.library.text import quote
 from pumice.api.cel.library.times import instant_text, span_text
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.run import Purse
 from pumice.api.cel.values import Instant, Optional, Span, Type, kind_of
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.([0-9]{0,9}))?(.?))", re.DOTALL)

@@ -9,7 +9,7 @@ from typing import Any
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import NO_OVERLOAD, function, tenth
 from pumice.api.cel.library.numbers import whole
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.run import Purse
 from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Span, Uint, Url, Version, equal, size_of
 
 FIRST_NS, LAST_NS = -62135596800 * 10**9, 253402300800 * 10**9 - 1  #: of the years 1 and 9999

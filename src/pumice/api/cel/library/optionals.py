@@ -7,7 +7,7 @@ from typing import Any
 
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import function, method
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.run import Purse
 from pumice.api.cel.values import Optional, Span
 
 NONE = Optional(False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import by_size, by_twice_its_size, free, function, method, tenth
-from pumice.api.cel.purse import Purse
+from pumice.api.cel.run import Purse
 from pumice.api.patterns import Pattern, PatternError, pattern
 
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")

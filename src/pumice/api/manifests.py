@@ -1,0 +1,279 @@
+"""Files that a user names: one, all of a folder, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api import yaml
+from pumice.api.codec import convert, decoder
+from pumice.api.core import ConfigMap
+from pumice.api.errors import InputError, raise_all
+from pumice.api.explain import describe, explain, subject_of
+from pumice.api.kinds import CLUSTER_WIDE, group_of
+from pumice.api.meta import Metadata, Wire
+from pumice.api.structs import KINDS, WORKLOADS
+from pumice.api.times import instant
+
+ENDINGS = (".yaml", ".yml", ".json")
+
+
+def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the file, of standard input for "-", or of the folder's files, sorted; if `deep` of those of its folders, too."""
+    if path == "-":
+        yield "<stdin>", sys.stdin.buffer.read()
+        return
+    root = Path(path)
+    try:
+        files = [root]
+        if root.is_dir():
+            files = sorted(file for file in root.glob("**/*" if deep else "*") if file.suffix in ENDINGS and file.is_file())
+        if not files:
+            raise InputError(f"no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file in this folder", where=path)
+        for file in files:
+            yield str(file), file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+
+
+# Files, folders and streams of Kubernetes objects, read into wire structs.
+#
+# YAML of several documents, JSON objects and Lists (`kubectl get ... -o json`). A kind that scheduling does not read is skipped. Wrong
+# input raises InputError: file, line, document, object, field, what was found and what to write. Configuration documents (a scheduler
+# ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.config`.
+
+FAULTS_SHOWN = 20
+CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
+CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
+
+
+@dataclass
+class ConfigText:
+    """A scheduler configuration found among the objects, still as text."""
+
+    text: str
+    where: str
+    first_line: int = 1  #: of the text, in `where`
+    document: dict[str, Any] | None = None  #: a KubeSchedulerConfiguration or Policy, already parsed
+    source: yaml.Document | None = None
+    key: str = ""  #: of the ConfigMap it was found in
+
+
+class Manifest(NamedTuple):
+    """An object whose controllers make pods of it."""
+
+    obj: dict[str, Any]
+    where: str
+
+
+@dataclass
+class Objects:
+    """All that was read, in the order of the files."""
+
+    items: list[tuple[str, Wire]] = field(default_factory=list)
+    configurations: list[ConfigText] = field(default_factory=list)
+    workloads: list[Manifest] = field(default_factory=list)
+    groups: set[str] = field(default_factory=set)  #: API groups met, such as kube-batch's
+    faults: list[InputError] = field(default_factory=list)  #: objects that could not be taken
+    listed: bool = False  #: a List was read, as `kubectl get` writes them: there may be more where it comes from
+    whole: bool = False  #: every kind was asked for
+    _seen: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def of(self, kind: str) -> list[Any]:
+        return [item for name, item in self.items if name == kind]
+
+    def lacking(self) -> frozenset[str]:
+        """The kinds of which there is nothing, though there may be where this comes from."""
+        if self.whole or not self.listed:
+            return frozenset()
+        return frozenset(kind for _, kind in KINDS) - {kind for kind, _ in self.items}
+
+    def add(self, kind: str, item: Wire, place: str, key: tuple[str, str, str]) -> str | None:
+        """Take one object; the place of an earlier one of the same name if there is one."""
+        earlier = self._seen.setdefault(key, place)
+        if earlier is not place:
+            return earlier
+        self.items.append((kind, item))
+        return None
+
+    def attempt(self, read: Callable[..., None], *what: Any) -> None:
+        """Read one object; if it cannot be taken, go on with the others."""
+        try:
+            read(*what, self)
+        except InputError as fault:
+            self.faults.append(fault)
+
+    def check(self) -> None:
+        """Raise the faults, if there are any."""
+        shown, more = self.faults[:FAULTS_SHOWN], len(self.faults) - FAULTS_SHOWN
+        raise_all([*shown, InputError(f"and {more} more")] if more > 0 else shown)
+
+
+def read_all(paths: Iterable[str]) -> Objects:
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError, with all faults."""
+    objects = Objects()
+    for path in paths:
+        for where, data in streams(path, deep=True):
+            _read(data, where, objects)
+    objects.check()
+    return objects
+
+
+def read_stream(data: bytes, where: str, objects: Objects) -> None:
+    """Read one stream into `objects`. Raises InputError."""
+    _read(data, where, objects)
+    objects.check()
+
+
+def _read(data: bytes, where: str, objects: Objects) -> None:
+    if data[:200].lstrip()[:1] == b"{":
+        try:
+            _read_json(data, where, objects)
+            return
+        except RecursionError:
+            raise InputError(f"nested more than {yaml.MAX_DEPTH} levels deep", where=where) from None
+        except msgspec.DecodeError:
+            pass  # flow-style YAML, several documents, or wrong: the YAML reader tells which, and where
+    for document in yaml.documents(data, where):
+        objects.attempt(_read_value, document, document.value, ())
+
+
+# ---- JSON, at the decoder's speed
+
+
+class _Head(msgspec.Struct, rename="camel", gc=False):
+    kind: str = ""
+    api_version: str = ""
+
+
+class _Listing(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+def _read_json(data: bytes | msgspec.Raw, where: str, objects: Objects) -> None:
+    listing = msgspec.json.decode(data, type=_Listing)
+    if listing.items is None:
+        if listing.kind in CONFIGURATION_KINDS:
+            raise msgspec.DecodeError
+        objects.attempt(_read_raw, data, where, 1, listing)
+    else:
+        objects.listed = True
+        inherited = _Head(listing.kind.removesuffix("List"), listing.api_version)
+        for number, raw in enumerate(listing.items, 1):
+            objects.attempt(_read_raw, raw, where, number, inherited)
+
+
+def _read_raw(raw: bytes | msgspec.Raw, where: str, number: int, inherited: _Head | _Listing, objects: Objects) -> None:
+    head = msgspec.json.decode(raw, type=_Head)
+    kind, api_version = head.kind or inherited.kind, head.api_version or inherited.api_version
+    if (group_of(api_version), kind) in WORKLOADS:
+        objects.attempt(_read_workload, {"kind": kind, "apiVersion": api_version} | msgspec.json.decode(raw), f"{where}, document {number}")
+    struct = KINDS.get((group_of(api_version), kind))
+    if struct is None:
+        if kind == "List":
+            _read_json(raw, where, objects)
+        return
+    try:
+        item = decoder(struct).decode(raw)
+    except msgspec.ValidationError as error:
+        value = msgspec.json.decode(raw)
+        message, path = explain(error, value)
+        raise InputError(message, where=where, document=number, subject=subject_of(kind, value), field=yaml.field_name(path)) from None
+    _take(kind, api_version, item, where, number, objects, lambda message, path: _plain_error(message, path, where, number, kind, item))
+    if isinstance(item, ConfigMap):
+        objects.configurations += configurations_of(item.data, where)
+
+
+def _plain_error(message: str, path: tuple[str | int, ...], where: str, number: int, kind: str, item: Any) -> InputError:
+    return InputError(message, where=where, document=number, subject=f"{kind} {item.metadata.name}", field=yaml.field_name(path))
+
+
+# ---- YAML
+
+
+def _read_value(document: yaml.Document, value: Any, path: tuple[str | int, ...], objects: Objects) -> None:
+    if not isinstance(value, dict):
+        raise document.error(f"found {describe(value)} where an object with apiVersion and kind belongs", path)
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        missing = "kind" if isinstance(api_version, str) else "apiVersion"
+        raise document.error(f"has no {missing}; write for example `{missing}: {'Pod' if missing == 'kind' else 'v1'}`", path)
+    if kind in CONFIGURATION_KINDS and not path:
+        objects.configurations.append(ConfigText("", document.where, document.line(), value, document))
+        return
+    if isinstance(value.get("items"), list) and kind.endswith("List"):
+        objects.listed = True
+        for index, item in enumerate(value["items"]):
+            if isinstance(item, dict) and kind != "List":
+                item = {"kind": kind.removesuffix("List"), "apiVersion": api_version} | item
+            objects.attempt(_read_value, document, item, (*path, "items", index))
+        return
+    if (group_of(api_version), kind) in WORKLOADS:
+        objects.attempt(_read_workload, value, f"{document.where}, document {document.number}")
+    struct = KINDS.get((group_of(api_version), kind))
+    if struct is None:
+        return
+    subject = subject_of(kind, value)
+    try:
+        item = convert(value, struct)
+    except msgspec.ValidationError as error:
+        message, inner = explain(error, value, lambda inner: document.text((*path, *inner)))
+        raise document.error(message, (*path, *inner), subject) from None
+    _take(
+        kind,
+        api_version,
+        item,
+        document.where,
+        document.number,
+        objects,
+        lambda message, inner: document.error(message, (*path, *inner), subject),
+    )
+    if isinstance(item, ConfigMap):
+        objects.configurations += configurations_of(item.data, document.where, lambda key: document.line((*path, "data", key)))
+
+
+def configurations_of(data: Mapping[str, str] | None, where: str, line: Callable[[str], int] = lambda key: 0) -> Iterator[ConfigText]:
+    """Those that a ConfigMap holds. `line` tells where a key stands."""
+    for key in CONFIG_MAP_KEYS:
+        if key in (data or {}):
+            yield ConfigText((data or {})[key], where, line(key) + 1, key=key)
+
+
+def _read_workload(value: dict[str, Any], where: str, objects: Objects) -> None:
+    """Controllers read it as it is. What has a uid comes from a server, where they have done so."""
+    meta = value.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise InputError('has no name; write `metadata: {name: "..."}`', where=where, subject=str(value["kind"]))
+    if not meta.get("uid"):
+        objects.groups.add(group_of(value["apiVersion"]))
+        objects.workloads.append(Manifest(value | {"metadata": {"namespace": "default"} | meta}, where))
+
+
+def _take(kind: str, api_version: str, item: Any, where: str, number: int, objects: Objects, error: Any) -> None:
+    meta: Metadata = item.metadata
+    if not meta.name:
+        raise error('has no name; write `name: "..."`', ("metadata", "name"))
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        text = meta.creation_timestamp if name == "creationTimestamp" else meta.deletion_timestamp
+        if text and not _is_instant(text):
+            raise error(f'"{text}" is not a time; write one such as "2026-01-01T12:00:00Z"', ("metadata", name))
+    objects.groups.add(group_of(api_version))
+    namespace = "" if kind in CLUSTER_WIDE else meta.namespace or "default"
+    earlier = objects.add(kind, item, f"{where}, document {number}", (kind, namespace, meta.name))
+    if earlier:
+        raise error(f"stands twice (first in {earlier}); remove one or rename it", ())
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        instant(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""Where a running embedded cluster keeps what belongs to it: kubeconfig, process id, log of a detached one.
+
+The directory given with --data, else one of the user's own. The file with the process id is locked for as long as that process lives, so a
+file left behind by one that was killed misleads nobody, and `pumice down` never ends a stranger. Under the user's own directory every
+cluster with a name is found: its directory, or a link to that of --data.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pumice.api.errors import InputError
+
+DEFAULT_NAME = "pumice"
+
+
+def default_directory() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "pumice" if runtime else Path.home() / ".pumice"
+
+
+def own_name() -> str:
+    """How to call this program: by its name, or as it was called where that is not on the PATH."""
+    called = Path(sys.argv[0])
+    return "pumice" if called.name != "pumice" or shutil.which("pumice") else shlex.quote(str(called))
+
+
+def places() -> Iterator[DataDir]:
+    """Of this user's clusters that run."""
+    named = default_directory() / "clusters"
+    found = [DataDir(), *(DataDir(name=entry.name) for entry in (sorted(named.iterdir()) if named.is_dir() else ()))]
+    return (place for place in found if place.holder() is not None)
+
+
+class DataDir:
+    """One directory for one cluster, and its name. Raises InputError if that cannot be one."""
+
+    def __init__(self, data: Path | None = None, name: str | None = None) -> None:
+        if name is not None and not re.fullmatch("[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+            raise InputError(f'"{name}" is no name; write lower-case letters, digits and "-"', where="--name")
+        self.name = name or (_name_of(data) if data else DEFAULT_NAME)
+        self._named = default_directory() / "clusters" / self.name
+        own = default_directory() if self.name == DEFAULT_NAME else self._named.resolve()
+        self.directory = data.absolute() if data else own
+        said = f" --data {shlex.quote(str(data))}" if data else f" --name {name}" if name else ""
+        self.down = f"{own_name()} down{said}"  #: what ends the cluster
+        self.kubeconfig = self.directory / "kubeconfig"
+        self.log = self.directory / "log"
+        self._pid = self.directory / "pid"
+        self._lock = -1
+
+    @property
+    def context(self) -> str:
+        """What kubeconfigs call the cluster."""
+        return self.name if self.name == DEFAULT_NAME else f"{DEFAULT_NAME}-{self.name}"
+
+    def holder(self) -> int | None:
+        """The process whose cluster runs here."""
+        with suppress(FileNotFoundError), self._pid.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read() or 0) or None
+        return None
+
+    def claim(self) -> None:
+        """Take the place for this process. Raises InputError if another has it, or the name."""
+        other = DataDir(name=self.name)
+        if other.directory != self.directory and other.holder() is not None:
+            text = f'a cluster "{self.name}" runs already (process {other.holder()}); give another name, or end it with `{other.down}`'
+            raise InputError(text, where="--name")
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(self._pid, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = f"a cluster runs here already (process {self.holder()}); `{self.down}` ends it"
+            raise InputError(text, where=str(self.directory)) from None
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, str(os.getpid()).encode())
+        if self.directory not in (default_directory(), self._named):
+            self._named.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._named.unlink(missing_ok=True)
+            self._named.symlink_to(self.directory)
+
+    def leave(self) -> None:
+        """Take away what `claim` and the cluster have put here; what belongs to --data stays."""
+        silent = self.log.exists() and not self.log.stat().st_size
+        for path in (self.kubeconfig, self._pid, *([self.log] if silent else ())):
+            path.unlink(missing_ok=True)
+        os.close(self._lock)
+        if self._named.is_symlink():
+            self._named.unlink()
+        for directory in (self.directory, self._named.parent, default_directory()):
+            with suppress(OSError):  # there is something in it
+                directory.rmdir()
+
+
+def _name_of(data: Path) -> str:
+    return re.sub("[^a-z0-9]+", "-", data.absolute().name.lower()).strip("-") or DEFAULT_NAME

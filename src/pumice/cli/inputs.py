@@ -1,0 +1,200 @@
+"""What `-f`, `--conf` and their kin mean, for every command that reads files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import click
+
+from pumice import memory
+from pumice.api.errors import InputError
+from pumice.api.kinds import CONFIG_MAPS
+from pumice.api.manifests import Objects, read_all, read_stream
+from pumice.cli.remote import Remote
+from pumice.client.client import Client
+from pumice.client.errors import ApiError
+from pumice.client.transport import Scope
+from pumice.cluster.offline import complete
+from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
+from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
+from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.topology import why_unheeded
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import actions, plugins
+
+# A live cluster as input: every kind that scheduling reads is listed, and nothing is written.
+
+CONFIGURATION = Scope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
+
+
+def read_cluster(objects: Objects, kubeconfig: str, context: str) -> None:
+    """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
+
+    async def read(client: Client) -> None:
+        for scope in (*map(Scope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
+            await _read(client, scope, objects)
+
+    objects.whole = True
+    Remote(kubeconfig, context, "").run(read)
+
+
+async def _read(client: Client, scope: Scope, objects: Objects) -> None:
+    resource = scope.resource
+    try:
+        async for page in client.pages(scope):
+            head = b'{"apiVersion":"%b","kind":"%bList","items":[' % (resource.api_version.encode(), resource.kind.encode())
+            read_stream(head + b",".join(map(bytes, page.items)) + b"]}", resource.plural, objects)
+    except ApiError as error:
+        if error.code == 403:
+            objects.whole = False
+            click.echo(f"{resource.plural} are not read: {error.message}", err=True)
+        elif error.code != 404:
+            raise
+
+
+def names() -> str:
+    """The kinds as kubectl is told them, but for what few servers have; those of custom definitions with their group, which
+    others may have names for, too."""
+    listed = (each for each in EVERY if each not in SELDOM_SERVED)
+    return ",".join(f"{each.plural}.{each.group}" if each.group.endswith("volcano.sh") else each.plural for each in listed)
+
+
+Command = Callable[..., Any]
+
+PLAIN = "default-scheduler"
+SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
+
+
+class Inputs(NamedTuple):
+    """What a command was told to read."""
+
+    files: tuple[str, ...]
+    conf: str | None
+    plugins_dir: str | None
+    strict: bool
+    shadow: bool | None
+    from_cluster: bool
+    kubeconfig: str
+    context: str
+
+    def or_cluster(self) -> Inputs:
+        """The same; without files, a live cluster."""
+        return self if self.files else self._replace(from_cluster=True)
+
+    def read(self, now: float) -> Objects:
+        """All objects, with the pods of workloads that controllers would make by now. Raises InputError; ClickException if the cluster does
+        not answer."""
+        if not self.files and not self.from_cluster:
+            raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
+        objects = read_all(self.files)
+        if self.from_cluster:
+            read_cluster(objects, self.kubeconfig, self.context)
+        if objects.workloads:
+            from pumice.cluster.offline import expanded  # controllers are not for those who bring their pods
+
+            objects.items += expanded(objects.workloads, complete(objects.items), now)
+        return objects
+
+    def policy(self, objects: Objects) -> Policy:
+        policy = load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
+        for group in objects.of("PodGroup"):
+            if why := why_unheeded(group, policy):
+                click.echo(f"warning: PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}", err=True)
+        return policy
+
+
+def input_options(command: Command) -> Command:
+    """Gives a command the options and, as its first argument, Inputs."""
+
+    @functools.wraps(command)
+    def with_inputs(**options: Any) -> Any:
+        inputs = Inputs(**{field: options.pop(field) for field in Inputs._fields})
+        return command(inputs, **options)
+
+    for option in reversed(
+        (
+            click.option(
+                "-f", "files", type=click.Path(), multiple=True, help="A file, a folder, or - for standard input. May be repeated."
+            ),
+            click.option("--from-cluster", is_flag=True, help="Read a live cluster; nothing is written to it."),
+            click.option("--kubeconfig", type=click.Path(), default="", help="Where that cluster is. Default: as for pumice get."),
+            click.option("--context", default="", help="The context of the kubeconfig to use."),
+            click.option(
+                "--conf",
+                type=click.Path(),
+                help="The scheduler's configuration; else the one found among the files, else the built-in one.",
+            ),
+            click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins."),
+            click.option("--shadow-groups/--no-shadow-groups", "shadow", default=None, help=SHADOW_HELP),
+            click.option("--strict", is_flag=True, help="Warnings about the configuration are errors."),
+        )
+    ):
+        with_inputs = option(with_inputs)
+    return with_inputs
+
+
+def is_kube_batch(objects: Objects) -> bool:
+    """Whether kube-batch is what these inputs are made for: its configuration, else its API group or schedulerName."""
+    if objects.configurations:
+        return objects.configurations[-1].key.startswith("kube-batch")
+    return KUBE_BATCH_GROUP in objects.groups or any(pod.spec.scheduler_name == KUBE_BATCH_NAME for pod in objects.of("Pod"))
+
+
+def is_volcano(objects: Objects) -> bool:
+    """Whether anything here is made for Volcano; plain pods alone are for kube-scheduler."""
+    if any(group.endswith("volcano.sh") for group in objects.groups):
+        return True
+    pods = objects.of("Pod")
+    return not pods or any(pod.spec.scheduler_name == VOLCANO for pod in pods)
+
+
+def load_policy(objects: Objects, conf: str | None, plugins_dir: str | None, strict: bool, shadow: bool | None = None) -> Policy:
+    """From --conf, else from the objects, else the built-in one. Warnings go to standard error."""
+    kube_batch = is_kube_batch(objects)
+    found = [config_text(read_file(conf), conf)] if conf else objects.configurations
+    if not found:
+        texts = [KUBE_BATCH] if kube_batch else [DEFAULT] if is_volcano(objects) else [KUBE_DEFAULT]
+        if texts == [DEFAULT] and any(pod.spec.scheduler_name in (None, "", PLAIN) and not pod.spec.node_name for pod in objects.of("Pod")):
+            texts.append(KUBE_DEFAULT)  # as pumice up places gangs and plain pods
+        found = [config_text(text, "built-in configuration") for text in texts]
+    policy, warnings = read_configurations(found, plugins(plugins_dir), strict=strict, actions=actions(plugins_dir))
+    for warning in warnings:
+        click.echo(warning, err=True)
+    return replace(policy, shadow_groups=kube_batch if shadow is None else shadow)
+
+
+def read_file(path: str) -> str:
+    """Raises InputError."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8; save the file as UTF-8", where=path) from None
+
+
+def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
+    """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
+    objects = inputs.read(now)
+    if seed is not None:
+        nodes = [item for item in objects.items if item[0] == "Node"]
+        Random(seed).shuffle(nodes)
+        objects.items = nodes + [item for item in objects.items if item[0] != "Node"]
+    policy = inputs.policy(objects)
+    names = schedulers_of(policy)
+    cluster = Cluster((*names, KUBE_BATCH_NAME) if is_kube_batch(objects) else names)
+    cluster.shadow_groups = policy.shadow_groups
+    cluster.lacking = objects.lacking()
+    for kind, item in complete(objects.items):
+        try:
+            cluster.put(kind, item)
+        except Exception as error:
+            raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
+    memory.settle()
+    return cluster, policy

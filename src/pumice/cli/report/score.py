@@ -1,0 +1,213 @@
+"""Why a pod would go where: per node each filter's word, each scorer's raw and normalized score, weight and total.
+
+The cycle is run up to the pod's turn, so that the table is what the scheduler sees at that moment, by whatever actions come to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.rules import Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.containment import Failure
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.rehearsal import Onlooker
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters
+from pumice.scheduler.kube.extenders import AttemptFailed
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+
+@dataclass
+class ScoreTable:
+    pod: str
+    feasible: list[str] = field(default_factory=list)
+    rejected: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, dict[str, float]] = field(default_factory=dict)
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    note: str = ""  #: what is odd about the table, for a person
+    failures: list[Failure] = field(default_factory=list)  #: of plugins
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "pod": self.pod,
+            "feasible": self.feasible,
+            "rejected": self.rejected,
+            "raw": self.raw,
+            "scores": self.scores,
+            "weights": self.weights,
+        }
+
+
+class Watcher(Onlooker):
+    """Makes the table when the task's turn has come, or at the end of the cycle."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.table = ScoreTable(task.key)
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        super().begins(stage, subject)
+        if stage is Stage.SESSION:
+            self._loop: Loop | None = None
+            self._has_looked = False
+        elif stage is Stage.ATTEMPTS:
+            self._loop = subject
+
+    def turn(self, task: Task) -> None:
+        if task is self._task and not self._has_looked:
+            self._has_looked = True
+            self.table = _by_plugins(self.session, task)
+
+    def attempt(self, task: Task) -> None:
+        if task is self._task and not self._has_looked:
+            self._has_looked = True
+            assert self._loop is not None
+            self.table = _by_profile(self._loop, task)
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.SESSION and not self._has_looked:
+            self._has_looked = True
+            self.table = _without_turn(subject, self._loop, self._task)
+
+
+def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World = NOWHERE) -> ScoreTable:
+    """The table at the task's turn; if it has none, at the end of the cycle, which is carried out in the cluster."""
+    watcher = Watcher(task)
+    decisions = cycle(cluster, policy, now, world, observer=watcher)
+    watcher.table.failures = list(decisions.failures)
+    return watcher.table
+
+
+def _without_turn(session: Session, loop: Loop | None, task: Task) -> ScoreTable:
+    """No action came to it: the table at the end of the cycle, with the reason as far as it is known."""
+    if loop is not None and task.template.scheduler_name in loop.searches:
+        table = _by_profile(loop, task)
+    else:
+        table = _by_plugins(session, task)
+    table.note = f"{task.key} had no turn in this cycle ({_why(session, task)}); this is how things stood at its end"
+    return table
+
+
+def _why(session: Session, task: Task) -> str:
+    if task.status != status.PENDING:
+        return f"it is {status.NAMES[task.status]}"
+    if task.gated:
+        return "scheduling gates hold it back"
+    if task.template.scheduler_name not in session.cluster.schedulers:
+        return f"its schedulerName is {task.template.scheduler_name}"
+    if task.job is None:
+        return "no PodGroup has it"
+    refusal = session.job_valid(task.job)
+    return refusal.message if refusal is not None else f"its PodGroup is {task.job.phase}"
+
+
+# ---- by kube-scheduler's profiles
+
+
+def _by_profile(loop: Loop, task: Task) -> ScoreTable:
+    search = loop.searches[task.template.scheduler_name]
+    names = search.table.names
+    evaluation = search.evaluation(task)
+    table = ScoreTable(task.key)
+    if evaluation.rejected is not None:
+        table.rejected = {names[row]: evaluation.rejected.text for row in search.table}
+        return table
+    try:
+        feasible, extended = search.feasible(task, evaluation)
+    except AttemptFailed as error:
+        table.note = str(error)
+        return table
+    words = search.words(task, evaluation)
+    _reject(table, evaluation, words)
+    table.rejected |= {names[row]: text for row, (text, _) in extended.items()}
+    _fill(table, evaluation, feasible)
+    for extender, scores in search.extra_scores(task, feasible):
+        _enter(table, extender.spec.name, scores[feasible], scores[feasible], extender.spec.weight)
+    return table
+
+
+# ---- by Volcano's plugins
+
+
+def _by_plugins(session: Session, task: Task) -> ScoreTable:
+    table = ScoreTable(task.key)
+    evaluation = session.evaluation(task)
+    names = session.nodes.names
+    if evaluation.rejected is not None:
+        table.rejected = {names[row]: evaluation.rejected.text for row in session.nodes}
+        return table
+    alive = session.nodes.alive
+    room = evaluation.fits_future
+    _reject(table, evaluation, run_filters(evaluation.filters, View(session.nodes), alive & room))
+    for row in np.flatnonzero(alive & ~room).tolist():
+        table.rejected[names[row]] = _shortage(evaluation, row, session.nodes.row_future_idle(row))
+    feasible = evaluation.admitted & room
+    idle = feasible & evaluation.fits_idle
+    _fill(table, evaluation, idle if idle.any() else feasible)
+    return table
+
+
+# ---- both
+
+
+def _reject(table: ScoreTable, evaluation: Evaluation, words: NodeStatuses) -> None:
+    names = evaluation.table.names
+    for row in np.flatnonzero(words.refused).tolist():
+        text = ", ".join(words.of(row))
+        short = _shortage(evaluation, row, evaluation.table.row_idle(row)) if "Insufficient" in text else ""
+        table.rejected[names[row]] = short or text
+
+
+def _shortage(evaluation: Evaluation, row: int, room: Scores) -> str:
+    """`Insufficient cpu (needs 2, free 500m)`, for every resource that is short."""
+    template, dimensions = evaluation.template, evaluation.table.dimensions
+    parts = []
+    for column, amount in zip(template.columns.tolist(), template.amounts.tolist(), strict=True):
+        if amount > room[column]:
+            need, free = dimensions.format(column, amount), dimensions.format(column, max(room[column], 0.0))
+            parts.append(f"Insufficient {dimensions.names[column]} (needs {need}, free {free})")
+    return ", ".join(parts)
+
+
+def _fill(table: ScoreTable, evaluation: Evaluation, feasible: Mask) -> None:
+    rows = np.flatnonzero(feasible)
+    table.feasible = [evaluation.table.names[row] for row in rows.tolist()]
+    table.scores["total"] = dict.fromkeys(table.feasible, 0)
+    for rule, state in evaluation.scorers:
+        view = View(evaluation.table, rows) if rule.relative else View(evaluation.table)
+        raw = rule.score(state, view) if rule.relative else rule.score(state, view)[feasible]
+        _enter(table, _name(table, rule), raw, rule.normalize(raw) if rule.normalizes else raw, rule.weight)
+
+
+def _name(table: ScoreTable, rule: Scorer) -> str:
+    """Two scorers of one plugin are told apart by their class."""
+    return rule.name if rule.name not in table.scores else f"{rule.name}/{type(rule).__name__}"
+
+
+def _enter(table: ScoreTable, name: str, raw: Scores, scores: Scores, weight: float) -> None:
+    table.raw[name] = {node: _number(value) for node, value in zip(table.feasible, raw.tolist(), strict=True)}
+    table.scores[name] = {node: _number(value) for node, value in zip(table.feasible, scores.tolist(), strict=True)}
+    table.weights[name] = _number(weight)
+    total = table.scores["total"]
+    for node, value in zip(table.feasible, (scores * weight).tolist(), strict=True):
+        total[node] = _number(total[node] + value)
+
+
+def _number(value: float) -> float:
+    """Integers without a point; what is no number as 0."""
+    if value != value:
+        return 0
+    return int(value) if value == int(value) else value

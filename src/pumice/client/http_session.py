@@ -1,0 +1,165 @@
+"""HTTP exchanges with an API server: no policy, only bytes, headers, TLS, and failures put into our words.
+
+HTTP/1.1 with kept-alive connections, as many as there are requests under way. Lists are asked for zipped: to unzip them costs a fraction of
+what it takes to receive them record by record.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from pumice.api.errors import InputError
+from pumice.client.access import Access
+from pumice.client.errors import KubeError, NoAnswer, NoCredentials, api_error
+from pumice.client.tls import KeyPair, context
+from pumice.client.transport import shallow
+from pumice.http.connection import Answer
+from pumice.http.head import head_of
+from pumice.http.pool import NotConnected, Pool
+
+JSON = "application/json"
+_json = msgspec.json.Decoder(msgspec.Raw)  # goes through it without making anything
+
+
+class WireFormat(NamedTuple):
+    """The media types of an exchange: of the body that is sent, if any, and of the answer, which may be `zipped` on its way."""
+
+    content: str = ""
+    accept: str = JSON
+    zipped: bool = False
+
+
+PLAIN = WireFormat()
+
+
+class HttpSession:
+    """Connections to one server as one user. To be entered before use: it needs the running event loop."""
+
+    def __init__(self, access: Access, user_agent: str) -> None:
+        self._access = access
+        self._user_agent = user_agent
+        self._pair: KeyPair | None = None
+        self._tls = context(access.trust, None, access.server) if access.server.startswith("https:") else None
+        self._heads: dict[tuple[str, WireFormat], bytes] = {}
+        self._pool = Pool(access.server, access.trust.server_name, access.proxy)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._pool.close()
+
+    async def call(self, method: str, target: str, body: bytes | None, form: WireFormat, timeout_s: float) -> bytes:
+        """The body of a good answer. A refusal of our credentials is tried once more if there are newer ones."""
+        authorization = await self._authorization()
+        try:
+            return await self._exchange(method, target, body, form, timeout_s, authorization)
+        except KubeError as error:
+            if getattr(error, "code", 0) != 401:
+                raise
+            before = authorization, self._access.credentials.key_pair()
+            self._access.credentials.refused()
+            renewed = await self._authorization()
+            if (renewed, self._access.credentials.key_pair()) == before:
+                raise
+        return await self._exchange(method, target, body, form, timeout_s, renewed)
+
+    async def _authorization(self) -> str:
+        try:
+            return await self._access.credentials.authorization()
+        except (InputError, OSError) as error:
+            raise NoCredentials(str(error)) from error
+
+    async def _exchange(
+        self, method: str, target: str, body: bytes | None, form: WireFormat, timeout_s: float, authorization: str
+    ) -> bytes:
+        with _our_words(method, target):
+            head = self._head(authorization, form)
+            answer = await self._pool.ask(method, target, head, body, self._context(), timeout_s)
+        if answer.status >= 300:
+            raise _refusal(answer)
+        if form.accept.startswith(JSON):
+            return _whole(answer.body, f"{method} {target.partition('?')[0]}")
+        return answer.body
+
+    async def lines(self, target: str, idle_s: float, form: WireFormat = PLAIN) -> AsyncIterator[list[bytes]]:
+        """The lines of an answer that does not end, in batches as they come. What follows the last line break is not a line."""
+        authorization = await self._authorization()
+        with _our_words("WATCH", target):
+            parts = self._pool.listen(target, self._head(authorization, form), self._context(), idle_s)
+            async with aclosing(parts):  # type: ignore[type-var]
+                rest: list[bytes] = []
+                async for part in parts:
+                    if part.status >= 300:
+                        raise await self._refused(part, parts)
+                    lines = part.body.split(b"\n")
+                    rest.append(lines[0])
+                    if len(lines) > 1:
+                        lines[0], rest = b"".join(rest), [lines.pop()]
+                        yield lines
+
+    async def _refused(self, first: Answer, others: AsyncIterator[Answer]) -> KubeError:
+        """Why there is no watch; whoever watches tries again."""
+        if first.status == 401:
+            self._access.credentials.refused()
+        body = b"".join([first.body, *[part.body async for part in others]])
+        return _refusal(first._replace(body=body))
+
+    def _context(self) -> ssl.SSLContext | None:
+        """TLS with the certificate of the day."""
+        pair = self._access.credentials.key_pair()
+        if pair is not self._pair and self._tls:
+            self._pair, self._tls = pair, context(self._access.trust, pair, self._access.server)
+        return self._tls
+
+    def _head(self, authorization: str, form: WireFormat) -> bytes:
+        """The header lines of a request; equal ones are built once."""
+        known = self._heads.get((authorization, form))
+        if known is None:
+            if len(self._heads) > 16:  # tokens that came and went
+                self._heads.clear()
+            named = {"User-Agent": self._user_agent, "Accept": form.accept, "Accept-Encoding": "gzip" if form.zipped else "identity"}
+            named |= {"Authorization": authorization} if authorization else {}
+            named |= {"Content-Type": form.content} if form.content else {}
+            try:
+                known = self._heads[authorization, form] = head_of([*self._access.headers, *named.items()])
+            except ValueError as error:
+                raise NoCredentials(str(error)) from None
+        return known
+
+
+def _whole(body: bytes, what: str) -> bytes:
+    """An answer that was cut on its way says nothing of what became of the request. Nothing in it is deeper than decoders can go."""
+    try:
+        _json.decode(body)
+        return body
+    except RecursionError:
+        return shallow(body)
+    except msgspec.DecodeError as error:
+        raise NoAnswer(f"{what}: the answer is not JSON: {error}", sent=True) from error
+
+
+def _refusal(answer: Answer) -> KubeError:
+    return api_error(answer.status, answer.body, answer.retry_after)
+
+
+@contextmanager
+def _our_words(method: str, target: str) -> Iterator[None]:
+    """Failures of a connection as NoAnswer, which knows whether the request may have arrived."""
+    what = f"{method} {target.partition('?')[0]}"
+    try:
+        yield
+    except InputError as error:  # a certificate that an exec plugin gave
+        raise NoCredentials(str(error)) from error
+    except NotConnected as error:
+        raise NoAnswer(f"{what}: no connection: {error}", sent=False) from error
+    except TimeoutError as error:
+        raise NoAnswer(f"{what}: no answer in time", sent=True) from error
+    except OSError as error:
+        raise NoAnswer(f"{what}: connection lost: {error}", sent=True) from error

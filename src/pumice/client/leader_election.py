@@ -1,0 +1,261 @@
+"""Leader election, run against a server: reads and writes the Lease that a `Candidate` asks for.
+
+Every step has a deadline of its own, so that a call that hangs costs a step and not the lease. The transport should be a client of its
+own: it may not ask the fence, which is `leading` of this very election, and renewals may not queue behind binds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from pumice.api.kinds import LEASES, ObjectRef
+from pumice.client.access import Clock
+from pumice.client.errors import ApiError, KubeError, NoAnswer
+from pumice.client.transport import Transport
+
+# Leader election with a Lease, as client-go does it, with a fence: the pure half.
+#
+# A `Candidate` is told what was read and what was granted, each with the local time at which we knew, and says what to write. Other clocks
+# are never believed: a lease may be taken once nobody renewed it, as we saw it, for the time that its holder promised.
+#
+# The fence: `leading` holds until `renew_deadline_s` after the last granted write was *sent*. Others saw that write no earlier than it was
+# sent and wait the whole lease from there, so the difference of the two (5 s) is left for writes under way and for clocks that drift. A
+# leader that passes the deadline has lost, for good: what it does next would be decided on old knowledge.
+
+
+class Term(msgspec.Struct, frozen=True):
+    """The durations of an election; the defaults are Kubernetes' own."""
+
+    lease_s: int = 15
+    renew_deadline_s: float = 10.0
+    retry_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry_s < self.renew_deadline_s < self.lease_s:
+            raise ValueError("the lease must be longer than the renew deadline, and that longer than the retry period")
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """What is read of a Lease; the rest of it is sent back as it came."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec
+    api_version: str = LEASES.api_version
+    kind: str = LEASES.kind
+
+    @property
+    def version(self) -> str:
+        return str(self.metadata.get("resourceVersion", ""))
+
+
+decode_lease = msgspec.json.Decoder(Lease).decode
+DEFAULT_TERM = Term()
+
+
+class Candidate:
+    """One replica's part in an election. Times are seconds of the local monotonic clock, `wall` is seconds since 1970."""
+
+    def __init__(self, identity: str, lock: ObjectRef, term: Term = DEFAULT_TERM) -> None:
+        self.identity = identity
+        self.lock = lock
+        self.term = term
+        self.lost = False  #: it led and does no longer; nothing makes it lead again
+        self._record: Lease | None = None  #: as last seen
+        self._seen_at = 0.0  #: when the record was first seen as it is
+        self._led_until: float | None = None  #: None: never led
+
+    def leading(self, now: float) -> bool:
+        """Whether writes may leave. False before anybody else may think that they lead."""
+        return self._led_until is not None and now < self._led_until and not self.lost
+
+    def check(self, now: float) -> None:
+        """Notice that the deadline has passed."""
+        if self._led_until is not None and now >= self._led_until:
+            self.lost = True
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as we know."""
+        return (self._record.spec.holder_identity or "") if self._record else ""
+
+    def observed(self, record: Lease | None, received_at: float) -> None:
+        """The Lease was read, None if there is none. Renewals are noticed by the resource version, not by the times in it."""
+        if record is None or self._record is None or record.version != self._record.version:
+            self._seen_at = received_at
+        self._record = record
+        if self._led_until is not None and self.leader != self.identity:
+            self.lost = True
+
+    def wanted(self, now: float, wall: float) -> Lease | None:
+        """What to write now: create it if it has no resource version, else update it. None: wait."""
+        if self.lost or self._held_by_other(now):
+            return None
+        time = micro_time(wall)
+        old = self._record.spec if self._record else LeaseSpec()
+        renewal = old.holder_identity == self.identity
+        spec = LeaseSpec(
+            holder_identity=self.identity,
+            lease_duration_seconds=self.term.lease_s,
+            acquire_time=old.acquire_time if renewal else time,
+            renew_time=time,
+            lease_transitions=(old.lease_transitions or 0) + (not renewal) if self._record else 0,
+        )
+        return Lease(self._metadata(), spec)
+
+    def granted(self, record: Lease, sent_at: float, received_at: float) -> None:
+        """Our write was carried out."""
+        self._record = record
+        self._seen_at = received_at
+        self.check(received_at)
+        if not self.lost:
+            self._led_until = sent_at + self.term.renew_deadline_s
+
+    def released(self, wall: float) -> Lease | None:
+        """Give up leading, at once, and say what to write so that a successor need not wait. None if there is nothing to give."""
+        led = self._led_until is not None and not self.lost
+        self.lost = True
+        if not led or self._record is None or self.leader != self.identity:
+            return None
+        time = micro_time(wall)
+        old = self._record.spec
+        spec = LeaseSpec(
+            holder_identity="", lease_duration_seconds=1, acquire_time=time, renew_time=time, lease_transitions=old.lease_transitions
+        )
+        return Lease(self._metadata(), spec)
+
+    def _metadata(self) -> dict[str, Any]:
+        return self._record.metadata if self._record else {"name": self.lock.name, "namespace": self.lock.namespace}
+
+    def _held_by_other(self, now: float) -> bool:
+        if self.leader in ("", self.identity):
+            return False
+        assert self._record is not None
+        promised_s = self._record.spec.lease_duration_seconds or self.term.lease_s
+        return now < self._seen_at + promised_s
+
+
+def micro_time(seconds: float) -> str:
+    """Seconds since 1970 as Kubernetes' MicroTime."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+log = logging.getLogger(__name__)
+
+
+def new_identity() -> str:
+    """Host name and something that no other process has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Election:
+    """`won` is set when the candidate begins to lead; `run` returns when it has lost."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        candidate: Candidate,
+        *,
+        clock: Clock = time.monotonic,
+        wall: Clock = time.time,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.candidate = candidate
+        self.won = asyncio.Event()
+        self._transport = transport
+        self._clock = clock
+        self._wall = wall
+        self._jitter = jitter
+        self._told = ""  #: whose lead was last told of
+        self._trouble = ""  #: what is in the way, as told last
+        self._fresh = False  #: the record is as our own last write left it
+
+    def leading(self) -> bool:
+        """The fence, for `Client.fenced`."""
+        return self.candidate.leading(self._clock())
+
+    async def run(self) -> None:
+        term = self.candidate.term
+        while not self.candidate.lost:
+            try:
+                async with asyncio.timeout(term.renew_deadline_s / 2):
+                    await self.step()
+            except (KubeError, TimeoutError) as error:
+                self._fresh = False
+                self._tell_trouble(str(error) or "no answer in time")
+            else:
+                self._trouble = ""
+            if self.leading() and not self.won.is_set():
+                log.info("%s became leader of %s", self.candidate.identity, self.candidate.lock)
+                self.won.set()
+            self._tell_who_leads()
+            # Waiting candidates spread out; the leader keeps the period.
+            await asyncio.sleep(term.retry_s * (1 if self.won.is_set() else 1 + 0.2 * self._jitter()))
+            self.candidate.check(self._clock())
+        log.error("%s lost %s to %s", self.candidate.identity, self.candidate.lock, self.candidate.leader or "nobody")
+
+    def _tell_trouble(self, trouble: str) -> None:
+        """The same again is no news."""
+        log.log(logging.DEBUG if trouble == self._trouble else logging.WARNING, "lease %s: %s", self.candidate.lock, trouble)
+        self._trouble = trouble
+
+    def _tell_who_leads(self) -> None:
+        leader = self.candidate.leader
+        if leader not in ("", self._told, self.candidate.identity):
+            log.info("%s leads %s; this replica waits", leader, self.candidate.lock)
+        self._told = leader
+
+    async def step(self) -> None:
+        """Read the Lease unless we wrote it last, then create or renew or take it if we may."""
+        if not self._fresh:
+            await self._read()
+        wanted = self.candidate.wanted(self._clock(), self._wall())
+        if wanted is not None:
+            await self._write(wanted)
+
+    async def release(self) -> None:
+        """Stop leading and let a successor begin at once. Call it after the last write, when `run` has been cancelled."""
+        wanted = self.candidate.released(self._wall())
+        if wanted is None:
+            return
+        try:
+            await self._transport.update(LEASES, self.candidate.lock, wanted)
+        except (ApiError, NoAnswer) as error:
+            log.warning("lease %s was not released: %s", self.candidate.lock, error)
+
+    async def _read(self) -> None:
+        try:
+            record: Lease | None = decode_lease(await self._transport.get(LEASES, self.candidate.lock))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            record = None
+        self.candidate.observed(record, self._clock())
+
+    async def _write(self, wanted: Lease) -> None:
+        sent_at = self._clock()
+        self._fresh = False
+        lock = self.candidate.lock
+        if wanted.version:
+            answer = await self._transport.update(LEASES, lock, wanted)
+        else:
+            answer = await self._transport.create(LEASES, wanted, lock.namespace)
+        self.candidate.granted(decode_lease(answer), sent_at, self._clock())
+        self._fresh = True

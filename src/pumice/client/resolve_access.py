@@ -1,0 +1,273 @@
+"""From a chosen kubeconfig context, or from the pod we run in, to an `Access`.
+
+`find` is what programs call: a kubeconfig named by flag, KUBECONFIG or at its usual place goes first, then the pod's service account.
+The server's authority is read here, once; tokens and our own certificate are the credentials' business, for both may be renewed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from pumice.api.errors import InputError
+from pumice.client.access import Access, Clock, Credentials, Fixed, Keys, TokenFile
+from pumice.client.exec_plugin import VERSIONS, ExecPlugin
+from pumice.client.kubeconfig import Chosen, Cluster, Entry, Kubeconfig, User, files
+from pumice.client.tls import KeyFiles, KeyPair, Trust
+from pumice.http.head import basic
+
+# The proxy that the environment asks for, by Go's rules, since the same pods and shells run kubectl.
+#
+# HTTPS_PROXY and HTTP_PROXY by the URL's scheme; never for localhost and loopback addresses; NO_PROXY lists hosts, domains (`.corp`,
+# `corp`), addresses and networks (`10.0.0.0/8`), each with an optional port, or `*`.
+
+
+def from_environment(server: str, environ: Mapping[str, str]) -> str:
+    """The proxy's URL, or nothing."""
+    parts = urlsplit(server)
+    host = (parts.hostname or "").rstrip(".")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    proxy = _variable(environ, f"{parts.scheme}_proxy")
+    if (
+        not proxy
+        or _loopback(host)
+        or any(_matches(rule.strip().lower(), host, port) for rule in _variable(environ, "no_proxy").split(","))
+    ):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name.upper()) or environ.get(name, "")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+
+
+def _loopback(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _matches(rule: str, host: str, port: int) -> bool:
+    if rule in ("", "*"):
+        return rule == "*"
+    address = _address(host)
+    if "/" in rule:
+        try:
+            return address is not None and address in ipaddress.ip_network(rule, strict=False)
+        except ValueError:
+            return False
+    name, colon, rule_port = rule.rpartition(":")
+    if colon and rule_port.isdecimal() and _address(rule) is None:
+        if int(rule_port) != port:
+            return False
+        rule = name
+    if address is not None:
+        return _address(rule) == address
+    domain = rule.removeprefix("*").removeprefix(".")
+    return host.endswith(f".{domain}") or (host == domain and not rule.startswith("."))
+
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"  #: the cluster extension that is handed to exec plugins
+
+
+def find(
+    kubeconfig: str = "",
+    *,
+    context: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+    clock: Clock = time.monotonic,
+    wall: Clock = time.time,
+) -> Access:
+    """How to reach the API server. `master` replaces the server's URL. Raises InputError."""
+    paths = files(kubeconfig, dict(environ))
+    if paths:
+        return from_context(Kubeconfig(paths).choose(context), master=master, environ=environ, clock=clock, wall=wall)
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return in_cluster(environ, service_account, clock)
+    if master:
+        return Access(_server(master, "--master"), Fixed(), proxy=from_environment(master, environ))
+    raise InputError("no kubeconfig was found and this is not a pod; name a file with --kubeconfig or in KUBECONFIG")
+
+
+def in_cluster(environ: Mapping[str, str], folder: Path, clock: Clock) -> Access:
+    """As the pod's service account."""
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    try:
+        authority = (folder / "ca.crt").read_bytes()
+        namespace = (folder / "namespace").read_text().strip()
+    except OSError as error:
+        raise InputError(f"the pod's service account cannot be read ({error.strerror})", where=str(error.filename)) from None
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Access(server, TokenFile(folder / "token", clock), Trust(authority), namespace)
+
+
+def from_context(
+    chosen: Chosen, *, master: str = "", environ: Mapping[str, str] = os.environ, clock: Clock = time.monotonic, wall: Clock = time.time
+) -> Access:
+    entry, cluster = chosen.cluster, _cluster(chosen.cluster)
+    server = _server(master, "--master") if master else _cluster_server(entry, cluster)
+    return Access(
+        server=server,
+        credentials=_credentials(chosen, clock, wall),
+        trust=_trust(entry, cluster),
+        namespace=chosen.context.namespace or "default",
+        proxy=_proxy(entry, cluster, server, environ),
+        headers=_impersonation(chosen.user),
+    )
+
+
+def _cluster(entry: Entry) -> Cluster:
+    value: Cluster = entry.value
+    return value
+
+
+def _cluster_server(entry: Entry, cluster: Cluster) -> str:
+    if not cluster.server:
+        raise entry.error("is empty; write the API server's URL", "server")
+    try:
+        return _server(cluster.server, "")
+    except InputError as error:
+        raise entry.error(error.message, "server") from None
+
+
+def _server(url: str, where: str) -> str:
+    url = url if "://" in url else f"http://{url}"
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f'"{url}" is not a URL; write one such as "https://10.0.0.1:6443"', where=where)
+    return url.rstrip("/")
+
+
+def _trust(entry: Entry, cluster: Cluster) -> Trust:
+    authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
+    if cluster.insecure_skip_tls_verify and authority:
+        raise entry.error("has no sense together with a certificate authority; remove one of them", "insecure-skip-tls-verify")
+    return Trust(authority, cluster.tls_server_name, cluster.insecure_skip_tls_verify)
+
+
+def _proxy(entry: Entry, cluster: Cluster, server: str, environ: Mapping[str, str]) -> str:
+    if not cluster.proxy_url:
+        return from_environment(server, environ)
+    if urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
+        raise entry.error(f'"{cluster.proxy_url}" is not supported; write an http or https URL', "proxy-url")
+    return cluster.proxy_url
+
+
+def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
+    """Key material from a field or the file it names. The data go first, as in kubectl."""
+    if data:
+        try:
+            return base64.b64decode(data, validate=True)
+        except binascii.Error:
+            raise entry.error("is not base64", f"{field}-data") from None
+    if not path:
+        return b""
+    try:
+        return (entry.folder / path).read_bytes()
+    except OSError as error:
+        raise entry.error(f'"{path}" cannot be read ({error.strerror})', field) from None
+
+
+def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
+    entry = chosen.user
+    if entry is None:
+        return Fixed()
+    user: User = entry.value
+    if user.auth_provider:
+        raise entry.error("is no longer supported by Kubernetes; use an exec plugin", "auth-provider")
+    keys = _keys(entry, user, clock)
+    if user.exec:
+        return _plugin(chosen, entry, user, wall)
+    if (user.token or user.token_file) and (user.username or user.password):
+        raise entry.error("both a token and a user name are given; keep one", "token")
+    if user.token_file:
+        return _token_file(entry, user, clock, keys)
+    if user.token:
+        return Fixed(f"Bearer {user.token}", keys)
+    if user.username:
+        return Fixed(basic(user.username, user.password), keys)
+    return Fixed("", keys)
+
+
+def _token_file(entry: Entry, user: User, clock: Clock, keys: Keys | None) -> TokenFile:
+    path = entry.folder / user.token_file
+    if not path.is_file():
+        raise entry.error(f'"{user.token_file}" is not a file', "tokenFile")
+    return TokenFile(path, clock, keys)
+
+
+def _keys(entry: Entry, user: User, clock: Clock) -> Keys | None:
+    """The client certificate; one in files may be renewed."""
+    pair = _key_pair(entry, user)
+    named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
+    paths = [entry.folder / path for path, data in named if path and not data]
+    return KeyFiles(paths, lambda: _key_pair(entry, user) or pair, clock) if pair and paths else pair
+
+
+def _key_pair(entry: Entry, user: User) -> KeyPair | None:
+    certificate = _material(entry, user.client_certificate, user.client_certificate_data, "client-certificate")
+    key = _material(entry, user.client_key, user.client_key_data, "client-key")
+    if bool(certificate) != bool(key):
+        given, lacking = ("client-certificate", "client-key") if certificate else ("client-key", "client-certificate")
+        raise entry.error(f"is given without {lacking}; a certificate needs both", given)
+    return KeyPair(certificate, key, source=f"{entry.document.where}: {entry.subject}") if certificate else None
+
+
+def _plugin(chosen: Chosen, entry: Entry, user: User, wall: Clock) -> ExecPlugin:
+    spec = user.exec
+    assert spec is not None
+    if spec.api_version not in VERSIONS:
+        raise entry.error(f'"{spec.api_version}" is not known; write {VERSIONS[0]}', "exec", "apiVersion")
+    if spec.interactive_mode not in ("Never", "IfAvailable", "Always"):
+        raise entry.error(f'"{spec.interactive_mode}" is not known; write Never, IfAvailable or Always', "exec", "interactiveMode")
+    info = _cluster_info(chosen.cluster) if spec.provide_cluster_info else None
+    where = entry.document.where
+    return ExecPlugin(spec, where=where, subject=entry.subject, folder=entry.folder, cluster=info, wall=wall)
+
+
+def _cluster_info(entry: Entry) -> dict[str, object]:
+    """What an exec plugin is told of the cluster, certificates as data."""
+    cluster = _cluster(entry)
+    authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
+    config: list[Any] = [part.get("extension") for part in cluster.extensions or () if part.get("name") == EXEC_EXTENSION]
+    told: dict[str, object] = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+        "proxy-url": cluster.proxy_url,
+        "config": config[0] if config else None,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _impersonation(entry: Entry | None) -> tuple[tuple[str, str], ...]:
+    if entry is None:
+        return ()
+    user: User = entry.value
+    if not user.impersonate and (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra):
+        raise entry.error("is empty, but groups, uid or extra are given; name the user to act as", "as")
+    if not user.impersonate:
+        return ()
+    headers = [("Impersonate-User", user.impersonate)]
+    headers += [("Impersonate-Uid", user.impersonate_uid)] if user.impersonate_uid else []
+    headers += [("Impersonate-Group", group) for group in user.impersonate_groups or ()]
+    for key, values in (user.impersonate_extra or {}).items():
+        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
+    return tuple(headers)

@@ -1,0 +1,32 @@
+"""The embedded control plane's API server: a store of Kubernetes objects, and the Kubernetes API over HTTP in front of it.
+
+`Store` is the API without HTTP, for whoever lives in the same process; `Server` puts it on an address. Admission rules of others are
+given to either as `Rule`s.
+"""
+
+from pumice.cluster.apiserver.admission import Options, Refusal, Review, Rule, User, World
+from pumice.cluster.apiserver.archive import export_cluster, import_cluster
+from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.deletion import DeleteOptions
+from pumice.cluster.apiserver.patch import Patch
+from pumice.cluster.apiserver.server import Server
+from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.store import Page, Store
+
+__all__ = [
+    "ApiError",
+    "Options",
+    "Page",
+    "Patch",
+    "Refusal",
+    "Review",
+    "Rule",
+    "Server",
+    "Store",
+    "User",
+    "Wish",
+    "World",
+    "bootstrap",
+    "export_cluster",
+    "import_cluster",
+]

@@ -1,0 +1,125 @@
+"""Who asks, and may they? Bearer tokens, impersonation by those who may, and RBAC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from pumice.cluster.apiserver import access, status
+from pumice.cluster.apiserver.admission import User, World
+from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed
+from pumice.cluster.apiserver.requests import Target
+from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.tokens import Tokens, account_groups
+from pumice.http.messages import Request
+
+# Acting as another: user, uid, groups and extra of the headers, each of which the one who asks must be allowed to take on.
+
+_EXTRA, _GROUP = "impersonate-extra-", "authentication.k8s.io"
+_ACCOUNT = "system:serviceaccount:"
+_ANONYMOUS, _UNAUTHENTICATED, _AUTHENTICATED = "system:anonymous", "system:unauthenticated", "system:authenticated"
+
+
+def wanted(headers: Mapping[str, str]) -> User | None:
+    """Whom the request wants to act as, as it says it; None if it does not. Raises ApiError 400 for parts without a user."""
+    groups = _values(headers.get("impersonate-group", ""))
+    extra = tuple(
+        (unquote(name.removeprefix(_EXTRA)), _values(value)) for name, value in sorted(headers.items()) if name.startswith(_EXTRA)
+    )
+    name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
+    if not name:
+        if groups or extra or uid:
+            raise status.bad_request("a request that impersonates groups, a uid or extra must impersonate a user too")
+        return None
+    return User(name, groups, uid, extra)
+
+
+def _values(text: str) -> tuple[str, ...]:
+    """Of a header that may have stood there several times."""
+    return tuple(value.strip() for value in text.split(",") if value.strip())
+
+
+def acting(world: World, user: User, as_: User) -> User:
+    """The user that the request acts as. Raises ApiError 403 for the first part that is not allowed."""
+    for act in _acts(as_):
+        if not allowed(world, user, act):
+            where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
+            resource = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
+            why = f'User "{user.name}" cannot impersonate resource "{resource}" in API group "{act.group}" {where}'
+            raise status.forbidden(resource, act.group, act.name, why)
+    groups = as_.groups
+    account = account_of(as_.name)
+    if account is not None and not groups:
+        groups = account_groups(account[0])
+    known = _UNAUTHENTICATED if as_.name == _ANONYMOUS else _AUTHENTICATED
+    return as_._replace(groups=groups if known in groups else (*groups, known))
+
+
+def _acts(as_: User) -> Iterator[Attributes]:
+    account = account_of(as_.name)
+    if account is None:
+        yield Attributes("impersonate", "", "users", name=as_.name)
+    else:
+        yield Attributes("impersonate", "", "serviceaccounts", namespace=account[0], name=account[1])
+    for group in as_.groups:
+        yield Attributes("impersonate", "", "groups", name=group)
+    if as_.uid:
+        yield Attributes("impersonate", _GROUP, "uids", name=as_.uid)
+    for key, values in as_.extra:
+        for value in values:
+            yield Attributes("impersonate", _GROUP, "userextras", key, name=value)
+
+
+def account_of(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user's name stands for."""
+    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
+    is_account = name.startswith(_ACCOUNT) and namespace and account and ":" not in account
+    return (namespace, account) if is_account else None
+
+
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+
+
+class Access:
+    """Authentication and authorization of one server."""
+
+    def __init__(self, store: Store, tokens: Tokens) -> None:
+        self._store = store
+        self.tokens = tokens
+
+    def user_of(self, request: Request) -> User:
+        """Raises ApiError 401 without a token that is known."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not token:
+            if request.path in _OPEN_PATHS:
+                return ANONYMOUS
+            raise status.unauthorized()
+        user = self.tokens.user(token.strip(), self._store.now(), self._store) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise status.unauthorized()
+        wanted = access.wanted(request.headers)
+        return access.acting(self._store, user, wanted) if wanted is not None else user
+
+    def require(self, user: User, verb: str, target: Target) -> None:
+        """Raises ApiError 403."""
+        if ADMINISTRATORS in user.groups or (target.kind.reviewed_only and target.kind.kind.startswith("SelfSubject")):
+            return
+        kind = target.kind
+        if allowed(self._store, user, Attributes(verb, kind.group, kind.plural, target.subresource, target.namespace, target.name)):
+            return
+        resource = f"{kind.plural}/{target.subresource}" if target.subresource else kind.plural
+        where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+        raise kind.forbidden(target.name, f'User "{user.name}" cannot {verb} resource "{resource}" in API group "{kind.group}" {where}')
+
+    def require_path(self, user: User, path: str) -> None:
+        """Everybody who is somebody may discover what there is; other paths need a rule."""
+        if (
+            ADMINISTRATORS in user.groups
+            or path in _OPEN_PATHS
+            or any(path == open_path or path.startswith(open_path + "/") for open_path in _DISCOVERY)
+        ):
+            return
+        if not allowed(self._store, user, Attributes("get", path=path)):
+            raise status.ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot get path "{path}"', {})

@@ -1,0 +1,162 @@
+"""What a cluster holds before anybody writes to it: namespaces, its own service, priorities, the usual roles, Volcano's custom kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.store import Store
+
+# The ClusterRoles for users that every cluster has: cluster-admin, and admin, edit and view, which are put together from parts.
+#
+# The parts are those of Kubernetes but for the right to act as a service account, which `edit` does not have here, and parts for Volcano's
+# kinds and for metrics, as their makers add them. Parts are labelled as Kubernetes labels them.
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "delete", "deletecollection", "patch", "update")
+_LABEL = "rbac.authorization.k8s.io/aggregate-to-"
+DEFAULTS = {"kubernetes.io/bootstrapping": "rbac-defaults"}  #: label of the roles that are kept as they are here
+UPDATED = "rbac.authorization.kubernetes.io/autoupdate"  #: annotation; "false" keeps a role as somebody has changed it
+
+
+def _rules(verbs: tuple[str, ...], resources: dict[str, str]) -> list[Object]:
+    return [
+        {"apiGroups": ["" if group == "core" else group], "resources": names.split(), "verbs": list(verbs)}
+        for group, names in resources.items()
+    ]
+
+
+_VIEWED = {
+    "core": "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods replicationcontrollers "
+    "replicationcontrollers/scale serviceaccounts services services/status bindings events limitranges namespaces/status pods/log "
+    "pods/status replicationcontrollers/status resourcequotas resourcequotas/status namespaces",
+    "discovery.k8s.io": "endpointslices",
+    "apps": "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status replicasets "
+    "replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status",
+    "autoscaling": "horizontalpodautoscalers horizontalpodautoscalers/status",
+    "batch": "cronjobs cronjobs/status jobs jobs/status",
+    "policy": "poddisruptionbudgets poddisruptionbudgets/status",
+    "networking.k8s.io": "ingresses ingresses/status networkpolicies",
+    "resource.k8s.io": "resourceclaims resourceclaims/status resourceclaimtemplates",
+}
+_EDITED = {
+    "core": "pods pods/attach pods/exec pods/portforward pods/proxy configmaps events persistentvolumeclaims replicationcontrollers "
+    "replicationcontrollers/scale secrets serviceaccounts services services/proxy",
+    "apps": "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
+    "autoscaling": "horizontalpodautoscalers",
+    "batch": "cronjobs jobs",
+    "policy": "poddisruptionbudgets",
+    "networking.k8s.io": "ingresses networkpolicies",
+    "resource.k8s.io": "resourceclaims resourceclaimtemplates",
+}
+_VOLCANO_EDITED = {
+    "batch.volcano.sh": "jobs cronjobs",
+    "scheduling.volcano.sh": "podgroups",
+    "bus.volcano.sh": "commands",
+    "flow.volcano.sh": "jobflows jobtemplates",
+}
+_VOLCANO_VIEWED = {
+    "batch.volcano.sh": "jobs jobs/status cronjobs cronjobs/status",
+    "scheduling.volcano.sh": "podgroups podgroups/status queues queues/status",
+    "flow.volcano.sh": "jobflows jobflows/status jobtemplates jobtemplates/status",
+}
+
+#: name, the role it is a part of, rules
+_PARTS: tuple[tuple[str, str, list[Object]], ...] = (
+    (
+        "system:aggregate-to-admin",
+        "admin",
+        _rules(("create",), {"authorization.k8s.io": "localsubjectaccessreviews"})
+        + _rules((*_READ, *_WRITE), {"rbac.authorization.k8s.io": "roles rolebindings"}),
+    ),
+    (
+        "system:aggregate-to-edit",
+        "edit",
+        _rules(_READ, {"core": "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"})
+        + _rules(_WRITE, _EDITED)
+        + _rules(("create",), {"core": "pods/eviction serviceaccounts/token"})
+        + _rules((*_READ, *_WRITE), {"coordination.k8s.io": "leases"}),
+    ),
+    ("system:aggregate-to-view", "view", _rules(_READ, _VIEWED)),
+    ("system:aggregated-metrics-reader", "view", _rules(_READ, {"metrics.k8s.io": "pods nodes"})),
+    ("volcano:aggregate-to-edit", "edit", _rules(_WRITE, _VOLCANO_EDITED)),
+    ("volcano:aggregate-to-view", "view", _rules(_READ, _VOLCANO_VIEWED)),
+)
+_WHOLES = {"admin": (), "edit": ("admin",), "view": ("edit",)}  #: and the roles that they are parts of
+
+
+def cluster_roles() -> Iterator[Object]:
+    yield _role("cluster-admin", [*_rules(("*",), {"*": "*"}), {"nonResourceURLs": ["*"], "verbs": ["*"]}])
+    for name, whole, rules in _PARTS:
+        yield _role(name, rules, whole)
+    for name, wholes in _WHOLES.items():
+        selector = {"matchLabels": {f"{_LABEL}{name}": "true"}}
+        yield _role(name, _gathered(name), *wholes) | {"aggregationRule": {"clusterRoleSelectors": [selector]}}
+
+
+def _gathered(name: str) -> list[Object]:
+    own = [rule for _, whole, rules in _PARTS if whole == name for rule in rules]
+    return own + [rule for part, wholes in _WHOLES.items() if name in wholes for rule in _gathered(part)]
+
+
+def _role(name: str, rules: list[Object], *wholes: str) -> Object:
+    labels: dict[str, Any] = DEFAULTS | {f"{_LABEL}{whole}": "true" for whole in wholes}
+    return {"metadata": {"name": name, "labels": labels, "annotations": {UPDATED: "true"}}, "rules": rules}
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_PRIORITIES = (
+    ("system-cluster-critical", 2_000_000_000, "For system pods that must run in the cluster, on whichever node."),
+    ("system-node-critical", 2_000_001_000, "For system pods that must not be moved from their node."),
+)
+
+
+_OWN_SERVICE = {
+    "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+    "spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+}
+
+
+def bootstrap(store: Store) -> None:
+    """Only what is not there yet."""
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        _ensure(store, "namespaces", {"metadata": {"name": name}})
+    _ensure(store, "services", _OWN_SERVICE, "default")
+    for name, value, text in _PRIORITIES:
+        _ensure(store, "priorityclasses.scheduling.k8s.io", {"metadata": {"name": name}, "value": value, "description": text})
+    for role in cluster_roles():
+        _ensure_role(store, role)
+    subject = {"kind": "Group", "name": "system:masters", "apiGroup": _RBAC}
+    reference = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": _RBAC}
+    _ensure(store, f"clusterrolebindings.{_RBAC}", {"metadata": {"name": "cluster-admin"}, "roleRef": reference, "subjects": [subject]})
+    for definition in volcano_definitions():
+        _ensure(store, "customresourcedefinitions.apiextensions.k8s.io", definition)
+
+
+def _ensure_role(store: Store, role: Object) -> None:
+    """A role of a cluster that was made by an older version is brought up to date, unless somebody keeps it as it is."""
+    name, resource = role["metadata"]["name"], f"clusterroles.{_RBAC}"
+    found = store.find(resource, "", name)
+    if found is None:
+        store.create(resource, role)
+    elif (
+        found["metadata"].get("annotations", {}).get(UPDATED) != "false"
+        and not DEFAULTS.items() <= found["metadata"].get("labels", {}).items()
+    ):
+        store.update(resource, role)
+
+
+def volcano_definitions() -> list[Object]:
+    """The CustomResourceDefinitions of Volcano's kinds, fit for this server and for any other."""
+    folder = files(__package__) / "crds"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return [yaml.load((folder / name).read_text(), yaml.CSafeLoader) for name in names]
+
+
+def _ensure(store: Store, resource: str, obj: Object, namespace: str = "") -> None:
+    if store.find(resource, namespace, obj["metadata"]["name"]) is None:
+        store.create(resource, obj, namespace)

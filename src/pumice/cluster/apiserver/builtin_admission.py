@@ -1,0 +1,188 @@
+"""The admission that every API server has: namespace lifecycle, service account, limit ranges, priority, tolerations, quota.
+
+Only what scheduling sees of it. Mutations come first, in this order; the quota is asked last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.cluster.apiserver import quota_admission
+from pumice.cluster.apiserver.admission import Refusal, Review, Rule, World
+from pumice.cluster.apiserver.crd import CRDS, with_settled_names
+from pumice.cluster.apiserver.metadata import name_suffix
+from pumice.cluster.apiserver.quota_admission import limit_range_rules
+from pumice.cluster.apiserver.rbac import escalation_rules
+from pumice.cluster.apiserver.schema import Object
+
+# A pod's priority is that of its class, and nobody's to state otherwise.
+
+CLASSES = "priorityclasses.scheduling.k8s.io"
+_COMPUTED = ("priority", "preemptionPolicy")
+
+
+def priority_rules() -> list[Rule]:
+    return [
+        Rule(("pods",), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
+        Rule(("pods",), ("UPDATE",), mutate=_keeping_priority),
+        Rule((CLASSES,), ("CREATE", "UPDATE"), validate=_one_default),
+    ]
+
+
+def _class_of(pod: Object, world: World) -> Object | None:
+    """The class a pod names, or the one that is the default for all."""
+    name = pod["spec"].get("priorityClassName")
+    if name:
+        return world.find(CLASSES, "", name)
+    return min(_defaults(world), key=lambda one: int(one["value"]), default=None)
+
+
+def _defaults(world: World) -> list[Object]:
+    return [one for one in world.all(CLASSES) if one.get("globalDefault")]
+
+
+def _computed(found: Object | None) -> dict[str, Any]:
+    known = found or {}
+    return {"priority": known.get("value", 0), "preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
+
+
+def _with_priority(review: Review, world: World) -> Object:
+    spec, found = review.obj["spec"], _class_of(review.obj, world)
+    if found is not None:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    for field, value in _computed(found).items():
+        spec.setdefault(field, value)
+    return review.obj
+
+
+def _says_its_class(review: Review, world: World) -> Refusal | None:
+    spec, found = review.obj["spec"], _class_of(review.obj, world)
+    if found is None and spec.get("priorityClassName"):
+        return Refusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
+    for field, value in _computed(found).items():
+        if spec[field] != value:
+            what = "integer value of priority" if field == "priority" else "string value of PreemptionPolicy"
+            text = f"the {what} ({spec[field]}) must not be provided in pod spec; "
+            return Refusal(f"{text}priority admission controller computed {value} from the given PriorityClass name")
+    return None
+
+
+def _keeping_priority(review: Review, world: World) -> Object:
+    """A write that leaves the priority out does not take it away."""
+    assert review.old is not None
+    for field in _COMPUTED:
+        if field in review.old["spec"]:
+            review.obj["spec"].setdefault(field, review.old["spec"][field])
+    return review.obj
+
+
+def _one_default(review: Review, world: World) -> Refusal | None:
+    others = [one["metadata"]["name"] for one in _defaults(world) if one["metadata"]["name"] != review.name]
+    if not review.obj.get("globalDefault") or not others:
+        return None
+    return Refusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
+
+
+# A pod runs as a service account, and finds its token where programs look for it.
+#
+# A namespace without the account `default` has nobody who makes it: its pods run without a token. Any other account must be there.
+
+ROOT_CERTIFICATE = "kube-root-ca.crt"  #: the ConfigMap that says whom to trust
+_DEFAULT, _MOUNTED_AT, _VOLUME = "default", "/var/run/secrets/kubernetes.io/serviceaccount", "kube-api-access-"
+_SOURCES = [
+    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    {"configMap": {"name": ROOT_CERTIFICATE, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+]
+_PROJECTED = {"defaultMode": 420, "sources": _SOURCES}  #: shared by all pods: what is stored is never changed
+
+
+def service_account_rules() -> list[Rule]:
+    return [Rule(("pods",), ("CREATE",), mutate=_with_account, validate=_account_exists)]
+
+
+def _account_of(review: Review, world: World) -> Object | None:
+    return world.find("serviceaccounts", review.namespace, review.obj["spec"].get("serviceAccountName", _DEFAULT))
+
+
+def _with_account(review: Review, world: World) -> Object:
+    spec = review.obj["spec"]
+    spec.setdefault("serviceAccountName", _DEFAULT)
+    spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    account = _account_of(review, world)
+    if account is None:
+        return review.obj
+    if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
+        _mount_token(review.obj)
+    if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+    return review.obj
+
+
+def _mount_token(pod: Object) -> None:
+    spec = pod["spec"]
+    volumes = spec.get("volumes") or []
+    there = [volume["name"] for volume in volumes if str(volume.get("name", "")).startswith(_VOLUME)]
+    name = there[0] if there else _VOLUME + name_suffix(pod["metadata"]["uid"])
+    used = False
+    for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
+        mounts = container.get("volumeMounts") or []
+        if not any(mount.get("mountPath") == _MOUNTED_AT for mount in mounts):
+            container["volumeMounts"] = [*mounts, {"name": name, "readOnly": True, "mountPath": _MOUNTED_AT}]
+            used = True
+    if used and not there:
+        spec["volumes"] = [*volumes, {"name": name, "projected": _PROJECTED}]
+
+
+def _account_exists(review: Review, world: World) -> Refusal | None:
+    name = review.obj["spec"]["serviceAccountName"]
+    if name == _DEFAULT or _account_of(review, world) is not None:
+        return None
+    return Refusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
+
+
+_PERMANENT = ("default", "kube-system", "kube-public", "kube-node-lease")
+_TOLERATED_S = 300
+
+
+def own_rules() -> list[Rule]:
+    return [
+        Rule(("*",), ("CREATE",), validate=_namespace_lives),
+        Rule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
+        Rule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
+        *service_account_rules(),
+        *limit_range_rules(),
+        *priority_rules(),
+        Rule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
+        *escalation_rules(),
+        Rule(("*",), ("CREATE",), validate=quota_admission.within_quota),
+        Rule(quota_admission.GROWING, ("UPDATE",), validate=quota_admission.within_quota),
+    ]
+
+
+def _namespace_lives(review: Review, world: World) -> Refusal | None:
+    if not review.namespace:
+        return None
+    namespace = world.find("namespaces", "", review.namespace)
+    if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
+        return Refusal(f"unable to create new content in namespace {review.namespace} because it is being terminated")
+    return None
+
+
+def _namespace_may_go(review: Review, world: World) -> Refusal | None:
+    return Refusal("this namespace may not be deleted") if review.name in _PERMANENT[:2] else None
+
+
+def _with_tolerations(review: Review, world: World) -> Object:
+    """A pod stays five minutes on a node that is not ready or not reachable."""
+    spec = review.obj["spec"]
+    tolerations = spec.get("tolerations") or []
+    for taint in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+            tolerations = [*tolerations, {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_S}]
+    spec["tolerations"] = tolerations
+    return review.obj
+
+
+def _tolerates(toleration: Object, taint: str) -> bool:
+    return toleration.get("key") in (None, "", taint) and toleration.get("effect") in (None, "", "NoExecute")

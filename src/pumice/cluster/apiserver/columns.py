@@ -1,0 +1,341 @@
+"""What `kubectl get` shows of the built-in kinds: their columns by resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pumice.api.times import age, instant, span
+from pumice.cluster.apiserver.core_columns import NODE_COLUMNS, POD_COLUMNS
+from pumice.cluster.apiserver.kinds import Column
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import selector_text
+from pumice.cluster.apiserver.table import AGE
+
+Cell = Callable[[Object, float], Any]
+
+
+def _at(*path: str, default: Any = "") -> Cell:
+    def cell(obj: Object, now: float) -> Any:
+        value: Any = obj
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return default if value is None else value
+
+    return cell
+
+
+def _number(name: str, *path: str) -> Column:
+    return Column(name, _at(*path, default=0), "integer")
+
+
+def _text(name: str, *path: str, default: str = "", priority: int = 0) -> Column:
+    return Column(name, _at(*path, default=default), priority=priority)
+
+
+def _images(obj: Object, now: float) -> str:
+    return ",".join(container.get("image", "") for container in obj["spec"]["template"]["spec"].get("containers", ()))
+
+
+def _container_names(obj: Object, now: float) -> str:
+    return ",".join(container.get("name", "") for container in obj["spec"]["template"]["spec"].get("containers", ()))
+
+
+def _selector(obj: Object, now: float) -> str:
+    return selector_text(obj["spec"].get("selector") or {}) or "<none>"
+
+
+_TEMPLATE = (Column("Containers", _container_names, priority=1), Column("Images", _images, priority=1))
+_WIDE = (*_TEMPLATE, Column("Selector", _selector, priority=1))
+
+
+def _ready(have: str) -> Cell:
+    return lambda obj, now: f"{(obj.get('status') or {}).get(have, 0)}/{obj['spec'].get('replicas', 1)}"
+
+
+def _count(field: str) -> Cell:
+    return lambda obj, now: len(obj.get(field) or ())
+
+
+def _since(*path: str) -> Cell:
+    value = _at(*path)
+    return lambda obj, now: age(value(obj, now), now) if value(obj, now) else "<none>"
+
+
+def _job_state(job: Object, now: float) -> str:
+    conditions = {one["type"] for one in (job.get("status") or {}).get("conditions") or () if one.get("status") == "True"}
+    for word in ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget", "Suspended"):
+        if word in conditions:
+            return word
+    return "Terminating" if job["metadata"].get("deletionTimestamp") else "Running"
+
+
+def _completions(job: Object, now: float) -> str:
+    spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
+    if "completions" in spec:
+        return f"{succeeded}/{spec['completions']}"
+    return f"{succeeded}/1 of {spec['parallelism']}" if spec.get("parallelism", 0) > 1 else f"{succeeded}/1"
+
+
+def _job_duration(job: Object, now: float) -> str:
+    status = job.get("status") or {}
+    if not status.get("startTime"):
+        return ""
+    end = instant(status["completionTime"]) if status.get("completionTime") else now
+    return span(end - instant(status["startTime"]))
+
+
+def _ports(service: Object, now: float) -> str:
+    ports = service["spec"].get("ports") or ()
+    return (
+        ",".join(
+            f"{port['port']}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}" for port in ports
+        )
+        or "<none>"
+    )
+
+
+def _modes(*path: str) -> Cell:
+    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+    value = _at(*path, default=())
+    return lambda obj, now: ",".join(short.get(mode, mode) for mode in value(obj, now))
+
+
+def _claim(volume: Object, now: float) -> str:
+    reference = volume["spec"].get("claimRef")
+    return f"{reference.get('namespace', '')}/{reference.get('name', '')}" if reference else ""
+
+
+def _quota(field: str) -> Cell:
+    def cell(quota: Object, now: float) -> str:
+        hard = (quota.get("spec") or {}).get("hard") or {}
+        used = (quota.get("status") or {}).get("used") or {}
+        names = [name for name in sorted(hard) if name.startswith("limits.") is (field == "limits")]
+        return ", ".join(f"{name}: {used.get(name, 0)}/{hard[name]}" for name in names)
+
+    return cell
+
+
+def _subject(event: Object, now: float) -> str:
+    involved = event.get("involvedObject") or event.get("regarding") or {}
+    return f"{involved.get('kind', '').lower()}/{involved.get('name', '')}"
+
+
+def _last_seen(event: Object, now: float) -> str:
+    seen = (
+        (event.get("series") or {}).get("lastObservedTime")
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or event["metadata"]["creationTimestamp"]
+    )
+    return age(seen, now)
+
+
+def _roles(field: str) -> Cell:
+    return lambda obj, now: (
+        f"{obj['roleRef'].get('kind')}/{obj['roleRef'].get('name')}"
+        if field == "role"
+        else ", ".join(subject.get("name", "") for subject in obj.get("subjects") or () if subject.get("kind") == field)
+    )
+
+
+def _targets(autoscaler: Object, now: float) -> str:
+    """Nobody measures here, so what is found is never known."""
+    spec = autoscaler["spec"]
+    wanted = [metric.get("resource") or {} for metric in spec.get("metrics") or ()]
+    shown = [f"{one.get('name')}: <unknown>/{(one.get('target') or {}).get('averageUtilization', '<auto>')}%" for one in wanted]
+    percent = spec.get("targetCPUUtilizationPercentage")
+    return ", ".join(shown) or (f"cpu: <unknown>/{percent}%" if percent else "<none>")
+
+
+def _of_job(cell: Cell) -> Cell:
+    return lambda obj, now: cell(obj["spec"]["jobTemplate"], now)
+
+
+def _claim_state(claim: Object, now: float) -> str:
+    status = claim.get("status") or {}
+    words = [word for word, holds in (("allocated", status.get("allocation")), ("reserved", status.get("reservedFor"))) if holds]
+    return ",".join([*(["deleted"] if claim["metadata"].get("deletionTimestamp") else []), *words]) or "pending"
+
+
+_ingress_points = _at("status", "loadBalancer", "ingress", default=())
+
+_BINDING = (
+    Column("Role", _roles("role")),
+    AGE,
+    Column("Users", _roles("User"), priority=1),
+    Column("Groups", _roles("Group"), priority=1),
+    Column("ServiceAccounts", _roles("ServiceAccount"), priority=1),
+)
+
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "pods": POD_COLUMNS,
+    "nodes": NODE_COLUMNS,
+    "namespaces": (_text("Status", "status", "phase"), AGE),
+    "configmaps": (Column("Data", lambda obj, now: len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), "string"), AGE),
+    "secrets": (_text("Type", "type"), Column("Data", _count("data"), "string"), AGE),
+    "serviceaccounts": (Column("Secrets", _count("secrets"), "string"), AGE),
+    "services": (
+        _text("Type", "spec", "type"),
+        _text("Cluster-IP", "spec", "clusterIP", default="<none>"),
+        Column(
+            "External-IP",
+            lambda obj, now: obj["spec"].get("externalName") or ("<pending>" if obj["spec"].get("type") == "LoadBalancer" else "<none>"),
+        ),
+        Column("Port(s)", _ports),
+        AGE,
+        Column("Selector", _selector, priority=1),
+    ),
+    "events": (
+        Column("Last Seen", _last_seen),
+        _text("Type", "type"),
+        _text("Reason", "reason"),
+        Column("Object", _subject),
+        _text("Subobject", "involvedObject", "fieldPath", priority=1),
+        Column("Source", lambda obj, now: (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "", priority=1),
+        Column("Message", lambda obj, now: (obj.get("message") or obj.get("note") or "").strip()),
+        Column("First Seen", lambda obj, now: age(obj.get("firstTimestamp") or obj["metadata"]["creationTimestamp"], now), priority=1),
+        Column("Count", lambda obj, now: (obj.get("series") or {}).get("count") or obj.get("count") or 1, priority=1),
+        Column("Name", lambda obj, now: obj["metadata"]["name"], priority=1),
+    ),
+    "persistentvolumes": (
+        _text("Capacity", "spec", "capacity", "storage"),
+        Column("Access Modes", _modes("spec", "accessModes")),
+        _text("Reclaim Policy", "spec", "persistentVolumeReclaimPolicy"),
+        _text("Status", "status", "phase"),
+        Column("Claim", _claim),
+        _text("StorageClass", "spec", "storageClassName"),
+        _text("VolumeAttributesClass", "spec", "volumeAttributesClassName", default="<unset>"),
+        _text("Reason", "status", "reason"),
+        AGE,
+        _text("VolumeMode", "spec", "volumeMode", priority=1),
+    ),
+    "persistentvolumeclaims": (
+        _text("Status", "status", "phase"),
+        _text("Volume", "spec", "volumeName"),
+        _text("Capacity", "status", "capacity", "storage"),
+        Column("Access Modes", _modes("status", "accessModes")),
+        _text("StorageClass", "spec", "storageClassName"),
+        _text("VolumeAttributesClass", "spec", "volumeAttributesClassName", default="<unset>"),
+        AGE,
+        _text("VolumeMode", "spec", "volumeMode", priority=1),
+    ),
+    "resourcequotas": (Column("Request", _quota("requests")), Column("Limit", _quota("limits")), AGE),
+    "limitranges": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "endpoints": (
+        Column(
+            "Endpoints",
+            lambda obj, now: (
+                ",".join(
+                    f"{one.get('ip')}:{port.get('port')}"
+                    for part in obj.get("subsets") or ()
+                    for one in part.get("addresses") or ()
+                    for port in part.get("ports") or ()
+                )
+                or "<none>"
+            ),
+        ),
+        AGE,
+    ),
+    "replicationcontrollers": (
+        _number("Desired", "spec", "replicas"),
+        _number("Current", "status", "replicas"),
+        _number("Ready", "status", "readyReplicas"),
+        AGE,
+        *_WIDE,
+    ),
+    "deployments.apps": (
+        Column("Ready", _ready("readyReplicas")),
+        _number("Up-to-date", "status", "updatedReplicas"),
+        _number("Available", "status", "availableReplicas"),
+        AGE,
+        *_WIDE,
+    ),
+    "replicasets.apps": (
+        _number("Desired", "spec", "replicas"),
+        _number("Current", "status", "replicas"),
+        _number("Ready", "status", "readyReplicas"),
+        AGE,
+        *_WIDE,
+    ),
+    "statefulsets.apps": (Column("Ready", _ready("readyReplicas")), AGE, *_TEMPLATE),
+    "daemonsets.apps": (
+        _number("Desired", "status", "desiredNumberScheduled"),
+        _number("Current", "status", "currentNumberScheduled"),
+        _number("Ready", "status", "numberReady"),
+        _number("Up-to-date", "status", "updatedNumberScheduled"),
+        _number("Available", "status", "numberAvailable"),
+        Column("Node Selector", lambda obj, now: selector_text(obj["spec"]["template"]["spec"].get("nodeSelector") or {}) or "<none>"),
+        AGE,
+        *_WIDE,
+    ),
+    "controllerrevisions.apps": (_number("Revision", "revision"), AGE),
+    "jobs.batch": (Column("Status", _job_state), Column("Completions", _completions), Column("Duration", _job_duration), AGE, *_WIDE),
+    "cronjobs.batch": (
+        _text("Schedule", "spec", "schedule"),
+        _text("Timezone", "spec", "timeZone", default="<none>"),
+        Column("Suspend", lambda obj, now: str(obj["spec"].get("suspend", False))),
+        Column("Active", lambda obj, now: len((obj.get("status") or {}).get("active") or ()), "integer"),
+        Column("Last Schedule", _since("status", "lastScheduleTime")),
+        AGE,
+        Column("Containers", _of_job(_container_names), priority=1),
+        Column("Images", _of_job(_images), priority=1),
+    ),
+    "poddisruptionbudgets.policy": (
+        _text("Min Available", "spec", "minAvailable", default="N/A"),
+        _text("Max Unavailable", "spec", "maxUnavailable", default="N/A"),
+        _number("Allowed Disruptions", "status", "disruptionsAllowed"),
+        AGE,
+    ),
+    "priorityclasses.scheduling.k8s.io": (
+        _number("Value", "value"),
+        Column("Global-Default", _at("globalDefault", default=False), "boolean"),
+        AGE,
+        _text("PreemptionPolicy", "preemptionPolicy"),
+    ),
+    "storageclasses.storage.k8s.io": (
+        _text("Provisioner", "provisioner"),
+        _text("ReclaimPolicy", "reclaimPolicy"),
+        _text("VolumeBindingMode", "volumeBindingMode"),
+        Column("AllowVolumeExpansion", _at("allowVolumeExpansion", default=False)),
+        AGE,
+    ),
+    "csinodes.storage.k8s.io": (Column("Drivers", lambda obj, now: len((obj.get("spec") or {}).get("drivers") or ()), "integer"), AGE),
+    "leases.coordination.k8s.io": (_text("Holder", "spec", "holderIdentity"), AGE),
+    "roles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "clusterroles.rbac.authorization.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+    "rolebindings.rbac.authorization.k8s.io": _BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
+    "horizontalpodautoscalers.autoscaling": (
+        Column("Reference", lambda obj, now: f"{obj['spec']['scaleTargetRef'].get('kind')}/{obj['spec']['scaleTargetRef'].get('name')}"),
+        Column("Targets", _targets),
+        _number("MinPods", "spec", "minReplicas"),
+        _number("MaxPods", "spec", "maxReplicas"),
+        _number("Replicas", "status", "currentReplicas"),
+        AGE,
+    ),
+    "ingresses.networking.k8s.io": (
+        _text("Class", "spec", "ingressClassName", default="<none>"),
+        Column("Hosts", lambda obj, now: ",".join(rule.get("host") or "*" for rule in _at("spec", "rules", default=())(obj, now)) or "*"),
+        Column("Address", lambda obj, now: ",".join(one.get("ip") or one.get("hostname", "") for one in _ingress_points(obj, now))),
+        Column("Ports", lambda obj, now: "80, 443" if _at("spec", "tls")(obj, now) else "80"),
+        AGE,
+    ),
+    "networkpolicies.networking.k8s.io": (
+        Column("Pod-Selector", lambda obj, now: selector_text(_at("spec", "podSelector", default={})(obj, now)) or "<none>"),
+        AGE,
+    ),
+    "resourceclaims.resource.k8s.io": (Column("State", _claim_state), AGE),
+    "resourceslices.resource.k8s.io": (
+        _text("Node", "spec", "nodeName"),
+        _text("Driver", "spec", "driver"),
+        _text("Pool", "spec", "pool", "name"),
+        AGE,
+    ),
+    "customresourcedefinitions.apiextensions.k8s.io": (Column("Created At", lambda obj, now: obj["metadata"]["creationTimestamp"]),),
+}
+
+
+def columns_of(resource: str) -> tuple[Column, ...]:
+    """Without the name, which is always the first column (but for events, whose name is of no use)."""
+    return _COLUMNS.get("events" if resource.startswith("events.") else resource, (AGE,))

@@ -1,0 +1,301 @@
+"""CustomResourceDefinitions turned into kinds, as they come, change and go.
+
+A definition is checked when it is written (`definition_causes`) and takes effect at once if its names are free (`custom_names`): its
+versions are added to the table of kinds, and its status says so. The groups of built-in kinds are closed to it. A definition that is
+deleted takes no new objects, and goes once the last of those it has is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pumice.api.times import rfc3339
+from pumice.cluster.apiserver.admission import Review, World
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
+from pumice.cluster.apiserver.kinds import ALL_VERBS, Kind, Scale
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.structural_schema import root_shape
+from pumice.cluster.apiserver.table import custom_columns
+from pumice.cluster.apiserver.watch import Event
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+
+# The names of custom kinds: within a group, each belongs to one definition, to the one that had it first.
+#
+# A definition whose names are taken is stored, says so in its status, and is not served until they are free. Names that were accepted once
+# stay accepted, whatever an update asks for besides.
+
+RESOURCES = {"plural": "PluralConflict", "singular": "SingularConflict", "shortNames": "ShortNamesConflict"}
+KINDS = {"kind": "KindConflict", "listKind": "ListKindConflict"}
+
+
+def settle_names(definition: Object, others: Iterable[Object]) -> None:
+    """Say in the definition's status which of its names are accepted, and whether it is served."""
+    wanted, status = definition["spec"]["names"], definition.get("status") or {}
+    accepted = dict(status.get("acceptedNames") or {})
+    conflict: tuple[str, str] | None = None
+    taken = [one for other in others if (one := _taken_by(definition, other))]
+    for fields, used in ((RESOURCES, _all(taken, RESOURCES)), (KINDS, _all(taken, KINDS))):
+        for field, reason in fields.items():
+            clash = next((name for name in _names(wanted, field) if name in used and name not in _names(accepted, field)), None)
+            if clash is None:
+                accepted[field] = wanted.get(field)
+            elif conflict is None:
+                conflict = reason, f'"{clash}" is already in use'
+    accepted["categories"] = wanted.get("categories")
+    established = conflict is None or is_established(definition)
+    at = definition["metadata"].get("creationTimestamp")
+    definition["status"] = {
+        "acceptedNames": {field: names for field, names in accepted.items() if names},
+        "storedVersions": _stored_versions(definition, status),
+        "conditions": [
+            _condition("NamesAccepted", conflict is None, *(conflict or ("NoConflicts", "no conflicts found")), at),
+            _condition("Established", True, "InitialNamesAccepted", "the initial names have been accepted", at)
+            if established
+            else _condition("Established", False, "NotAccepted", "not all names are accepted", at),
+            *(condition for condition in status.get("conditions") or () if condition.get("type") == "Terminating"),
+        ],
+    }
+
+
+def is_established(definition: Object) -> bool:
+    return _says(definition, "Established")
+
+
+def are_accepted(definition: Object) -> bool:
+    return _says(definition, "NamesAccepted")
+
+
+def terminating(definition: Object, now: str) -> Object:
+    """The status of a definition whose objects are being deleted."""
+    status = definition.get("status") or {}
+    others = [condition for condition in status.get("conditions") or () if condition.get("type") != "Terminating"]
+    text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    return status | {"conditions": [*others, _condition("Terminating", True, "InstanceDeletionPending", text, now)]}
+
+
+def _says(definition: Object, type: str) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(condition.get("type") == type and condition.get("status") == "True" for condition in conditions)
+
+
+def _taken_by(definition: Object, other: Object) -> Object | None:
+    """The names that another definition of the same group holds."""
+    if other["metadata"]["name"] == definition["metadata"].get("name") or other["spec"]["group"] != definition["spec"]["group"]:
+        return None
+    names: Object | None = (other.get("status") or {}).get("acceptedNames")
+    return names
+
+
+def _all(taken: list[Object], fields: Iterable[str]) -> set[str]:
+    return {name for names in taken for field in fields for name in _names(names, field)}
+
+
+def _names(names: Object, field: str) -> list[str]:
+    found: Any = names.get(field) or ()
+    return [found] if isinstance(found, str) else list(found)
+
+
+def _stored_versions(definition: Object, status: Object) -> list[str]:
+    now = [version["name"] for version in definition["spec"]["versions"] if version.get("storage")]
+    return list(dict.fromkeys([*(status.get("storedVersions") or ()), *now]))
+
+
+def _condition(type: str, holds: bool, reason: str, message: str, at: Any) -> Object:
+    return {"type": type, "status": str(holds), "reason": reason, "message": message, "lastTransitionTime": at}
+
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  #: the finalizer that a deleted definition has until its objects are gone
+DELETED_AT_ONCE = 100
+BUILT_IN_GROUPS = frozenset(kind.group for kind in builtin_kinds())
+_APPROVAL = "api-approved.kubernetes.io"
+_PROTECTED = ("k8s.io", "kubernetes.io")
+
+
+class CustomKinds:
+    """Listens to the ledger and keeps the store's table of kinds in step."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def heard(self, storage: str, event: Event) -> None:
+        if storage != CRDS:
+            if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and _is_going(definition):
+                self._store.collector.note(self._clean_up, storage)
+            return
+        definition = event.object
+        if event.type == "DELETED":
+            self._remove(definition)
+            self._store.collector.note(self._clean_up, definition["metadata"]["name"])
+            self._store.collector.note(self._reconsider, definition["spec"]["group"])
+        elif event.previous is None or _of_effect(event.previous) != _of_effect(definition):
+            self.install(definition)
+
+    def install(self, definition: Object) -> None:
+        self._remove(definition)
+        if is_established(definition) and definition["spec"]["group"] not in BUILT_IN_GROUPS:
+            for kind in kinds_of(definition):
+                self._store.kinds.add(kind)
+        if _is_going(definition):
+            self._store.collector.note(self._clean_up, definition["metadata"]["name"])
+
+    def _remove(self, definition: Object) -> None:
+        if definition["spec"]["group"] not in BUILT_IN_GROUPS:
+            self._store.kinds.remove(definition["spec"]["group"], definition["spec"]["names"]["plural"])
+
+    def _clean_up(self, storage: str) -> None:
+        """Delete some of the objects of a definition that is deleted; after the last of them the definition goes."""
+        definition = self._store.find(CRDS, "", storage)
+        if definition is not None and not _is_going(definition):
+            return
+        ledger, shelf = self._store.ledger, self._store.ledger.shelf(storage)
+        living = (key for key in list(shelf.keys) if definition is None or not _is_going(shelf.objects[key]))
+        for key in islice(living, DELETED_AT_ONCE):
+            obj = shelf.objects[key]
+            if definition is not None and obj["metadata"].get("finalizers"):
+                ledger.put(storage, key, obj | {"metadata": obj["metadata"] | {"deletionTimestamp": rfc3339(self._store.now())}})
+            else:
+                ledger.remove(storage, key)
+        if next(living, None) is not None:
+            self._store.collector.note(self._clean_up, storage)
+        elif definition is not None and not shelf.keys and CLEANUP in (definition["metadata"].get("finalizers") or ()):
+            self._store.collector.unfinalize((CRDS, ("", storage)), definition, CLEANUP)
+
+    def _reconsider(self, group: str) -> None:
+        """Names have become free: others may have waited for them."""
+        for definition in list(self._store.all(CRDS)):
+            if definition["spec"]["group"] == group and not are_accepted(definition):
+                changed = definition | {"metadata": dict(definition["metadata"])}
+                settle_names(changed, self._store.all(CRDS))
+                if changed["status"] != definition["status"]:
+                    self._store.ledger.put(CRDS, ("", definition["metadata"]["name"]), changed)
+
+
+def _of_effect(definition: Object) -> tuple[Any, ...]:
+    return definition["spec"], definition.get("status"), _is_going(definition)
+
+
+def _is_going(definition: Object) -> bool:
+    return bool(definition["metadata"].get("deletionTimestamp"))
+
+
+def with_settled_names(review: Review, world: World) -> Object:
+    """An admission rule: what a definition's status says of its names."""
+    if not definition_causes(review.obj, None):
+        settle_names(review.obj, world.all(CRDS))
+    return review.obj
+
+
+def kinds_of(definition: Object) -> list[Kind]:
+    """The served versions of a definition, the storage version first."""
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
+    versions = sorted((version for version in spec["versions"] if version.get("served")), key=lambda version: not version.get("storage"))
+    return [_kind(spec, names, version, verbs) for version in versions]
+
+
+def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) -> Kind:
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    body_schema = {
+        **schema,
+        "properties": {
+            key: value for key, value in (schema.get("properties") or {}).items() if key not in ("apiVersion", "kind", "metadata")
+        },
+    }
+    body_schema["required"] = [key for key in schema.get("required") or () if key not in ("apiVersion", "kind", "metadata")]
+    subresources = version.get("subresources") or {}
+    scale = subresources.get("scale")
+    return Kind(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=verbs,
+        has_status="status" in subresources,
+        scale=Scale(*(_path(scale.get(field, "")) for field in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")))
+        if scale
+        else None,
+        shape=root_shape(schema),
+        schema=body_schema,
+        rules=rules_of(schema),
+        columns=custom_columns(version.get("additionalPrinterColumns")),
+        fields=tuple(field["jsonPath"].lstrip(".") for field in version.get("selectableFields") or ()),
+        custom=True,
+    )
+
+
+def _path(json_path: str) -> tuple[str, ...]:
+    return tuple(json_path.lstrip(".").split(".")) if json_path else ()
+
+
+def complete(definition: Object) -> None:
+    """Defaults of a definition."""
+    spec = definition.get("spec") or {}
+    names = spec.get("names")
+    if isinstance(names, dict) and names.get("kind"):
+        names.setdefault("singular", names["kind"].lower())
+        names.setdefault("listKind", names["kind"] + "List")
+        spec.setdefault("conversion", {"strategy": "None"})
+
+
+def definition_causes(definition: Object, old: Object | None) -> list[tuple[str, str]]:
+    """What is wrong with a definition."""
+    spec, name = definition.get("spec") or {}, definition["metadata"].get("name")
+    names: dict[str, Any] = spec.get("names") or {}
+    causes = [(f"spec.{field}", "Required value") for field in ("group", "scope", "versions") if not spec.get(field)]
+    causes += [(f"spec.names.{field}", "Required value") for field in ("plural", "kind") if not names.get(field)]
+    if causes:
+        return causes
+    if "." not in spec["group"]:
+        causes.append(("spec.group", f'Invalid value: "{spec["group"]}": should be a domain with at least one dot'))
+    elif spec["group"] in BUILT_IN_GROUPS:
+        causes.append(("spec.group", f'Invalid value: "{spec["group"]}": is a group of built-in kinds; write another'))
+    if name != f"{names['plural']}.{spec['group']}":
+        causes.append(("metadata.name", f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'))
+    if spec["scope"] not in ("Cluster", "Namespaced"):
+        causes.append(("spec.scope", f'Unsupported value: "{spec["scope"]}": supported values: "Cluster", "Namespaced"'))
+    if sum(bool(version.get("storage")) for version in spec["versions"]) != 1:
+        causes.append(("spec.versions", "Invalid value: must have exactly one version marked as storage version"))
+    for index, version in enumerate(spec["versions"]):
+        schema, path = (version.get("schema") or {}).get("openAPIV3Schema"), f"spec.versions[{index}].schema.openAPIV3Schema"
+        causes += definition_rule_causes(schema, path) if schema else [(path, "Required value: schemas are required")]
+    causes += _approval_causes(definition)
+    if old is not None and is_established(old):
+        causes += [
+            (f"spec.{path}", f'Invalid value: "{new}": field is immutable')
+            for path, new, before in (
+                ("group", spec["group"], old["spec"]["group"]),
+                ("scope", spec["scope"], old["spec"]["scope"]),
+                ("names.plural", names["plural"], old["spec"]["names"]["plural"]),
+                ("names.kind", names["kind"], old["spec"]["names"]["kind"]),
+            )
+            if new != before
+        ]
+    if (spec.get("conversion") or {}).get("strategy") not in (None, "None"):
+        causes.append(("spec.conversion.strategy", 'Unsupported value: only "None" is supported'))
+    return causes
+
+
+def _approval_causes(definition: Object) -> list[tuple[str, str]]:
+    """The groups of Kubernetes' own community are protected: who defines kinds in one says who approved of it."""
+    group, approval = definition["spec"]["group"], (definition["metadata"].get("annotations") or {}).get(_APPROVAL)
+    if not any(group == suffix or group.endswith(f".{suffix}") for suffix in _PROTECTED):
+        return []
+    field, rule = f"metadata.annotations[{_APPROVAL}]", f'protected groups must have approval annotation "{_APPROVAL}"'
+    if not approval:
+        return [(field, f"Required value: {rule}")]
+    if approval.startswith(("https://", "http://", "unapproved")):
+        return []
+    return [(field, f'Invalid value: "{approval}": {rule} with a URL or a reason that begins with "unapproved"')]

@@ -1,0 +1,141 @@
+"""Deleting: at once, or after a grace period, or once all finalizers are gone.
+
+A pod on a node gets its grace period and is removed by the kubelet's second delete, with none; a namespace is removed when it was
+emptied; anything with finalizers when the last one is taken off. Until then the object carries a deletionTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pumice.api.times import instant, rfc3339
+from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.admission import Options, Review
+from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.schema import Object
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"  #: finalizers that the collector takes off
+_FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}  #: by propagation
+_ORPHANING = ("replicationcontrollers", "jobs.batch")  #: whose dependents stay unless it is said otherwise, for they are as old as v1
+
+
+class DeleteOptions(NamedTuple):
+    """The body of a DELETE."""
+
+    grace_s: int | None = None
+    propagation: str = ""  #: Background, Foreground, Orphan; empty: what the object's finalizers say, else as usual for its kind
+    uid: str = ""
+    version: str = ""
+
+
+DEFAULT = DeleteOptions()
+
+
+def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
+    """DeleteOptions from a body and from query parameters. Raises ApiError."""
+    preconditions = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    orphans = body.get("orphanDependents")
+    if orphans is not None and propagation:
+        text = "orphanDependents and deletionPropagation cannot be both set"
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", f'Invalid value: "{propagation}": {text}')])
+    if orphans is not None:
+        propagation = "Orphan" if orphans else "Background"
+    if propagation not in ("", "Background", "Foreground", "Orphan"):
+        text = f'Unsupported value: "{propagation}": supported values: "Foreground", "Background", "Orphan"'
+        raise status.invalid("DeleteOptions", "meta.k8s.io", "", [("propagationPolicy", text)])
+    try:
+        grace_s = None if grace is None else int(grace)
+    except (TypeError, ValueError):
+        raise status.bad_request(f'gracePeriodSeconds: "{grace}" is not a number of seconds') from None
+    if not isinstance(preconditions, dict):
+        raise status.bad_request("preconditions: not an object")
+    return DeleteOptions(grace_s, propagation, str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or ""))
+
+
+def is_finished(kind: Kind, obj: Object) -> bool:
+    """Whether an object waits for deletion and nothing holds it any more."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def delete(store: Store, kind: Kind, name: str, namespace: str, wish: DeleteOptions, options: Options) -> tuple[Object, bool]:
+    key = (namespace if kind.namespaced else "", name)
+    old = store.ledger.get(kind.storage, key)
+    if old is None:
+        raise kind.not_found(name)
+    _check_preconditions(kind, name, wish, old)
+    store.admission.check(Review("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
+    metadata = dict(old["metadata"])
+    grace_s = _grace_s(kind, old, wish)
+    _set_finalizers(kind, metadata, wish)
+    obj = old | {"metadata": metadata}
+    held = bool(metadata.get("finalizers")) or _is_held_by_spec(kind, old)
+    if not held and not grace_s:
+        return (old, True) if options.dry_run else (store.ledger.remove(kind.storage, key), True)
+    if not metadata.get("deletionTimestamp") or grace_s < metadata.get("deletionGracePeriodSeconds", 0):
+        _mark(kind, obj, grace_s, store.now())
+    if obj == old or options.dry_run:
+        return obj, False
+    return store.ledger.put(kind.storage, key, obj), False
+
+
+def _check_preconditions(kind: Kind, name: str, wish: DeleteOptions, old: Object) -> None:
+    metadata = old["metadata"]
+    for label, wanted, found in (("UID", wish.uid, metadata["uid"]), ("ResourceVersion", wish.version, metadata["resourceVersion"])):
+        if wanted and wanted != found:
+            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})."
+            why += " The object might have been deleted and then recreated"
+            raise status.conflict(kind.plural, kind.group, name, why)
+
+
+def _grace_s(kind: Kind, pod: Object, wish: DeleteOptions) -> int:
+    """Only pods that a kubelet may be running are given time."""
+    if kind.resource != "pods" or not pod["spec"].get("nodeName"):
+        return 0
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    own = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    return max(own if wish.grace_s is None else wish.grace_s, 0)
+
+
+def _is_held_by_spec(kind: Kind, obj: Object) -> bool:
+    return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _set_finalizers(kind: Kind, metadata: dict[str, Any], wish: DeleteOptions) -> None:
+    """What is wished takes the place of what was wished before."""
+    before = metadata.get("finalizers") or []
+    said = wish.propagation
+    if not said and kind.storage in _ORPHANING and not {*before} & {*_FINALIZERS.values()}:
+        said = "Orphan"
+    after = [each for each in before if not said or each not in _FINALIZERS.values()]
+    if said in _FINALIZERS:
+        after.append(_FINALIZERS[said])
+    if kind.storage == CRDS and not metadata.get("deletionTimestamp") and CLEANUP not in after:
+        after.append(CLEANUP)
+    if after != before:
+        metadata["finalizers"] = after
+
+
+def _mark(kind: Kind, obj: Object, grace_s: int, now: float) -> None:
+    metadata = obj["metadata"]
+    begun = metadata.get("deletionTimestamp")
+    start = instant(begun) - metadata.get("deletionGracePeriodSeconds", 0) if begun else now
+    metadata["deletionTimestamp"] = rfc3339(start + grace_s)
+    metadata["deletionGracePeriodSeconds"] = grace_s
+    if "generation" in metadata and not begun:
+        metadata["generation"] += 1
+    if kind.resource == "namespaces":
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    elif kind.storage == CRDS:
+        obj["status"] = terminating(obj, metadata["deletionTimestamp"])

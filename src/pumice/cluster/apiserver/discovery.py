@@ -1,0 +1,160 @@
+"""What is served: `/api`, `/apis`, both the old way (a call a group version) and aggregated; version and health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.http.messages import Request, Response
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.1+pumice",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
+ARCHIVE_PATH = "/pumice/archive"  #: the whole cluster as one file
+_CREATE, _CHANGE = ("create",), ("get", "patch", "update")
+#: subresource: group/version and kind of what it takes, and its verbs
+_SUBRESOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "binding": ("v1", "Binding", _CREATE),
+    "eviction": ("policy/v1", "Eviction", _CREATE),
+    "token": ("authentication.k8s.io/v1", "TokenRequest", _CREATE),
+    "scale": ("autoscaling/v1", "Scale", _CHANGE),
+    "log": ("", "", ("get",)),
+    "finalize": ("", "", ("update",)),
+    "exec": ("v1", "PodExecOptions", ("create", "get")),
+    "attach": ("v1", "PodAttachOptions", ("create", "get")),
+    "portforward": ("v1", "PodPortForwardOptions", ("create", "get")),
+}
+
+
+class Discovery:
+    """Answers made from the table of kinds."""
+
+    def __init__(self, kinds: KindTable) -> None:
+        self._kinds = kinds
+
+    def respond(self, request: Request) -> Response | None:
+        parts = request.path.strip("/").split("/")
+        match parts:
+            case ["version"]:
+                return Response.json(VERSION)
+            case [("healthz" | "livez" | "readyz"), *_]:
+                return Response.text("ok")
+            case ["api"]:
+                return (
+                    self._aggregated(core=True)
+                    if _wants_aggregated(request)
+                    else Response.json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+                )
+            case ["apis"]:
+                return self._aggregated(core=False) if _wants_aggregated(request) else Response.json(self._groups())
+            case ["api", version]:
+                return self._resources("", version)
+            case ["apis", group]:
+                found = [one for one in self._groups()["groups"] if one["name"] == group]
+                return Response.json({"kind": "APIGroup", "apiVersion": "v1"} | found[0]) if found else None
+            case ["apis", group, version]:
+                return self._resources(group, version)
+            case [""]:
+                return Response.json({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]})
+        return None
+
+    def _versions(self) -> dict[str, dict[str, list[Kind]]]:
+        found: dict[str, dict[str, list[Kind]]] = {}
+        for kind in self._kinds:
+            found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+        return found
+
+    def _groups(self) -> dict[str, Any]:
+        groups = []
+        for group, versions in self._versions().items():
+            if group:
+                named = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+                groups.append({"name": group, "versions": named, "preferredVersion": named[0]})
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _resources(self, group: str, version: str) -> Response | None:
+        kinds = self._versions().get(group, {}).get(version)
+        if not kinds:
+            return None
+        resources = [entry for kind in kinds for entry in _legacy_entries(kind)]
+        group_version = f"{group}/{version}" if group else version
+        return Response.json({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+
+    def _aggregated(self, core: bool) -> Response:
+        items = []
+        for group, versions in self._versions().items():
+            if core is (group == ""):
+                listed = [
+                    {"version": version, "freshness": "Current", "resources": [_entry(kind) for kind in kinds]}
+                    for version, kinds in versions.items()
+                ]
+                items.append({"metadata": {"name": group, "creationTimestamp": None}, "versions": listed})
+        body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+        return Response.json(body, content_type=AGGREGATED)
+
+
+def _wants_aggregated(request: Request) -> bool:
+    return "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
+
+
+def subresources_of(kind: Kind) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    names = (*(("status",) if kind.has_status else ()), *(("scale",) if kind.scale else ()), *kind.subresources)
+    found = []
+    for name in names:
+        api_version, kind_name, verbs = _SUBRESOURCES.get(name, ("", "", _CHANGE))
+        found.append((name, api_version or kind.api_version, kind_name or kind.kind, verbs))
+    return found
+
+
+def _response_kind(api_version: str, kind: str) -> dict[str, str]:
+    group, _, version = api_version.rpartition("/")
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _entry(kind: Kind) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind.api_version, kind.kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    subresources = [
+        {"subresource": name, "responseKind": _response_kind(api_version, kind_name), "verbs": list(verbs)}
+        for name, api_version, kind_name, verbs in subresources_of(kind)
+    ]
+    return entry | ({"subresources": subresources} if subresources else {})
+
+
+def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
+    entry: dict[str, Any] = {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(kind.verbs),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    entries = [entry]
+    for name, api_version, kind_name, verbs in subresources_of(kind):
+        sub = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced, "kind": kind_name, "verbs": list(verbs)}
+        if api_version != kind.api_version:
+            sub |= {key: value for key, value in _response_kind(api_version, kind_name).items() if key != "kind" and value}
+        entries.append(sub)
+    return entries

@@ -1,0 +1,299 @@
+"""What follows from a deletion: dependents go with their owners, orphans are let go, namespaces are emptied.
+
+The collector hears of every write and notes what is to be done; `step` does a little of it, `run` all. The server calls `step` between
+requests; whoever uses the store without a server calls `run` when it suits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
+from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.watch import Event, Key
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
+
+# Who owns whom: dependents by the uid of their owner, and what their references to owners are worth.
+#
+# An owner that waits for its dependents is as good as gone for those whose other owners live. Owners may go round in a circle: who is held
+# up only by somebody that it holds up itself waits for nobody.
+
+Place = tuple[str, Key]  #: storage and key of an object
+
+
+class Owners(NamedTuple):
+    """The references of one object, sorted."""
+
+    living: list[Object]
+    waiting: list[Object]  #: the owner goes once its dependents are gone
+    gone: list[Object]
+    certain: bool = True  #: no: a reference that nobody can follow, so that nothing may be concluded
+
+
+class Ownership:
+    """Looks objects up with `find`."""
+
+    def __init__(self, kinds: KindTable, find: Callable[[Place], Object | None]) -> None:
+        self._kinds = kinds
+        self._find = find
+        self._dependents: dict[str, set[Place]] = {}  #: by the uid of the owner
+
+    def change(self, place: Place, before: list[Object] | None, after: list[Object] | None) -> None:
+        """The references of the object there have changed."""
+        for reference in before or ():
+            places = self._dependents.get(reference["uid"])
+            if places is not None:
+                places.discard(place)
+                if not places:
+                    del self._dependents[reference["uid"]]
+        for reference in after or ():
+            self._dependents.setdefault(reference["uid"], set()).add(place)
+
+    def of(self, uid: str) -> Collection[Place]:
+        """The dependents of an owner."""
+        return self._dependents.get(uid, ())
+
+    def lost(self, alive: set[str]) -> list[Place]:
+        """Dependents of owners that are not among those `alive`."""
+        return sorted({place for uid, places in self._dependents.items() if uid not in alive for place in places})
+
+    def owners(self, references: list[Object], namespace: str) -> Owners:
+        """An owner of a kind nobody knows is taken to live, as nobody can tell. An object of the whole cluster cannot have an owner in a
+        namespace, for the reference does not say in which."""
+        found = Owners([], [], [])
+        for reference in references:
+            kind = self._kinds.of_object(reference["apiVersion"], reference["kind"])
+            if kind is not None and kind.namespaced and not namespace:
+                return found._replace(certain=False)
+            owner = self.owner(reference, namespace)
+            if kind is not None and owner is None:
+                found.gone.append(reference)
+            elif owner is not None and waits(self._object(owner)):
+                found.waiting.append(reference)
+            else:
+                found.living.append(reference)
+        return found
+
+    def owner(self, reference: Object, namespace: str) -> Place | None:
+        kind = self._kinds.of_object(reference["apiVersion"], reference["kind"])
+        if kind is None:
+            return None
+        place = (kind.storage, (namespace if kind.namespaced else "", reference["name"]))
+        found = self._find(place)
+        return place if found is not None and found["metadata"]["uid"] == reference["uid"] else None
+
+    def is_held(self, owner: Place) -> bool:
+        """Whether dependents hold up the end of an owner that waits for them."""
+        return any(not self._is_held_by(place, owner) for place in self._holders(owner))
+
+    def _is_held_by(self, place: Place, holder: Place) -> bool:
+        """Whether it waits for this holder, directly or through others that wait."""
+        seen, todo = {place}, [place]
+        while todo:
+            one = todo.pop()
+            if one == holder:
+                return True
+            if waits(self._object(one)):
+                further = [each for each in self._holders(one) if each not in seen]
+                seen.update(further)
+                todo += further
+        return False
+
+    def _holders(self, owner: Place) -> Iterator[Place]:
+        uid = self._object(owner)["metadata"]["uid"]
+        return (place for place in self.of(uid) if _blocks(self._object(place), uid))
+
+    def _object(self, place: Place) -> Object:
+        obj = self._find(place)
+        assert obj is not None
+        return obj
+
+
+def waits(obj: Object) -> bool:
+    """Whether it is to go once its dependents are gone."""
+    metadata: dict[str, Any] = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FOREGROUND in (metadata.get("finalizers") or ())
+
+
+def _blocks(dependent: Object, uid: str) -> bool:
+    references = dependent["metadata"].get("ownerReferences") or ()
+    return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
+
+
+class GarbageCollector:
+    """Keeps a list of things to do."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ownership = Ownership(store.kinds, self._find)
+        self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
+        self.wake: Callable[[], None] | None = None  #: called when there is something to do after there was nothing
+
+    def heard(self, storage: str, event: Event) -> None:
+        place, metadata = (storage, event.key), event.object["metadata"]
+        old = event.previous["metadata"] if event.previous else {}
+        before = old.get("ownerReferences")
+        after = metadata.get("ownerReferences") if event.type != "DELETED" else None
+        if before is not after:
+            self._ownership.change(place, before, after)
+            self._heard_of_owners(place, before or [], after or [])
+        if event.type == "DELETED":
+            self._heard_removal(event, metadata)
+        elif event.previous is not None and (storage == "namespaces" or _plan(old) != _plan(metadata)):
+            self.follow(place, metadata)
+
+    def restored(self, place: Place, metadata: dict[str, Any]) -> None:
+        """What was to be done when the store ended is to be done still."""
+        if references := metadata.get("ownerReferences"):
+            self._ownership.change(place, None, references)
+            self.note(self._sweep, None)
+        self.follow(place, metadata)
+
+    def follow(self, place: Place, metadata: dict[str, Any]) -> None:
+        """See to what an object that is to go waits for."""
+        if metadata.get("deletionTimestamp"):
+            if place[0] == "namespaces":
+                self.note(self._empty, place[1][1])
+            elif {FOREGROUND, ORPHAN} & set(metadata.get("finalizers") or ()):
+                self.note(self._prepare, place)
+
+    def _heard_of_owners(self, place: Place, before: list[Object], after: list[Object]) -> None:
+        namespace = place[1][0]
+        for reference in before:
+            owner = self._ownership.owner(reference, namespace)
+            if owner is not None and waits(self._object(owner)):
+                self.note(self._let_go, owner)
+        if after and len(self._ownership.owners(after, namespace).living) < len(after):
+            self.note(self._collect, place)
+
+    def _heard_removal(self, event: Event, metadata: dict[str, Any]) -> None:
+        for place in sorted(self._ownership.of(metadata["uid"])):
+            self.note(self._collect, place)
+        if event.key[0] and self._terminating(event.key[0]):
+            self.note(self._empty, event.key[0])
+
+    def _terminating(self, namespace: str) -> bool:
+        found = self._store.find("namespaces", "", namespace)
+        return found is not None and bool(found["metadata"].get("deletionTimestamp"))
+
+    # Doing
+
+    def note(self, work: Callable[..., None], subject: Any) -> None:
+        """Something to be done later, once."""
+        self._todo[(work, subject)] = None
+        if len(self._todo) == 1 and self.wake is not None:
+            self.wake()
+
+    def step(self, limit: int = 100) -> bool:
+        """Do so many things; whether there is more."""
+        for _ in range(limit):
+            if not self._todo:
+                return False
+            (work, subject), _ = self._todo.popitem(last=False)
+            try:
+                work(subject)
+            except ApiError:
+                continue  # it is gone already, or a rule keeps it
+        return bool(self._todo)
+
+    def run(self) -> None:
+        while self.step():
+            pass
+
+    def _sweep(self, subject: None) -> None:
+        """Find those whose owners went just before the store ended."""
+        alive = {obj["metadata"]["uid"] for shelf in self._store.ledger.shelves.values() for obj in shelf.objects.values()}
+        for place in self._ownership.lost(alive):
+            self.note(self._collect, place)
+
+    def _collect(self, place: Place) -> None:
+        """An owner is gone or going: its dependent goes too, unless somebody else owns it."""
+        obj = self._find(place)
+        references = obj["metadata"].get("ownerReferences") if obj else None
+        if obj is None or not references or obj["metadata"].get("deletionTimestamp"):
+            return
+        owners = self._ownership.owners(references, place[1][0])
+        if not owners.certain or len(owners.living) == len(references):
+            return
+        if owners.living:
+            self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": owners.living}})
+        elif ORPHAN in (obj["metadata"].get("finalizers") or ()):
+            self._delete(place, "Orphan")
+        else:
+            self._delete(place, "Foreground" if owners.waiting and self._ownership.of(obj["metadata"]["uid"]) else "Background")
+
+    def _prepare(self, place: Place) -> None:
+        """An owner is to go after its dependents, or to leave them behind."""
+        obj = self._find(place)
+        if obj is None:
+            return
+        dependents = sorted(self._ownership.of(obj["metadata"]["uid"]))
+        if ORPHAN in (obj["metadata"].get("finalizers") or ()):
+            for dependent in dependents:
+                self._orphan(dependent, obj["metadata"]["uid"])
+            self.unfinalize(place, obj, ORPHAN)
+        else:
+            for dependent in dependents:
+                self.note(self._collect, dependent)
+            self.note(self._let_go, place)
+
+    def _let_go(self, place: Place) -> None:
+        """An owner may go as soon as none of its dependents holds it up."""
+        obj = self._find(place)
+        if obj is not None and waits(obj) and not self._ownership.is_held(place):
+            self.unfinalize(place, obj, FOREGROUND)
+
+    def _orphan(self, place: Place, uid: str) -> None:
+        obj = self._object(place)
+        kept = [reference for reference in obj["metadata"].get("ownerReferences") or () if reference["uid"] != uid]
+        self._write(place, obj | {"metadata": obj["metadata"] | {"ownerReferences": kept}})
+
+    def unfinalize(self, place: Place, obj: Object, finalizer: str) -> None:
+        left = [one for one in obj["metadata"].get("finalizers") or () if one != finalizer]
+        self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
+
+    def _empty(self, namespace: str) -> None:
+        """Delete what is in a namespace; when nothing is left, let it go."""
+        found = self._find(("namespaces", ("", namespace)))
+        if found is None:
+            return
+        places = [(storage, key) for storage, shelf in self._store.ledger.shelves.items() for key in shelf.keys if key[0] == namespace]
+        for place in places:
+            if not self._object(place)["metadata"].get("deletionTimestamp"):
+                self._delete(place)
+        if not any(self._find(place) for place in places):
+            spec = (found.get("spec") or {}) | {"finalizers": []}
+            self._write(("namespaces", ("", namespace)), found | {"metadata": dict(found["metadata"]), "spec": spec})
+
+    # The store
+
+    def _find(self, place: Place) -> Object | None:
+        return self._store.ledger.get(*place)
+
+    def _object(self, place: Place) -> Object:
+        obj = self._find(place)
+        assert obj is not None
+        return obj
+
+    def _kind(self, place: Place) -> Kind:
+        return self._store.kind(place[0])
+
+    def _write(self, place: Place, obj: Object) -> None:
+        self._store.ledger.put(*place, obj)
+        if is_finished(self._kind(place), obj):
+            self._store.ledger.remove(*place)
+
+    def _delete(self, place: Place, propagation: str = "Background") -> None:
+        self._store.delete(self._kind(place), place[1][1], place[1][0], DeleteOptions(propagation=propagation))
+
+
+def _plan(metadata: dict[str, Any]) -> tuple[Any, Any]:
+    """What says whether and how an object is to go."""
+    return metadata.get("deletionTimestamp"), metadata.get("finalizers")

@@ -1,0 +1,125 @@
+"""Kinds as data: what is served under which path, with which shape, subresources, columns and selectable fields.
+
+A `KindTable` holds the built-in kinds and those of CustomResourceDefinitions, which come and go. Objects of all versions of a kind
+live in one place, named by `storage` ("pods", "jobs.batch.volcano.sh"); a version that looks different has a pair of conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import force_setattr
+
+from pumice.api import kinds
+from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.schema import ANY, Object, Shape
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.crd_rules import RuleTree
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of `kubectl get`. `cell` gives its value from an object and the present instant in seconds."""
+
+    name: str
+    cell: Callable[[Object, float], Any]
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a kind keeps what its scale subresource shows, as paths of keys."""
+
+    spec_replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
+
+
+class Kind(kinds.Kind, frozen=True, eq=False, kw_only=True):
+    """One version of one kind, and how the server keeps and shows it."""
+
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()  #: without status and scale
+    has_status: bool = False
+    scale: Scale | None = None
+    verbs: tuple[str, ...] = ALL_VERBS
+    shape: Shape = ANY
+    schema: Object | None = None  #: OpenAPI v3 schema of a custom kind
+    rules: RuleTree | None = None  #: expressions that objects of a custom kind must satisfy
+    columns: tuple[Column, ...] = ()
+    fields: tuple[str, ...] = ()  #: selectable, besides metadata.name and metadata.namespace
+    storage: str = ""  #: where objects live; set by default to `plural.group`
+    to_stored: Callable[[Object], Object] | None = None
+    from_stored: Callable[[Object], Object] | None = None
+    custom: bool = False
+    reviewed_only: bool = False  #: answered, never stored (access reviews)
+    created_by_update: bool = False  #: a PUT creates what is not there
+    shown_when_deleted: bool = False  #: a delete is answered with the object, not with a Status
+
+    def __post_init__(self) -> None:
+        if not self.storage:
+            force_setattr(self, "storage", self.resource)
+        if not self.singular:
+            force_setattr(self, "singular", self.kind.lower())
+
+    def not_found(self, name: str) -> status.ApiError:
+        return status.not_found(self.plural, self.group, name)
+
+    def invalid(self, name: str, causes: list[tuple[str, str]]) -> status.ApiError:
+        return status.invalid(self.kind, self.group, name, causes)
+
+    def forbidden(self, name: str, why: str) -> status.ApiError:
+        return status.forbidden(self.plural, self.group, name, why)
+
+
+class KindTable:
+    """All kinds that are served, by path and by name. The first version added of a kind is the one meant when none is named."""
+
+    def __init__(self, kinds: Iterator[Kind] | list[Kind]) -> None:
+        self._by_path: dict[tuple[str, str, str], Kind] = {}
+        self._by_resource: dict[str, Kind] = {}
+        self.revision = 0  #: grows with every change; caches of discovery and OpenAPI follow it
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        self._by_path[(kind.group, kind.version, kind.plural)] = kind
+        first = self._by_resource.get(kind.resource)
+        if first is None or first.version == kind.version:
+            self._by_resource[kind.resource] = kind
+        self.revision += 1
+
+    def remove(self, group: str, plural: str) -> None:
+        """Every version of a custom kind."""
+        for path in [path for path in self._by_path if (path[0], path[2]) == (group, plural)]:
+            del self._by_path[path]
+        self._by_resource.pop(f"{plural}.{group}" if group else plural, None)
+        self.revision += 1
+
+    def at(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._by_path.get((group, version, plural))
+
+    def named(self, resource: str) -> Kind:
+        """The kind called `plural` or `plural.group`. Raises KeyError."""
+        return self._by_resource[resource]
+
+    def known(self, resource: str) -> bool:
+        return resource in self._by_resource
+
+    def of_object(self, api_version: str, kind_name: str) -> Kind | None:
+        """The kind of an object by its apiVersion and kind."""
+        group, _, version = api_version.rpartition("/")
+        return next((kind for kind in self if (kind.group, kind.version, kind.kind) == (group, version, kind_name)), None)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(list(self._by_path.values()))

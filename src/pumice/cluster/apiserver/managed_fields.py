@@ -1,0 +1,299 @@
+"""Who owns which field: `metadata.managedFields`, read, kept up to date and written.
+
+What clients create over HTTP has owners from its start. What components in this process make, which are many objects that nobody
+applies, has them from its first server-side apply on: then all fields there are belong to one manager of the name `before-first-apply`,
+as the API has it for objects older than the feature.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api.times import rfc3339
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
+
+# An object as a map from paths to values, in the terms of server-side apply.
+#
+# A path is a tuple of steps as `fieldsV1` writes them: `f:spec`, `k:{"name":"web"}` for an item of a keyed list, `v:"x"` for one of a set.
+# A keyed item has a path of its own besides those of its fields: that it exists. Values that merge as one, and empty objects, are leaves.
+
+_ENCODER = msgspec.json.Encoder(order="sorted")
+Path = tuple[str, ...]
+Leaves = dict[Path, Any]
+
+PRESENT = "."  #: the value of an item's own path
+_KEY_DEFAULTS = {"protocol": "TCP"}
+_NOT_OWNED = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+
+
+def leaves(shape: Shape | None, obj: Object) -> Leaves:
+    """Of a whole object, without what nobody owns: its type, identity and version."""
+    found: Leaves = {}
+    _collect(shape, _owned(obj), (), found)
+    found.pop((), None)
+    return found
+
+
+def difference(shape: Shape | None, old: Object, new: Object) -> tuple[set[Path], set[Path]]:
+    """The leaves that are new or have another value, and those that are gone. What is equal is not looked into."""
+    was: Leaves = {}
+    is_now: Leaves = {}
+    _compare(shape, _owned(old), _owned(new), (), was, is_now)
+    return {path for path, value in is_now.items() if path and (path not in was or was[path] != value)}, was.keys() - is_now.keys() - {()}
+
+
+def _owned(obj: Object) -> Object:
+    owned = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+    owned["metadata"] = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOT_OWNED}
+    if not owned["metadata"]:
+        del owned["metadata"]
+    return owned
+
+
+def has_fields(shape: Shape | None, value: Any) -> bool:
+    """Whether it is an object of which each field merges by itself."""
+    return isinstance(value, dict) and bool(value) and not (shape is not None and (shape.atomic or shape.kind == "any"))
+
+
+def has_items(shape: Shape | None, value: Any) -> bool:
+    """Whether it is a list of which each item merges by itself."""
+    return isinstance(value, list) and shape is not None and bool(shape.keys or shape.is_set) and not shape.atomic
+
+
+def _collect(shape: Shape | None, value: Any, path: Path, found: Leaves) -> None:
+    if has_fields(shape, value):
+        for key, item in value.items():
+            _collect(shape.child(key) if shape is not None else None, item, (*path, f"f:{key}"), found)
+    elif shape is not None and has_items(shape, value):
+        for item in value:
+            _collect_item(shape, item, (*path, item_step(shape, item)), found)
+    else:
+        found[path] = value
+
+
+def _collect_item(shape: Shape, item: Any, path: Path, found: Leaves) -> None:
+    found[path] = PRESENT
+    if isinstance(item, dict) and not shape.is_set:
+        for key, inner in item.items():
+            _collect(shape.element.child(key) if shape.element is not None else None, inner, (*path, f"f:{key}"), found)
+
+
+def _compare(shape: Shape | None, old: Any, new: Any, path: Path, was: Leaves, is_now: Leaves) -> None:
+    if old == new:
+        return
+    if has_fields(shape, old) and has_fields(shape, new):
+        for key in old.keys() | new.keys():
+            child, inner = shape.child(key) if shape is not None else None, (*path, f"f:{key}")
+            if key not in old:
+                _collect(child, new[key], inner, is_now)
+            elif key not in new:
+                _collect(child, old[key], inner, was)
+            else:
+                _compare(child, old[key], new[key], inner, was, is_now)
+    elif shape is not None and has_items(shape, old) and has_items(shape, new):
+        _compare_items(shape, old, new, path, was, is_now)
+    else:
+        _collect(shape, old, path, was)
+        _collect(shape, new, path, is_now)
+
+
+def _compare_items(shape: Shape, old: list[Any], new: list[Any], path: Path, was: Leaves, is_now: Leaves) -> None:
+    before, after = ({item_step(shape, item): item for item in items} for items in (old, new))
+    for step in before.keys() | after.keys():
+        if step not in before or step not in after or before[step] != after[step]:
+            for items, found in ((before, was), (after, is_now)):
+                if step in items:
+                    _collect_item(shape, items[step], (*path, step), found)
+
+
+def item_step(shape: Shape, item: Any) -> str:
+    """How an item of a keyed list or a set is called in a path."""
+    if shape.is_set or not isinstance(item, dict):
+        return f"v:{_as_text(item)}"
+    return f"k:{_as_text({key: value for key in shape.keys if (value := item.get(key, _KEY_DEFAULTS.get(key))) is not None})}"
+
+
+def _as_text(value: Any) -> str:
+    return _ENCODER.encode(value).decode()
+
+
+def to_fields(paths: Set[Path]) -> Object:
+    """Paths as `fieldsV1`."""
+    tree: Object = {}
+    for path in paths:
+        place = tree
+        for step in path:
+            place = place.setdefault(step, {})
+        if path[-1][:2] == "k:":
+            place.setdefault(".", {})
+    return _in_order(tree)
+
+
+def _in_order(tree: Object) -> Object:
+    return {step: _in_order(tree[step]) if tree[step] else tree[step] for step in sorted(tree)}
+
+
+def from_fields(fields: Any) -> set[Path]:
+    """The paths that a `fieldsV1` names."""
+    paths: set[Path] = set()
+
+    def walk(place: Any, path: Path) -> None:
+        children = place if isinstance(place, dict) else {}
+        if path and (not children or "." in children):
+            paths.add(path)
+        for step, inner in children.items():
+            if step != ".":
+                walk(inner, (*path, step))
+
+    walk(fields, ())
+    return paths
+
+
+def shown(path: Path) -> str:
+    """`.spec.containers[name="web"].image`, as conflicts are reported."""
+    text = ""
+    for step in path:
+        mark, rest = step[:2], step[2:]
+        if mark == "f:":
+            text += f".{rest}"
+        elif mark == "k:":
+            text += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in json.loads(rest).items()) + "]"
+        else:
+            text += f"[={rest}]"
+    return text
+
+
+UNMANAGED = "before-first-apply"
+OLDEST = "ancient-changes"  #: the manager of what many others have changed long ago
+MOST_UPDATERS = 10
+MOST_SHARED = 200  #: paths of objects that there are likely many of
+CLIENT_SIDE = "kubectl-client-side-apply"
+
+
+class Manager(NamedTuple):
+    """One entry: a name, what it did (Apply or Update), and through which subresource."""
+
+    name: str
+    operation: str
+    subresource: str = ""
+
+
+class Ownership:
+    """The sets of paths of all managers of one object."""
+
+    def __init__(self, entries: list[Object]) -> None:
+        self.paths: dict[Manager, set[Path]] = {}
+        self._written: dict[Manager, Object] = {}  #: the paths of those that nothing has changed since, as they were written
+        self._times: dict[Manager, str] = {}
+        self._versions: dict[Manager, str] = {}
+        for entry in entries:
+            if not isinstance(entry, dict) or not entry.get("operation"):
+                continue
+            manager = Manager(str(entry.get("manager", "")), str(entry["operation"]), str(entry.get("subresource", "")))
+            self.paths[manager] = from_fields(entry.get("fieldsV1"))
+            self._written[manager] = entry["fieldsV1"]
+            self._times[manager] = entry.get("time", "")
+            self._versions[manager] = entry.get("apiVersion", "")
+
+    def version(self, manager: Manager) -> str:
+        return self._versions.get(manager, "")
+
+    def give(self, manager: Manager, paths: set[Path], api_version: str, now: float) -> None:
+        """The manager owns exactly these paths."""
+        if self.paths.get(manager) == paths:
+            return
+        self.paths[manager] = paths
+        self._written.pop(manager, None)
+        self._times[manager] = rfc3339(now)
+        self._versions[manager] = api_version
+
+    def take(self, paths: set[Path], keep: Manager) -> None:
+        """From everybody but one."""
+        for manager, own in self.paths.items():
+            if manager != keep and not own.isdisjoint(paths):
+                own -= paths
+                self._written.pop(manager, None)
+
+    def owned_by_others(self, manager: Manager) -> set[Path]:
+        return {path for other, paths in self.paths.items() if other != manager for path in paths}
+
+    def merge_oldest(self, api_version: str) -> None:
+        """Of managers that do not apply only the last few are told apart."""
+        updaters = [manager for manager in self.paths if manager.operation == "Update" and not manager.subresource and self.paths[manager]]
+        if len(updaters) <= MOST_UPDATERS:
+            return
+        updaters.sort(key=lambda manager: (manager.name != OLDEST, self._times[manager]))
+        merged = updaters[: len(updaters) - MOST_UPDATERS + 1]
+        time = max(self._times[manager] for manager in merged)
+        paths = {path for manager in merged for path in self.paths.pop(manager)}
+        oldest = Manager(OLDEST, "Update")
+        self.paths[oldest], self._times[oldest], self._versions[oldest] = paths, time, api_version
+        self._written.pop(oldest, None)
+
+    def entries(self) -> list[Object]:
+        return [self._entry(manager, paths) for manager, paths in self.paths.items() if paths]
+
+    def _entry(self, manager: Manager, paths: set[Path]) -> Object:
+        entry = {
+            "manager": manager.name,
+            "operation": manager.operation,
+            "apiVersion": self._versions[manager],
+            "time": self._times[manager],
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self._written.get(manager) or _fields(paths),
+        }
+        return entry | ({"subresource": manager.subresource} if manager.subresource else {})
+
+
+def _fields(paths: set[Path]) -> Object:
+    least = sum(len(path[-1]) for path in paths)
+    if least > LARGEST_OBJECT:
+        raise too_large(least, LARGEST_OBJECT)
+    return _shared_fields(frozenset(paths)) if len(paths) <= MOST_SHARED else to_fields(paths)
+
+
+#: objects of one form share it: what is stored is never changed
+_shared_fields = lru_cache(maxsize=1024)(to_fields)
+
+
+def note_create(kind: Kind, obj: Object, manager_name: str, now: float) -> None:
+    """All that a new object says, but for its status, belongs to its maker. Changes `obj`."""
+    said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
+    ownership = Ownership([])
+    ownership.give(Manager(manager_name or "unknown", "Update"), set(leaves(kind.shape, said)), kind.api_version, now)
+    obj["metadata"]["managedFields"] = ownership.entries()
+
+
+def note_update(kind: Kind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
+    """A write that is no apply: what it changed belongs to its manager, what it removed to nobody. Changes `obj`."""
+    metadata: dict[str, Any] = obj["metadata"]
+    entries = metadata.pop("managedFields", None)
+    before = old["metadata"].get("managedFields")
+    if not before or entries == [] or entries == [{}]:
+        return
+    ownership = Ownership(entries or before)
+    changed, gone = difference(kind.shape, old, obj)
+    manager = Manager(manager_name or "unknown", "Update", subresource)
+    ownership.take(changed | gone, manager)
+    if changed:
+        ownership.give(manager, (ownership.paths.get(manager, set()) - gone) | changed, kind.api_version, now)
+    ownership.merge_oldest(kind.api_version)
+    metadata["managedFields"] = ownership.entries()

@@ -1,0 +1,157 @@
+"""The metadata every object has, and what the server itself sets in it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from pumice.api.times import rfc3339
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import bad_request
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
+_PATH_SEGMENT_KINDS = frozenset({"rbac.authorization.k8s.io"})  #: groups whose names may hold any character of a path segment
+ANNOTATIONS_SIZE = 256 * 1024  #: of all keys and values
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_encode, _decode = msgspec.json.encode, msgspec.json.decode
+
+
+def clone(obj: Any) -> Any:
+    """A copy that shares nothing."""
+    return _decode(_encode(obj))
+
+
+def set_identity(kind: Kind, obj: Object, namespace: str, uid: str, now: float) -> str:
+    """Fill in what a new object gets from the server; its name is returned."""
+    metadata: dict[str, Any] = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:58] + name_suffix(uid)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = _stamp(int(now // 1))
+    for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        metadata.pop(field, None)
+    if kind.namespaced:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    if counts_generations(kind):
+        metadata["generation"] = 1
+    return str(metadata.get("name") or "")
+
+
+@lru_cache(maxsize=16)
+def _stamp(second: int) -> str:
+    return rfc3339(second)
+
+
+def name_suffix(uid: str) -> str:
+    """Five letters for generateName, drawn from the uid, so that equal uids give equal names."""
+    number = int(uid.replace("-", "")[-12:], 16) if re.fullmatch(r"[0-9a-f-]{12,}", uid) else sum(map(ord, uid)) * 2654435761
+    letters = []
+    for _ in range(5):
+        number, index = divmod(number, len(_SUFFIX_LETTERS))
+        letters.append(_SUFFIX_LETTERS[index])
+    return "".join(letters)
+
+
+_COUNTED_GROUPS = ("apps", "batch", "policy", "autoscaling", "networking.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io")
+_COUNTED = frozenset(
+    {"pods", "replicationcontrollers", "podtemplates", "endpointslices.discovery.k8s.io"}
+    | {"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io"}
+)
+
+
+def counts_generations(kind: Kind) -> bool:
+    return kind.custom or kind.resource in _COUNTED or (kind.group in _COUNTED_GROUPS and kind.kind != "ControllerRevision")
+
+
+def count_generation(kind: Kind, obj: Object, old: Object) -> None:
+    """A change of anything but metadata and status makes a new generation; of a Deployment, one of its annotations too."""
+    if not counts_generations(kind):
+        return
+    before = old["metadata"].get("generation", 1)
+    same = same_but_status(kind, obj, old)
+    if kind.resource == "deployments.apps":
+        same = same and (obj["metadata"].get("annotations") or {}) == (old["metadata"].get("annotations") or {})
+    obj["metadata"]["generation"] = before if same else before + 1
+
+
+def same_but_status(kind: Kind, one: Object, other: Object) -> bool:
+    """Whether two states differ in metadata and status alone, that is: are of one generation."""
+    ignored = ("metadata", "status") if kind.has_status or not kind.custom else ("metadata",)
+    return all(one.get(key) == other.get(key) for key in {*one, *other} if key not in ignored)
+
+
+def check_head(kind: Kind, obj: Object, namespace: str) -> None:
+    """That the object is of the kind and namespace of its path. Raises ApiError 400."""
+    given = obj.setdefault("apiVersion", kind.api_version), obj.setdefault("kind", kind.kind)
+    if given != (kind.api_version, kind.kind):
+        expected = f"the expected API version ({kind.api_version}, Kind={kind.kind})"
+        raise bad_request(f"the API version in the data ({given[0]}, Kind={given[1]}) does not match {expected}")
+    metadata = obj.setdefault("metadata", {})
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise bad_request(f"{kind.kind} in version {kind.version} cannot be handled as a {kind.kind}: metadata is not an object")
+    inside = metadata.get("namespace")
+    if kind.namespaced and inside and namespace and inside != namespace:
+        raise bad_request(
+            f"the namespace of the provided object does not match the namespace sent on the request ({inside} is not {namespace})"
+        )
+
+
+def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with names, labels, annotations, finalizers."""
+    name = metadata.get("name")
+    causes: list[tuple[str, str]] = []
+    if not name:
+        causes.append(("metadata.name", "Required value: name or generateName is required"))
+    elif kind.group in _PATH_SEGMENT_KINDS:
+        if name in (".", "..") or "/" in name or "%" in name:
+            causes.append(("metadata.name", f'Invalid value: "{name}": may not contain "/" or "%"'))
+    elif len(name) > 253 or not _SUBDOMAIN.match(name):
+        rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+        rule += ", and must start and end with an alphanumeric character"
+        causes.append(("metadata.name", f"Invalid value: \"{name}\": {rule} (e.g. 'example.com')"))
+    for key, value in (metadata.get("labels") or {}).items():
+        if not _qualified(key):
+            causes.append(
+                ("metadata.labels", f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'")
+            )
+        if not _is_label_value(value):
+            rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', at most 63"
+            causes.append(("metadata.labels", f'Invalid value: "{value}": {rule}'))
+    causes += [
+        ("metadata.annotations", f"Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'")
+        for key in metadata.get("annotations") or {}
+        if not _qualified(key)
+    ]
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in (metadata.get("annotations") or {}).items())
+    if size > ANNOTATIONS_SIZE:
+        causes.append(("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes"))
+    for index, owner in enumerate(metadata.get("ownerReferences") or []):
+        causes += [
+            (f"metadata.ownerReferences[{index}].{field}", f"Required value: {field} must not be empty")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+    return causes
+
+
+@lru_cache(maxsize=65536)
+def _is_label_value(value: str) -> bool:
+    return len(value) <= 63 and _LABEL_VALUE.match(value) is not None
+
+
+@lru_cache(maxsize=65536)
+def _qualified(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not _SUBDOMAIN.match(prefix.lower()):
+        return False
+    return _LABEL_NAME.match(name) is not None

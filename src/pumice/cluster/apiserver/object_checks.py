@@ -1,0 +1,319 @@
+"""What makes the API server refuse an object of one of the other built-in kinds."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from itertools import pairwise
+
+from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.field_checks import Causes, selector_causes, share_causes
+from pumice.cluster.apiserver.pod_checks import spec_causes
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import matches_selector
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+
+
+def node_causes(node: Object, old: Object | None) -> Causes:
+    found: Causes = []
+    for index, taint in enumerate(node["spec"].get("taints", ())):
+        if not taint.get("key"):
+            found.append((f"spec.taints[{index}].key", "Required value"))
+        if taint.get("effect") not in _EFFECTS:
+            text = f'Unsupported value: "{taint.get("effect", "")}": supported values: ' + ", ".join(f'"{effect}"' for effect in _EFFECTS)
+            found.append((f"spec.taints[{index}].effect", text))
+    for field in ("capacity", "allocatable"):
+        for name, amount in (node["status"].get(field) or {}).items():
+            if quantity(amount).milli < 0:
+                found.append((f"status.{field}.{name}", f'Invalid value: "{amount}": must be greater than or equal to 0'))
+    return found
+
+
+def service_causes(service: Object, old: Object | None) -> Causes:
+    spec = service["spec"]
+    if spec["type"] not in ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"):
+        return [
+            ("spec.type", f'Unsupported value: "{spec["type"]}": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"')
+        ]
+    if not spec.get("ports") and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
+        return [("spec.ports", "Required value")]
+    bad = [port for port in spec.get("ports", ()) if not 0 < port.get("port", 0) < 65536]
+    return [("spec.ports.port", f"Invalid value: {port.get('port', 0)}: must be between 1 and 65535, inclusive") for port in bad]
+
+
+def quota_causes(quota: Object, old: Object | None) -> Causes:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    return [
+        (f"spec.hard[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
+        for name, amount in hard.items()
+        if quantity(amount).milli < 0
+    ]
+
+
+def limit_range_causes(limits: Object, old: Object | None) -> Causes:
+    """Of each amount: min, default request, default and max rise in this order."""
+    found: Causes = []
+    sides = ("min", "defaultRequest", "default", "max")
+    for index, limit in enumerate((limits.get("spec") or {}).get("limits", ())):
+        place = f"spec.limits[{index}]"
+        if not limit.get("type"):
+            found.append((f"{place}.type", "Required value"))
+        for name in sorted({name for side in sides for name in limit.get(side) or {}}):
+            stated = [(side, limit[side][name]) for side in sides if name in (limit.get(side) or {})]
+            for (low, lower), (high, higher) in pairwise(stated):
+                if quantity(lower).milli > quantity(higher).milli:
+                    text = f'Invalid value: "{lower}": {low} value {lower} is greater than {high} value {higher}'
+                    found.append((f"{place}.{low}[{name}]", text))
+            found += [
+                (f"{place}.{side}[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0')
+                for side, amount in stated
+                if quantity(amount).milli < 0
+            ]
+    return found
+
+
+def workload_causes(workload: Object, old: Object | None) -> Causes:
+    spec = workload["spec"]
+    found: Causes = []
+    if spec.get("replicas", 0) < 0:
+        found.append(("spec.replicas", f"Invalid value: {spec['replicas']}: must be greater than or equal to 0"))
+    selector = spec.get("selector")
+    if not selector:
+        found.append(("spec.selector", "Required value"))
+        return found
+    if old is not None and workload["kind"] != "ReplicationController" and selector != old["spec"].get("selector"):
+        found.append(("spec.selector", "Invalid value: field is immutable"))
+    labels = spec["template"]["metadata"].get("labels") or {}
+    plain = workload["kind"] == "ReplicationController"
+    for strategy in ("strategy", "updateStrategy"):
+        rolling = (spec.get(strategy) or {}).get("rollingUpdate") or {}
+        found += share_causes(rolling, ("maxSurge", "maxUnavailable"), f"spec.{strategy}.rollingUpdate")
+    unreadable = [] if plain else selector_causes(selector, "spec.selector")
+    if unreadable:
+        return found + unreadable
+    if not matches_selector({"matchLabels": selector} if plain else selector, labels):
+        found.append(("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`"))
+    pod = spec["template"]["spec"]
+    of_claims = [{"name": (claim.get("metadata") or {}).get("name")} for claim in spec.get("volumeClaimTemplates") or ()]
+    return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
+
+
+_JOB_NUMBERS = (
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+
+
+def job_causes(job: Object, old: Object | None) -> Causes:
+    spec = job["spec"]
+    found: Causes = []
+    for field in _JOB_NUMBERS:
+        if spec.get(field, 0) < 0:
+            found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
+    if old is not None:
+        if spec["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
+            found.append(("spec.template", "Invalid value: field is immutable"))
+        return found
+    if spec["template"]["spec"].get("restartPolicy") not in ("OnFailure", "Never"):
+        text = f'Unsupported value: "{spec["template"]["spec"].get("restartPolicy")}": supported values: "OnFailure", "Never"'
+        found.append(("spec.template.spec.restartPolicy", text))
+    return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
+
+
+def _combinations(spec: Object) -> Causes:
+    """Fields of a Job that need others."""
+    found: Causes = []
+    is_indexed, restarts = spec["completionMode"] == "Indexed", spec["template"]["spec"].get("restartPolicy")
+    if is_indexed and "completions" not in spec:
+        found.append(("spec.completions", "Required value: when completion mode is Indexed"))
+    for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+        if field in spec and not is_indexed:
+            found.append((f"spec.{field}", f"Invalid value: {json.dumps(spec[field])}: requires indexed completion mode"))
+    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+        found.append(("spec.backoffLimitPerIndex", "Required value: when maxFailedIndexes is specified"))
+    for field in ("podFailurePolicy", "backoffLimitPerIndex"):
+        if field in spec and restarts == "OnFailure":
+            text = f'Invalid value: "{restarts}": only "Never" is supported when {field} is specified'
+            found.append(("spec.template.spec.restartPolicy", text))
+    return found
+
+
+def cron_job_causes(cron_job: Object, old: Object | None) -> Causes:
+    template = cron_job["spec"].get("jobTemplate", {}).get("spec", {}).get("template", {})
+    return spec_causes(template.get("spec", {}), "spec.jobTemplate.spec.template.spec")
+
+
+def budget_causes(budget: Object, old: Object | None) -> Causes:
+    spec = budget.get("spec") or {}
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        return [("spec", "Invalid value: minAvailable and maxUnavailable cannot be both set")]
+    return share_causes(spec, ("minAvailable", "maxUnavailable"), "spec") + selector_causes(spec.get("selector"), "spec.selector")
+
+
+def priority_class_causes(priority_class: Object, old: Object | None) -> Causes:
+    value, name = priority_class["value"], priority_class["metadata"].get("name") or ""
+    if old is not None:
+        fields = ("value", "preemptionPolicy")
+        return [(field, "Forbidden: may not be changed in an update.") for field in fields if priority_class.get(field) != old.get(field)]
+    if name.startswith("system-") and name not in ("system-cluster-critical", "system-node-critical"):
+        return [("metadata.name", f'Forbidden: priority class names with "system-" prefix are reserved for system use only: {name}')]
+    if value > _HIGHEST_USER_PRIORITY and not name.startswith("system-"):
+        return [("value", f"Forbidden: maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")]
+    return []
+
+
+def lease_causes(lease: Object, old: Object | None) -> Causes:
+    spec = lease.get("spec") or {}
+    if "leaseDurationSeconds" in spec and spec["leaseDurationSeconds"] <= 0:
+        return [("spec.leaseDurationSeconds", "Invalid value: must be greater than 0")]
+    if spec.get("leaseTransitions", 0) < 0:
+        return [("spec.leaseTransitions", "Invalid value: must be greater than or equal to 0")]
+    return []
+
+
+# What makes the API server refuse a Secret or a ConfigMap: their keys, their size, and changes of those that say they never change.
+
+Causes = list[tuple[str, str]]
+_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
+_LARGEST = 2**20  #: bytes of all values together
+#: what secrets of a type must hold: all of these keys, or one of them
+_ALL_OF = {"kubernetes.io/tls": ("tls.crt", "tls.key"), "kubernetes.io/dockercfg": (".dockercfg",)}
+_ALL_OF |= {"kubernetes.io/dockerconfigjson": (".dockerconfigjson",), "kubernetes.io/ssh-auth": ("ssh-privatekey",)}
+_ONE_OF = {"kubernetes.io/basic-auth": ("username", "password")}
+_ACCOUNT_NAME = "kubernetes.io/service-account.name"
+
+
+def secret_causes(secret: Object, old: Object | None) -> Causes:
+    data, type_ = secret.get("data") or {}, secret.get("type", "")
+    found = _key_causes(data, "data") + _kept_causes(secret, old, ("data",))
+    size = 0
+    for key, value in data.items():
+        try:
+            size += len(base64.b64decode(value, validate=True))
+        except (binascii.Error, ValueError):
+            found.append((f"data[{key}]", "Invalid value: it is not base64"))
+    if size > _LARGEST:
+        found.append(("data", f"Too long: may not be more than {_LARGEST} bytes"))
+    if old is not None and type_ != old.get("type"):
+        found.append(("type", f'Invalid value: "{type_}": field is immutable'))
+    found += [(f"data[{key}]", "Required value") for key in _ALL_OF.get(type_, ()) if key not in data]
+    if type_ in _ONE_OF and not any(key in data for key in _ONE_OF[type_]):
+        found += [(f"data[{key}]", "Required value") for key in _ONE_OF[type_]]
+    if type_ == "kubernetes.io/service-account-token" and not (secret["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME):
+        found.append((f"metadata.annotations[{_ACCOUNT_NAME}]", "Required value"))
+    return found
+
+
+def config_map_causes(config_map: Object, old: Object | None) -> Causes:
+    data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
+    found = _key_causes(data, "data") + _key_causes(binary, "binaryData") + _kept_causes(config_map, old, ("data", "binaryData"))
+    found += [(f"data[{key}]", "Invalid value: duplicate of key present in binaryData") for key in data if key in binary]
+    if sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values()) > _LARGEST:
+        found.append(("", f"Too long: may not be more than {_LARGEST} bytes"))
+    return found
+
+
+def _key_causes(data: Object, field: str) -> Causes:
+    found: Causes = []
+    for key in data:
+        if len(key) > 253:
+            found.append((f"{field}[{key[:20]}...]", "Invalid value: must be no more than 253 characters"))
+        elif not _KEY.match(key):
+            rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+            found.append((f"{field}[{key}]", f'Invalid value: "{key}": {rule}'))
+        elif key == "." or key.startswith(".."):
+            found.append((f"{field}[{key}]", f'Invalid value: "{key}": must not be "." and must not start with ".."'))
+    return found
+
+
+def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Causes:
+    """What once said that it is immutable says so for ever."""
+    if old is None or not old.get("immutable"):
+        return []
+    found: Causes = []
+    if not obj.get("immutable"):
+        found.append(("immutable", "Forbidden: field is immutable when `immutable` is set"))
+    found += [
+        (field, "Forbidden: field is immutable when `immutable` is set")
+        for field in fields
+        if (obj.get(field) or {}) != (old.get(field) or {})
+    ]
+    return found
+
+
+# What makes the API server refuse a role or a binding, whoever writes it.
+
+Causes = list[tuple[str, str]]
+_GROUP = "rbac.authorization.k8s.io"
+_SUBJECTS = ("User", "Group", "ServiceAccount")
+
+
+def default_binding(binding: Object) -> None:
+    """References to roles, users and groups are to those of RBAC."""
+    if binding.get("roleRef"):
+        binding["roleRef"].setdefault("apiGroup", _GROUP)
+    for subject in binding.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", _GROUP)
+
+
+def role_causes(role: Object, old: Object | None) -> Causes:
+    found: Causes = []
+    for index, rule in enumerate(role.get("rules") or ()):
+        place = f"rules[{index}]"
+        if not rule.get("verbs"):
+            found.append((f"{place}.verbs", "Required value: verbs must contain at least one value"))
+        if rule.get("nonResourceURLs"):
+            if role["kind"] == "Role":
+                found.append((f"{place}.nonResourceURLs", "Invalid value: namespaced rules cannot apply to non-resource URLs"))
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+                text = "Invalid value: rules cannot apply to both regular resources and non-resource URLs"
+                found.append((f"{place}.nonResourceURLs", text))
+            continue
+        if not rule.get("apiGroups"):
+            found.append((f"{place}.apiGroups", "Required value: resource rules must supply at least one api group"))
+        if not rule.get("resources"):
+            found.append((f"{place}.resources", "Required value: resource rules must supply at least one resource"))
+    return found
+
+
+def binding_causes(binding: Object, old: Object | None) -> Causes:
+    reference = binding.get("roleRef") or {}
+    if old is not None and reference != old.get("roleRef"):
+        return [("roleRef", f"Invalid value: {reference}: cannot change roleRef")]
+    found: Causes = []
+    kinds = ("Role", "ClusterRole") if binding["kind"] == "RoleBinding" else ("ClusterRole",)
+    if reference.get("kind") not in kinds:
+        text = ", ".join(f'"{kind}"' for kind in kinds)
+        found.append(("roleRef.kind", f'Unsupported value: "{reference.get("kind", "")}": supported values: {text}'))
+    if reference.get("apiGroup") != _GROUP:
+        found.append(("roleRef.apiGroup", f'Unsupported value: "{reference.get("apiGroup", "")}": supported values: "{_GROUP}"'))
+    if not reference.get("name"):
+        found.append(("roleRef.name", "Required value"))
+    for index, subject in enumerate(binding.get("subjects") or ()):
+        found += _subject_causes(subject, f"subjects[{index}]", binding["kind"] == "RoleBinding")
+    return found
+
+
+def _subject_causes(subject: Object, place: str, namespaced: bool) -> Causes:
+    kind, found = subject.get("kind"), list[tuple[str, str]]()
+    if kind not in _SUBJECTS:
+        text = ", ".join(f'"{each}"' for each in _SUBJECTS)
+        return [(f"{place}.kind", f'Unsupported value: "{kind or ""}": supported values: {text}')]
+    if not subject.get("name"):
+        found.append((f"{place}.name", "Required value"))
+    group = "" if kind == "ServiceAccount" else _GROUP
+    if subject.get("apiGroup", "") != group:
+        found.append((f"{place}.apiGroup", f'Unsupported value: "{subject.get("apiGroup", "")}": supported values: "{group}"'))
+    if kind == "ServiceAccount" and not subject.get("namespace") and not namespaced:
+        found.append((f"{place}.namespace", "Required value"))
+    return found

@@ -1,0 +1,131 @@
+"""What makes the API server refuse a pod's spec, as far as scheduling and running it are concerned."""
+
+from __future__ import annotations
+
+import re
+
+from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.schema import Object
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_CHOICES = {"restartPolicy": ("Always", "OnFailure", "Never"), "dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")}
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+Causes = list[tuple[str, str]]
+
+
+def spec_causes(spec: Object, path: str) -> Causes:
+    """A new pod's spec, or the one in a template."""
+    found: Causes = []
+    for field, choices in _CHOICES.items():
+        if spec.get(field) not in choices:
+            found.append((f"{path}.{field}", _unsupported(spec.get(field), choices)))
+    if not spec.get("containers"):
+        found.append((f"{path}.containers", "Required value"))
+    names: set[str] = set()
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field, ())):
+            found += _container_causes(container, f"{path}.{field}[{index}]", names)
+    found += _toleration_causes(spec, path) + _spread_causes(spec, path) + _volume_causes(spec, path)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        found.append(
+            (
+                f"{path}.terminationGracePeriodSeconds",
+                f"Invalid value: {spec['terminationGracePeriodSeconds']}: must be greater than or equal to 0",
+            )
+        )
+    if "activeDeadlineSeconds" in spec and not 0 < spec["activeDeadlineSeconds"] < 2**31:
+        text = f"Invalid value: {spec['activeDeadlineSeconds']}: must be between 1 and 2147483647, inclusive"
+        found.append((f"{path}.activeDeadlineSeconds", text))
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        found.append((f"{path}.nodeName", "Forbidden: cannot be set until all schedulingGates have been cleared"))
+    return found
+
+
+def _unsupported(value: object, choices: tuple[str, ...]) -> str:
+    return f'Unsupported value: "{value}": supported values: ' + ", ".join(f'"{choice}"' for choice in choices)
+
+
+def _container_causes(container: Object, path: str, names: set[str]) -> Causes:
+    found: Causes = []
+    name = container.get("name")
+    if not name:
+        found.append((f"{path}.name", "Required value"))
+    elif not _LABEL.match(name):
+        rule = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', at most 63"
+        found.append((f"{path}.name", f'Invalid value: "{name}": {rule}'))
+    elif name in names:
+        found.append((f"{path}.name", f'Duplicate value: "{name}"'))
+    names.add(name or "")
+    if not container.get("image"):
+        found.append((f"{path}.image", "Required value"))
+    for index, port in enumerate(container.get("ports", ())):
+        number = port.get("containerPort", 0)
+        if not 0 < number < 65536:
+            found.append((f"{path}.ports[{index}].containerPort", f"Invalid value: {number}: must be between 1 and 65535, inclusive"))
+    return found + resource_causes(container.get("resources") or {}, f"{path}.resources")
+
+
+def resource_causes(resources: Object, path: str) -> Causes:
+    found: Causes = []
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    for field, amounts in (("requests", requests), ("limits", limits)):
+        for name, amount in amounts.items():
+            if quantity(amount).milli < 0:
+                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{amount}": must be greater than or equal to 0'))
+            elif _is_extended(name) and quantity(amount).milli % 1000:
+                found.append((f"{path}.{field}[{name}]", f'Invalid value: "{amount}": must be an integer'))
+    for name, request in requests.items():
+        limit = limits.get(name)
+        if limit is not None and quantity(request).milli > quantity(limit).milli:
+            found.append((f"{path}.requests", f'Invalid value: "{request}": must be less than or equal to {name} limit of {limit}'))
+        elif _is_extended(name) and (limit is None or quantity(limit).milli != quantity(request).milli):
+            found.append((f"{path}.limits", f"Required value: Limit must be set for non overcommitable resources ({name})"))
+    return found
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and not name.startswith("kubernetes.io/") and not name.startswith("requests.")
+
+
+def _toleration_causes(spec: Object, path: str) -> Causes:
+    found: Causes = []
+    for index, toleration in enumerate(spec.get("tolerations", ())):
+        place = f"{path}.tolerations[{index}]"
+        operator = toleration.get("operator") or "Equal"
+        if operator not in ("Equal", "Exists", "Lt", "Gt"):
+            found.append((f"{place}.operator", _unsupported(operator, ("Equal", "Exists"))))
+        if not toleration.get("key") and operator != "Exists":
+            found.append((f"{place}.operator", f'Invalid value: "{operator}": operator must be Exists when `key` is empty'))
+        if operator == "Exists" and toleration.get("value"):
+            found.append((f"{place}.operator", "Invalid value: \"Exists\": value must be empty when `operator` is 'Exists'"))
+        if toleration.get("effect") and toleration["effect"] not in _EFFECTS:
+            found.append((f"{place}.effect", _unsupported(toleration["effect"], _EFFECTS)))
+    return found
+
+
+def _spread_causes(spec: Object, path: str) -> Causes:
+    found: Causes = []
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
+        place = f"{path}.topologySpreadConstraints[{index}]"
+        if constraint.get("maxSkew", 0) <= 0:
+            found.append((f"{place}.maxSkew", f"Invalid value: {constraint.get('maxSkew', 0)}: must be greater than zero"))
+        if not constraint.get("topologyKey"):
+            found.append((f"{place}.topologyKey", "Required value: can not be empty"))
+        if constraint.get("whenUnsatisfiable") not in ("DoNotSchedule", "ScheduleAnyway"):
+            found.append(
+                (f"{place}.whenUnsatisfiable", _unsupported(constraint.get("whenUnsatisfiable"), ("DoNotSchedule", "ScheduleAnyway")))
+            )
+    return found
+
+
+def _volume_causes(spec: Object, path: str) -> Causes:
+    found: Causes = []
+    names = {volume.get("name") for volume in spec.get("volumes", ())}
+    for index, volume in enumerate(spec.get("volumes", ())):
+        if not volume.get("name"):
+            found.append((f"{path}.volumes[{index}].name", "Required value"))
+    for index, container in enumerate(spec.get("containers", ())):
+        for mount_index, mount in enumerate(container.get("volumeMounts", ())):
+            if mount.get("name") not in names:
+                found.append((f"{path}.containers[{index}].volumeMounts[{mount_index}].name", f'Not found: "{mount.get("name")}"'))
+    return found

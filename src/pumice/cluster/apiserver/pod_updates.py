@@ -1,0 +1,168 @@
+"""What may be changed of a pod that is there, by a plain write, by `resize`, and by `ephemeralcontainers`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.api.quantity import quantity
+from pumice.cluster.apiserver.metadata import clone
+from pumice.cluster.apiserver.pod_checks import resource_causes, spec_causes
+from pumice.cluster.apiserver.pod_defaults import qos_class
+from pumice.cluster.apiserver.schema import Object
+
+Causes = list[tuple[str, str]]
+
+_CHANGEABLE = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+    "previously negative)"
+)
+_RESIZABLE = ("cpu", "memory")
+
+
+def causes(pod: Object, old: Object | None) -> Causes:
+    if old is None:
+        return spec_causes(pod["spec"], "spec")
+    spec, before = pod["spec"], old["spec"]
+    if spec == before:
+        return []
+    found: Causes = []
+    if _fixed(spec, before) != _fixed(before, before) or not _narrows(spec, before):
+        found.append(("spec", f"Forbidden: pod updates may not change fields other than {_CHANGEABLE}"))
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            if not container.get("image"):
+                found.append((f"spec.{field}[{index}].image", "Required value"))
+    return found + _deadline_causes(spec, before) + _toleration_causes(spec, before) + _gate_causes(spec, before)
+
+
+def _fixed(spec: Object, before: Object) -> Object:
+    """The spec without what may change, as far as it may."""
+    fixed: Object = clone(spec)
+    for container in (*fixed.get("containers", ()), *fixed.get("initContainers", ())):
+        container.pop("image", None)
+    for field in ("activeDeadlineSeconds", "tolerations", "schedulingGates", "nodeSelector", "affinity"):
+        fixed.pop(field, None)
+    if before.get("terminationGracePeriodSeconds", 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        fixed["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
+    return fixed
+
+
+def _deadline_causes(spec: Object, before: Object) -> Causes:
+    """A deadline may be set and brought forward."""
+    seconds, was = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    place = "spec.activeDeadlineSeconds"
+    if seconds is None:
+        return [] if was is None else [(place, "Invalid value: null: must not update from a positive integer to nil value")]
+    if not 0 < seconds < 2**31:
+        return [(place, f"Invalid value: {seconds}: must be between 1 and 2147483647, inclusive")]
+    if was is not None and seconds > was:
+        return [(place, f"Invalid value: {seconds}: must be less than or equal to previous value")]
+    return []
+
+
+def _toleration_causes(spec: Object, before: Object) -> Causes:
+    def lasting(toleration: Object) -> Object:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+    kept = [lasting(toleration) for toleration in spec.get("tolerations") or ()]
+    if all(lasting(toleration) in kept for toleration in before.get("tolerations") or ()):
+        return []
+    return [("spec.tolerations", "Forbidden: existing toleration can not be modified except its tolerationSeconds")]
+
+
+def _gate_causes(spec: Object, before: Object) -> Causes:
+    gates = {gate["name"] for gate in before.get("schedulingGates", ())}
+    if all(gate["name"] in gates for gate in spec.get("schedulingGates", ())):
+        return []
+    return [("spec.schedulingGates", "Forbidden: only deletion is allowed, but found new scheduling gates")]
+
+
+def _narrows(spec: Object, before: Object) -> bool:
+    """Where it may run may be changed only while the pod waits at a scheduling gate, and only so that fewer nodes are left."""
+    if all(spec.get(field) == before.get(field) for field in ("nodeSelector", "affinity")):
+        return True
+    if not before.get("schedulingGates"):
+        return False
+    selector, was = spec.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in was.items()):
+        return False
+    affinity, had = spec.get("affinity") or {}, before.get("affinity") or {}
+    others = {*affinity, *had} - {"nodeAffinity"}
+    return all(affinity.get(field) == had.get(field) for field in others) and _terms_narrow(affinity, had)
+
+
+def _terms_narrow(affinity: Object, had: Object) -> bool:
+    """Terms stand beside each other, so none may come in addition; within one, requirements may."""
+    terms, were = (
+        ((each.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")
+        for each in (affinity, had)
+    )
+    if not were:
+        return True
+    if terms is None or len(terms) != len(were):
+        return False
+    fields = ("matchExpressions", "matchFields")
+    return all(
+        all(requirement in (term.get(field) or ()) for requirement in was.get(field) or ())
+        for term, was in zip(terms, were, strict=True)
+        for field in fields
+    )
+
+
+# Subresources
+
+
+def resize_causes(pod: Object, old: Object | None) -> Causes:
+    """Of a resize: CPU and memory alone may change, none may be taken back, and the pod keeps its class of service."""
+    assert old is not None
+    found: Causes = []
+    for field in ("containers", "initContainers"):
+        for index, (container, was) in enumerate(zip(pod["spec"].get(field, ()), old["spec"].get(field, ()), strict=True)):
+            place = f"spec.{field}[{index}].resources"
+            resources, before = container.get("resources") or {}, was.get("resources") or {}
+            found += resource_causes(resources, place)
+            for side in ("requests", "limits"):
+                found += _amount_causes(resources.get(side) or {}, before.get(side) or {}, f"{place}.{side}", f"resource {side}")
+    if not found and qos_class(pod["spec"]) != qos_class(old["spec"]):
+        found.append(("spec", "Invalid value: Pod QOS Class may not change as a result of resizing"))
+    return found
+
+
+def _amount_causes(amounts: Object, before: Object, place: str, what: str) -> Causes:
+    found: Causes = []
+    for name in sorted({*amounts, *before}):
+        if name in _RESIZABLE:
+            if name not in amounts:
+                found.append((place, f"Forbidden: {what} cannot be removed"))
+        elif _milli(amounts, name) != _milli(before, name):
+            found.append((f"{place}[{name}]", "Forbidden: only cpu and memory resources are mutable"))
+    return found
+
+
+def _milli(amounts: dict[str, Any], name: str) -> int | None:
+    return quantity(amounts[name]).milli if name in amounts else None
+
+
+def ephemeral_causes(pod: Object, old: Object | None) -> Causes:
+    """Ephemeral containers are added; those that are there stay as they are."""
+    assert old is not None
+    containers = pod["spec"].get("ephemeralContainers") or []
+    found: Causes = []
+    names = {container.get("name") for field in ("containers", "initContainers") for container in pod["spec"].get(field, ())}
+    for index, container in enumerate(containers):
+        place = f"spec.ephemeralContainers[{index}]"
+        for field in ("name", "image"):
+            if not container.get(field):
+                found.append((f"{place}.{field}", "Required value"))
+        if container.get("name") in names:
+            found.append((f"{place}.name", f'Duplicate value: "{container.get("name")}"'))
+        names.add(container.get("name"))
+        if container.get("resources"):
+            found.append((f"{place}.resources", "Forbidden: cannot be set for an Ephemeral Container"))
+    by_name = {container.get("name"): container for container in containers}
+    for was in old["spec"].get("ephemeralContainers") or ():
+        if by_name.get(was["name"]) != was:
+            verb = "removed" if was["name"] not in by_name else "changed"
+            found.append(("spec.ephemeralContainers", f'Forbidden: existing ephemeral containers "{was["name"]}" may not be {verb}'))
+    return found

@@ -1,0 +1,138 @@
+"""RBAC: may this user do that? Roles and bindings are read from the store whenever somebody who is no administrator asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pumice.cluster.apiserver.admission import Refusal, Review, Rule, User, World
+from pumice.cluster.apiserver.schema import Object
+
+_GROUP = "rbac.authorization.k8s.io"
+ADMINISTRATORS = "system:masters"
+
+
+class Attributes(NamedTuple):
+    """What somebody wants to do: with a resource, or with a path that is none."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def allowed(world: World, user: User, act: Attributes) -> bool:
+    if ADMINISTRATORS in user.groups:
+        return True
+    return any(_permits(rule, act) for rule in rules_of(world, user, act.namespace))
+
+
+def rules_of(world: World, user: User, namespace: str = "") -> Iterator[Object]:
+    """The rules that hold for a user in a namespace, those for the whole cluster first."""
+    for binding in world.all(f"clusterrolebindings.{_GROUP}"):
+        if _is_subject(binding, user, ""):
+            yield from _role_rules(world, binding, "")
+    if namespace:
+        for binding in world.all(f"rolebindings.{_GROUP}", namespace):
+            if _is_subject(binding, user, namespace):
+                yield from _role_rules(world, binding, namespace)
+
+
+def _role_rules(world: World, binding: Object, namespace: str) -> list[Object]:
+    reference = binding.get("roleRef") or {}
+    name = str(reference.get("name", ""))
+    clusterwide = reference.get("kind") == "ClusterRole"
+    role = world.find(f"clusterroles.{_GROUP}", "", name) if clusterwide else world.find(f"roles.{_GROUP}", namespace, name)
+    return (role or {}).get("rules") or []
+
+
+def _is_subject(binding: Object, user: User, namespace: str) -> bool:
+    for subject in binding.get("subjects") or ():
+        match subject.get("kind"):
+            case "User" if subject.get("name") == user.name:
+                return True
+            case "Group" if subject.get("name") in user.groups:
+                return True
+            case "ServiceAccount" if user.name == f"system:serviceaccount:{subject.get('namespace') or namespace}:{subject.get('name')}":
+                return True
+    return False
+
+
+def _permits(rule: Object, act: Attributes) -> bool:
+    if not _has(rule.get("verbs"), act.verb):
+        return False
+    if act.path:
+        return any(
+            path == "*" or path == act.path or (path.endswith("*") and act.path.startswith(path[:-1]))
+            for path in rule.get("nonResourceURLs") or ()
+        )
+    names = rule.get("resourceNames") or ()
+    return _has(rule.get("apiGroups"), act.group) and _has_resource(rule.get("resources") or (), act) and (not names or act.name in names)
+
+
+def _has(allowed_values: list[str] | None, wanted: str) -> bool:
+    return allowed_values is not None and ("*" in allowed_values or wanted in allowed_values)
+
+
+def _has_resource(resources: Sequence[str], act: Attributes) -> bool:
+    wanted = f"{act.resource}/{act.subresource}" if act.subresource else act.resource
+    return "*" in resources or wanted in resources or (bool(act.subresource) and f"*/{act.subresource}" in resources)
+
+
+# Nobody gives away rights that they do not have: roles and bindings are accepted only from those whom their rules would allow nothing new,
+# or who may `escalate` the role, or `bind` it.
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
+BINDINGS = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
+
+
+def escalation_rules() -> list[Rule]:
+    return [Rule(ROLES, ("CREATE", "UPDATE"), validate=_role), Rule(BINDINGS, ("CREATE", "UPDATE"), validate=_binding)]
+
+
+def _role(review: Review, world: World) -> Refusal | None:
+    if review.old is not None and review.old.get("rules") == review.obj.get("rules"):
+        return None
+    may = Attributes("escalate", GROUP, review.kind.plural, namespace=review.namespace, name=review.name)
+    return _refusal(review, world, review.obj.get("rules") or (), may)
+
+
+def _binding(review: Review, world: World) -> Refusal | None:
+    if review.old is not None and all(review.old.get(field) == review.obj.get(field) for field in ("roleRef", "subjects")):
+        return None
+    reference = review.obj.get("roleRef") or {}
+    plural = "clusterroles" if reference.get("kind") == "ClusterRole" else "roles"
+    name = str(reference.get("name", ""))
+    role = world.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
+    if role is None and ADMINISTRATORS not in review.user.groups:
+        return Refusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
+    may = Attributes("bind", GROUP, plural, namespace=review.namespace, name=name)
+    return _refusal(review, world, (role or {}).get("rules") or (), may)
+
+
+def _refusal(review: Review, world: World, rules: list[Object] | tuple[()], may: Attributes) -> Refusal | None:
+    if allowed(world, review.user, may):
+        return None
+    for rule in rules:
+        for act in _acts(rule, review.namespace):
+            if not allowed(world, review.user, act):
+                subject = act.path or "/".join(part for part in (f"{act.resource}.{act.group}".rstrip("."), act.subresource) if part)
+                what = f"{act.verb} {subject} {act.name}".rstrip()
+                return Refusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')
+    return None
+
+
+def _acts(rule: Object, namespace: str) -> Iterator[Attributes]:
+    """Everything that the rule allows; "*" stands for itself, and only "*" allows it."""
+    for verb in rule.get("verbs") or ():
+        for path in rule.get("nonResourceURLs") or ():
+            yield Attributes(verb, path=path)
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                plural, _, subresource = resource.partition("/")
+                for name in rule.get("resourceNames") or ("",):
+                    yield Attributes(verb, group, plural, subresource, namespace, name)

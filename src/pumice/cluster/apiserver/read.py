@@ -1,0 +1,262 @@
+"""Gets, lists and watches: selectors, pages, versions, and the form the reader wants (objects, Tables, metadata alone)."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api.selectors import Selector, parse_selector
+from pumice.cluster.apiserver import status
+from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.requests import Target
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import FieldSelector, parse_field_selector
+from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.store import Page, Store
+from pumice.cluster.apiserver.table import partial, table
+from pumice.cluster.apiserver.watch import Key
+from pumice.cluster.apiserver.watch_stream import ErrorStream, Shown, WatchStream
+from pumice.http.messages import JSON, Answer, Pieces, Request, Response
+
+WARNING_LENGTH, WARNINGS_ROOM = 256, 4096  #: characters of one warning, and of all of an answer
+PIECE_BYTES = 256 * 1024  #: of a list; a longer one is made while it is sent
+ROWS = 100  #: of a table, at once
+MOST_CONDITIONS, MOST_VALUES = 100, 1000  #: of a selector, which is asked about every object
+MOST_WATCHES = 1000  #: of one user
+_encode, _decode = msgspec.json.encode, msgspec.json.decode
+
+
+class _Place(NamedTuple):
+    """Where a paged list goes on."""
+
+    version: int
+    after: Key | None
+
+
+class Reader:
+    """Answers everything that changes nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._watches: Counter[str] = Counter()  #: by the user's name
+
+    def read(self, request: Request, target: Target, verb: str) -> Answer:
+        if verb == "watch":
+            return self._watch(request, target)
+        if verb == "list":
+            place = self._place(request)
+            selected = self.selected(request, target, place)
+            return self.page(request, target.kind, selected.items, selected)
+        return self.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
+
+    # One object
+
+    def one(self, request: Request, kind: Kind, obj: Object, code: int = 200, options: Options | None = None) -> Response:
+        warnings = warning_headers(options.warnings) if options and options.warnings else ()
+        form, content_type = form_of(request)
+        if form == "Table":
+            metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+            obj = table(kind, [obj], self._store.now(), metadata, request.query.get("includeObject", "Metadata"))
+        elif form == "PartialObjectMetadata":
+            obj = partial(obj)
+        return Response.json(obj, code, content_type, warnings)
+
+    # Lists
+
+    def selected(self, request: Request, target: Target, place: _Place | None = None) -> Page:
+        labels, fields = _selectors(request, target)
+        version, after = place if place else (None, None)
+        return self._store.list(target.kind, target.namespace, labels, fields, _number(request, "limit"), version, after)
+
+    def page(self, request: Request, kind: Kind, items: list[Object], page: Page | None = None) -> Response | Pieces:
+        version = page.version if page else self._store.ledger.version
+        metadata: Object = {"resourceVersion": str(version)}
+        if page and page.rest:
+            metadata["continue"] = _token(version, page.rest)
+            if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
+                metadata["remainingItemCount"] = page.remaining
+        form, content_type = form_of(request)
+        if form == "Table":
+            now, include = self._store.now(), request.query.get("includeObject", "Metadata")
+            head, field = table(kind, [], now, metadata, include), "rows"
+            parts: Iterator[Any] = (row for some in _batched(items, ROWS) for row in table(kind, some, now, metadata, include)["rows"])
+        elif form == "PartialObjectMetadata":
+            head, field = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}, "items"
+            parts = (partial(obj) for obj in items)
+        else:
+            head, field = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}, "items"
+            parts = iter(items)
+        pieces = _pieces(head, field, parts)
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            return Response(first, content_type=content_type)
+        answer = Pieces(chain((first, second), pieces), self._store.ledger.version)
+        answer.content_type = content_type
+        return answer
+
+    def _place(self, request: Request) -> _Place | None:
+        """Which version to read, and from where. Raises ApiError."""
+        token = request.query.get("continue")
+        if token:
+            return _read_token(token)
+        version = _version(request)
+        match = request.query.get("resourceVersionMatch")
+        if match and match not in ("Exact", "NotOlderThan"):
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersionMatch", f'Unsupported value: "{match}"')])
+        if version > self._store.ledger.version:
+            raise _too_new(version, self._store.ledger.version)
+        return _Place(version, None) if match == "Exact" and version else None
+
+    # Watches
+
+    def _watch(self, request: Request, target: Target) -> Answer:
+        user = request.user.name
+        if self._watches[user] >= MOST_WATCHES:
+            raise status.too_many_requests(f"{user} has {MOST_WATCHES} watches already; end some, or watch more in one", 1)
+        labels, fields = _selectors(request, target)
+        if target.name:
+            fields = (*fields, *parse_field_selector(f"metadata.name={target.name}", ()))
+        version, initial_events = _version(request), request.flag("sendInitialEvents")
+        if initial_events and request.query.get("resourceVersionMatch") != "NotOlderThan":
+            text = "Forbidden: resourceVersionMatch is required to be NotOlderThan when sendInitialEvents is set"
+            raise status.invalid("ListOptions", "meta.k8s.io", "", [("sendInitialEvents", text)])
+        if version > self._store.ledger.version:
+            raise _too_new(version, self._store.ledger.version)
+        from_start = initial_events or (version == 0 and request.query.get("sendInitialEvents") != "false")
+        page = self._store.list(target.kind, target.namespace, labels, fields) if from_start else None
+        since = page.version if page else version or self._store.ledger.version
+        try:
+            watch = self._store.watch(target.kind, target.namespace, labels, fields, since)
+        except ApiError as error:
+            return ErrorStream(error)
+        stream = WatchStream(
+            self._store, target.kind, watch, page.items if page else [], self._shown(request, target.kind), _timeout_s(request)
+        )
+        self._watches[user] += 1
+        stream.when_stopped = lambda: self._watches.subtract((user,))
+        stream.bookmarks = request.flag("allowWatchBookmarks")
+        stream.mark_initial_end = initial_events and stream.bookmarks
+        return stream
+
+    def _shown(self, request: Request, kind: Kind) -> Shown | None:
+        form, _ = form_of(request)
+        include = request.query.get("includeObject", "Metadata")
+        if form == "Table":
+            return lambda obj, first: table(
+                kind, [obj], self._store.now(), {"resourceVersion": obj["metadata"]["resourceVersion"]}, include, first
+            )
+        if form == "PartialObjectMetadata":
+            return lambda obj, first: partial(obj)
+        return None
+
+
+def _pieces(head: Object, field: str, parts: Iterator[Any]) -> Iterator[bytes]:
+    """A list in JSON, about so many bytes at a time."""
+    piece = [_encode({key: value for key, value in head.items() if key != field})[:-1], b',"%s":[' % field.encode()]
+    size, comma = 0, b""
+    for part in parts:
+        text = _encode(part)
+        piece += (comma, text)
+        size, comma = size + len(text), b","
+        if size >= PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    yield b"".join((*piece, b"]}"))
+
+
+def _batched(items: list[Object], count: int) -> Iterator[list[Object]]:
+    return (items[start : start + count] for start in range(0, len(items), count))
+
+
+def form_of(request: Request) -> tuple[str, str]:
+    """What the reader accepts first of what there is: Table, PartialObjectMetadata or plain objects; and the content type of it."""
+    accept = request.headers.get("accept", "")
+    if "as=" not in accept:
+        return "", JSON
+    for part in accept.split(","):
+        media, *parameters = (word.strip() for word in part.split(";"))
+        if media not in (JSON, "*/*", "application/*"):
+            continue
+        options = dict(word.split("=", 1) for word in parameters if "=" in word)
+        form = options.get("as", "").removesuffix("List")
+        if not form:
+            return "", JSON
+        if form in ("Table", "PartialObjectMetadata") and options.get("v") == "v1":
+            return form, f"application/json;as={options['as']};v=v1;g=meta.k8s.io"
+    return "", JSON
+
+
+def _selectors(request: Request, target: Target) -> tuple[Selector, FieldSelector]:
+    query = request.query
+    labels: Selector = ()
+    if query.get("labelSelector"):
+        try:
+            labels = parse_selector(query["labelSelector"])
+        except ValueError as error:
+            raise status.bad_request(f"unable to parse requirement: {error}") from None
+    fields = parse_field_selector(query["fieldSelector"], target.kind.fields) if query.get("fieldSelector") else ()
+    if len(labels) + len(fields) > MOST_CONDITIONS or sum(len(each.values) for each in labels) > MOST_VALUES:
+        raise status.bad_request(f"a selector may have at most {MOST_CONDITIONS} conditions and {MOST_VALUES} values")
+    return labels, fields
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query.get(name) or "0"
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise status.bad_request(f'{name}: "{text}" is not a number')
+    return int(text)
+
+
+def _version(request: Request) -> int:
+    text = request.query.get("resourceVersion") or "0"
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", [("resourceVersion", f'Invalid value: "{text}": not a resource version')])
+    return int(text)
+
+
+def _too_new(version: int, current: int) -> ApiError:
+    details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}
+    return ApiError(504, "Timeout", f"Too large resource version: {version}, current: {current}", details)
+
+
+def _timeout_s(request: Request) -> float:
+    """A little random, so that many watches do not end at once."""
+    return float(_number(request, "timeoutSeconds") or random.randint(1800, 3600))
+
+
+def _token(version: int, after: Key) -> str:
+    return base64.urlsafe_b64encode(_encode([version, *after])).decode().rstrip("=")
+
+
+def _read_token(token: str) -> _Place:
+    try:
+        version, namespace, name = _decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=tuple[int, str, str])
+    except (ValueError, msgspec.MsgspecError):
+        raise status.bad_request("continue key is not valid") from None
+    return _Place(version, (namespace, name))
+
+
+def warning_headers(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    """Warnings as headers; of many, as many as fit into what clients are ready to read."""
+    headers: list[tuple[str, str]] = []
+    room = WARNINGS_ROOM
+    for text in texts:
+        quoted = _quoted(text)
+        room -= len(quoted)
+        if room < 0:
+            break
+        headers.append(("Warning", f'299 - "{quoted}"'))
+    return tuple(headers)
+
+
+def _quoted(text: str) -> str:
+    """Whatever stands in it, nothing in it can end the header."""
+    printable = "".join(letter if " " <= letter <= "~" else "?" for letter in text[:WARNING_LENGTH])
+    return printable.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,188 @@
+"""What a request says besides its object: options in the query, patches by content type, the name in the path."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api.errors import InputError
+from pumice.api.yaml import documents
+from pumice.cluster.apiserver import protobuf, requests, status
+from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.patch import CONTENT_TYPES, Patch
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import ApiError, bad_request, unsupported_media
+from pumice.http.messages import Request
+
+# Bodies of requests: JSON, YAML and the protobuf of `kubectl create`, with a limit on how deep they nest.
+
+MAX_DEPTH = 100
+LARGEST_YAML = 128 * 1024  #: it takes a hundred times as long to read as JSON
+_decode = msgspec.json.decode
+
+
+def read(body: bytes, content_type: str) -> Any:
+    """The value a body holds. Raises ApiError."""
+    media = content_type.partition(";")[0].strip().lower()
+    if media in ("", "application/json") or media.endswith("+json"):
+        return _read_json(body)
+    if media.endswith("yaml"):
+        return _read_yaml(body)
+    if media == protobuf.CONTENT_TYPE:
+        return protobuf.decode(body)
+    raise unsupported_media(media)
+
+
+def read_object(body: bytes, content_type: str) -> dict[str, Any]:
+    value = read(body, content_type)
+    if not isinstance(value, dict):
+        raise bad_request("the body of the request is not an object")
+    return value
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body of the request is not JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
+        _refuse_depth(value)
+    return value
+
+
+def _read_yaml(body: bytes) -> Any:
+    if body.lstrip()[:1] == b"{":
+        try:
+            return _read_json(body)
+        except ApiError:
+            pass
+    if len(body) > LARGEST_YAML:
+        raise bad_request(f"the body of the request is YAML of {len(body)} bytes; more than {LARGEST_YAML} may come as JSON only")
+    try:
+        found = [document.value for document in documents(body, "body")]
+    except InputError as error:
+        raise bad_request(f"the body of the request is not YAML: {error}") from None
+    if len(found) != 1:
+        raise bad_request(f"the body of the request has {len(found)} documents, not one")
+    _refuse_depth(found[0])
+    return found[0]
+
+
+def _refuse_depth(value: Any) -> None:
+    layer = [value]
+    for _ in range(MAX_DEPTH):
+        layer = [item for one in layer for item in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())]
+        if not layer:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> ApiError:
+    return bad_request(f"the body of the request nests more than {MAX_DEPTH} levels deep")
+
+
+def doubled_fields(body: bytes) -> list[str]:
+    """Keys that stand twice in one JSON object, which decoders silently resolve."""
+    doubled: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            seen: set[str] = set()
+            doubled.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        return found
+
+    try:
+        json.loads(body, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return []
+    return doubled
+
+
+# From a path to what it means: which kind, which object, which subresource.
+
+
+class Target(NamedTuple):
+    """What a request is about."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+
+
+def target_of(kinds: KindTable, path: str) -> Target | None:
+    """`/api/v1/...` and `/apis/group/version/...`; None for everything else."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
+        namespace, rest = rest[1], rest[2:]
+    kind = kinds.at(group, version, rest[0])
+    if kind is None or len(rest) > 3 or (namespace and not kind.namespaced) or not all(rest):
+        return None
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and not has_subresource(kind, subresource):
+        return None
+    return Target(kind, namespace, name, subresource)
+
+
+def has_subresource(kind: Kind, subresource: str) -> bool:
+    if subresource == "status":
+        return kind.has_status
+    if subresource == "scale":
+        return kind.scale is not None
+    return subresource in kind.subresources
+
+
+_LONGEST_MANAGER = 128
+
+
+def options_of(request: Request) -> Options:
+    """What the query says about a write. Raises ApiError 400, 422."""
+    query = request.query
+    dry_run = query.get("dryRun")
+    if dry_run not in (None, "", "All"):
+        raise status.invalid("CreateOptions", "meta.k8s.io", "", [("dryRun", f'Unsupported value: "{dry_run}": supported values: "All"')])
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in ("Strict", "Warn", "Ignore"):
+        text = f'Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
+        raise status.invalid("CreateOptions", "meta.k8s.io", "", [("fieldValidation", text)])
+    manager = query.get("fieldManager", "")
+    if len(manager) > _LONGEST_MANAGER or not manager.isprintable():
+        rule = f"may have at most {_LONGEST_MANAGER} characters, all of them printable"
+        raise status.invalid("PatchOptions", "meta.k8s.io", "", [("fieldManager", f'Invalid value: "{manager[:20]}": {rule}')])
+    if not manager and "apply" not in request.headers.get("content-type", ""):
+        manager = request.headers.get("user-agent", "").split("/")[0][:_LONGEST_MANAGER]
+    return Options(dry_run == "All", manager, validation, request.flag("force"), request.user, tracked=True, owned=True)
+
+
+def patch_of(request: Request) -> Patch:
+    media = request.headers.get("content-type", "").partition(";")[0].strip()
+    patch_type = CONTENT_TYPES.get(media)
+    if patch_type is None:
+        raise status.unsupported_media(media)
+    return Patch(patch_type, requests.read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
+
+
+def name_matches(obj: Object, target: Target) -> None:
+    """A PUT's object must be the one of its path."""
+    metadata: Any = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        raise status.bad_request("the object provided is unrecognized: it has no metadata")
+    if metadata.get("name") != target.name:
+        raise status.bad_request(f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL ({target.name})")
+    if target.kind.namespaced and metadata.setdefault("namespace", target.namespace) != target.namespace:
+        text = f"the namespace of the object ({metadata['namespace']}) does not match the namespace on the request ({target.namespace})"
+        raise status.bad_request(text)

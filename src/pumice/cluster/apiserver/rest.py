@@ -1,0 +1,202 @@
+"""The REST API over the store: each request becomes one call of a verb, each refusal a Status.
+
+Answers never leave before what they tell is durable: every response carries the store's version at its making.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from pumice.cluster.apiserver import deletion, requests, reviews, status
+from pumice.cluster.apiserver.access import Access
+from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.archive import export_cluster
+from pumice.cluster.apiserver.decoding import tell
+from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.openapi import OpenApi
+from pumice.cluster.apiserver.read import Reader
+from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import ApiError
+from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.subresources import Subresources
+from pumice.http.messages import Answer, Request, Response, Stream
+
+_log = logging.getLogger(__name__)
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+DELETED_AT_ONCE = 100
+
+Kept = TypeVar("Kept")
+LogSource = Callable[[Object, str, dict[str, str]], str]  #: pod, container, query: the text of its log
+
+
+class Rest:
+    """Answers requests. `log_source` gives the logs of containers, which somebody else runs."""
+
+    def __init__(self, store: Store, access: Access, log_source: LogSource) -> None:
+        self.store = store
+        self.access = access
+        self._discovery = Discovery(store.kinds)
+        self._openapi = OpenApi(store.kinds)
+        self._reader = Reader(store)
+        self._subresources = Subresources(store, access, log_source)
+
+    def respond(self, request: Request) -> Answer:
+        """Never raises."""
+        answer = self._attempted(request, lambda: self._respond(request))
+        return answer if isinstance(answer, asyncio.Future) else self._finished(request, answer)
+
+    def _attempted(self, request: Request, work: Callable[[], Kept]) -> Kept | Response:
+        try:
+            return work()
+        except ApiError as error:
+            return status.refusal(error)
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            return status.refusal(ApiError(500, "InternalError", "an error on the server has prevented the request from succeeding"))
+
+    def _finished(self, request: Request, answer: Response | Stream) -> Response | Stream:
+        if request.method == "HEAD":
+            if not isinstance(answer, Response):
+                answer.stop()
+            answer = Response(b"", answer.status if isinstance(answer, Response) else 200, answer.content_type)
+        if isinstance(answer, Response):
+            answer.version = self.store.ledger.version
+        return answer
+
+    def _respond(self, request: Request) -> Answer:
+        request.user = self.access.user_of(request)
+        target = target_of(self.store.kinds, request.path)
+        if target is None:
+            return self._elsewhere(request)
+        verb = self._verb(request, target)
+        self.access.require(request.user, verb, target)
+        if target.subresource:
+            return self._subresources.respond(request, target, verb)
+        if verb not in target.kind.verbs:
+            raise status.method_not_allowed(verb)
+        match verb:
+            case "get" | "list" | "watch":
+                return self._reader.read(request, target, verb)
+            case "create":
+                return self._create(request, target)
+            case "update":
+                return self._update(request, target)
+            case "patch":
+                return self._patch(request, target)
+            case "delete":
+                return self._delete(request, target)
+            case _:
+                return self._delete_all(request, target)
+
+    def _verb(self, request: Request, target: Target) -> str:
+        verb = _VERBS.get(request.method)
+        if verb is None or (target.name and request.method == "POST" and not target.subresource):
+            raise status.method_not_allowed(request.method.lower())
+        if target.name:
+            return "watch" if verb == "get" and request.flag("watch") and not target.subresource else verb
+        if verb == "get":
+            return "watch" if request.flag("watch") else "list"
+        if verb in ("update", "patch"):
+            raise status.method_not_allowed(verb)
+        return "deletecollection" if verb == "delete" else verb
+
+    def _elsewhere(self, request: Request) -> Response:
+        """Discovery, OpenAPI, version, health."""
+        if request.method not in ("GET", "HEAD"):
+            raise status.no_such_path()
+        self.access.require_path(request.user, request.path)
+        if request.path == ARCHIVE_PATH:
+            return Response(export_cluster(self.store))
+        answer = self._openapi.respond(request) or self._discovery.respond(request)
+        if answer is None:
+            raise status.no_such_path()
+        return answer
+
+    # Writes
+
+    def _create(self, request: Request, target: Target) -> Response:
+        kind, options = target.kind, options_of(request)
+        obj = self._body(request, kind, options)
+        if kind.reviewed_only:
+            return Response.json(reviews.answer(self.store, self.access, request.user, kind, obj, target.namespace), 201)
+        if kind.namespaced and not target.namespace:
+            raise status.method_not_allowed("create")
+        created = self.store.create(kind, obj, target.namespace, options)
+        return self._reader.one(request, kind, created, 201, options)
+
+    def _update(self, request: Request, target: Target) -> Response:
+        kind, options = target.kind, options_of(request)
+        obj = self._body(request, kind, options)
+        name_matches(obj, target)
+        if not self._exists(target) and kind.created_by_update:
+            self.access.require(request.user, "create", target)
+            return self._reader.one(request, kind, self.store.create(kind, obj, target.namespace, options), 201, options)
+        return self._reader.one(request, kind, self.store.update(kind, obj, "", options), 200, options)
+
+    def _patch(self, request: Request, target: Target) -> Response:
+        options, patch = options_of(request), patch_of(request)
+        existed = self._exists(target)
+        if not existed and patch.type == "apply":
+            self.access.require(request.user, "create", target)
+        obj = self.store.patch(target.kind, target.name, patch, target.namespace, "", options)
+        return self._reader.one(request, target.kind, obj, 200 if existed else 201, options)
+
+    def _exists(self, target: Target) -> bool:
+        return self.store.find(target.kind.storage, target.namespace, target.name) is not None
+
+    def _delete(self, request: Request, target: Target) -> Response:
+        kind, (wish, options) = target.kind, self._wish(request)
+        obj, gone = self.store.delete(kind, target.name, target.namespace, wish, options)
+        if not gone or kind.shown_when_deleted:
+            return self._reader.one(request, kind, obj, 200, options)
+        details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": obj["metadata"]["uid"]}
+        return Response.json(status.success(200, {key: value for key, value in details.items() if value}))
+
+    def _delete_all(self, request: Request, target: Target) -> Answer:
+        wish, options = self._wish(request)
+        objects = self._reader.selected(request, target).items
+        deleting = self._deleted(target.kind, objects, wish, options)
+        if next(deleting, None) is None:
+            return self._reader.page(request, target.kind, objects)
+        return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
+
+    def _deleted(self, kind: Kind, objects: list[Object], wish: deletion.Wish, options: Options) -> Iterator[int]:
+        """Delete them; now and then the number of those that are done is given."""
+        for done, obj in enumerate(objects):
+            if done and done % DELETED_AT_ONCE == 0:
+                yield done
+            metadata = obj["metadata"]
+            if self.store.find(kind.resource, metadata.get("namespace", ""), metadata["name"]) is not None:
+                self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), wish, options)
+
+    async def _go_on(self, request: Request, kind: Kind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
+        """Delete the rest, and let others have their turn in between."""
+
+        def some() -> Response | Stream | None:
+            return self._reader.page(request, kind, objects) if next(deleting, None) is None else None
+
+        answer: Response | Stream | None = None
+        while answer is None:
+            await asyncio.sleep(0)
+            answer = self._attempted(request, some)
+        return self._finished(request, answer)
+
+    def _wish(self, request: Request) -> tuple[deletion.Wish, Options]:
+        body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
+        options = options_of(request)
+        dry_run = body.get("dryRun")
+        options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
+        return deletion.read_wish(body, request.query), options
+
+    def _body(self, request: Request, kind: Kind, options: Options) -> Object:
+        content_type = request.headers.get("content-type", "")
+        obj = requests.read_object(request.body, content_type)
+        if "fieldValidation" in request.query and "json" in content_type:
+            tell(kind, [f'duplicate field "{key}"' for key in requests.doubled_fields(request.body)], options)
+        return obj

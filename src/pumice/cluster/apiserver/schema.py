@@ -1,0 +1,152 @@
+"""The shape of an object: which fields there are, of which type, and how lists in it merge.
+
+One tree serves everything that must know a kind's structure: unknown fields and wrong types (`conform`), strategic merge
+(`merge_key`), server-side apply (`keys`, `is_set`, `atomic`), protobuf bodies (`numbers`) and OpenAPI. Shapes of built-in kinds
+come from the tables in `types/`, shapes of custom kinds from their CRD's schema (`structural`).
+
+A list or map shape belongs to one field, since how it merges depends on the field; struct shapes are shared and may be recursive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import Any
+
+Object = dict[str, Any]  #: a Kubernetes object, or a part of one, as JSON has it
+
+SCALARS = frozenset({"string", "int32", "int64", "number", "bool", "bytes", "Quantity", "IntOrString", "Time", "MicroTime", "any"})
+
+
+class Shape:
+    """A type at one place. `kind` is one of SCALARS, or "struct", "map", "list"."""
+
+    __slots__ = (
+        "atomic",
+        "element",
+        "fields",
+        "is_set",
+        "keys",
+        "kind",
+        "merge",
+        "merge_key",
+        "name",
+        "numbers",
+        "preserve",
+        "required",
+        "retain_keys",
+        "retained",
+        "test",
+    )
+
+    def __init__(self, kind: str, *, name: str = "", element: Shape | None = None, fields: dict[str, Shape] | None = None) -> None:
+        self.kind = kind
+        self.name = name  #: of a struct: "core.v1.PodSpec"; empty for structs of CRDs
+        self.element = element  #: of a list or map
+        self.fields: dict[str, Shape] = {} if fields is None else fields  #: of a struct
+        self.required: tuple[str, ...] = ()  #: of a struct: what OpenAPI calls required
+        self.retained: tuple[str, ...] = ()  #: of a struct: fields that are structs of which a patch says which keys stay
+        self.numbers: dict[int, str] = {}  #: of a struct: protobuf number to field; "+name" stands for an inlined struct
+        self.preserve = False  #: a struct that keeps fields it does not know
+        self.merge = False  #: of a list: strategic merge adds to it
+        self.merge_key = ""  #: of a list that merges strategically: the key of its items
+        self.retain_keys = False
+        self.keys: tuple[str, ...] = ()  #: of a list: keys of items for server-side apply
+        self.is_set = False  #: of a list: items are their own keys for server-side apply
+        self.test: Callable[[Any], bool] | None = None  #: made by `conform` on first use
+        self.atomic = False  #: server-side apply treats it as one value
+
+    def child(self, field: str) -> Shape | None:
+        """The shape of a field of a struct or of a value of a map."""
+        return self.element if self.kind == "map" else self.fields.get(field)
+
+    def with_options(self, options: Iterable[str]) -> Shape:
+        """Read the words that follow a field in the tables of types."""
+        for option in options:
+            word, _, value = option.partition("=")
+            match word:
+                case "merge":
+                    self.merge, self.merge_key = True, value
+                case "keys":
+                    self.keys = tuple(value.split(","))
+                case "set":
+                    self.is_set = True
+                case "atomic":
+                    self.atomic = True
+                case "retainKeys":
+                    self.retain_keys = True
+        return self
+
+    def __repr__(self) -> str:
+        return f"Shape({self.kind} {self.name})"
+
+
+ANY = Shape("any")
+
+
+# The built-in types, read from the tables in `types/` into shapes, one file a group version, on first use.
+#
+# A struct is looked up as `shape_of("core.v1.Pod")`. Inlined structs are dissolved into their owner's fields, as JSON has them.
+
+_structs: dict[str, Shape] = {}
+_unread: dict[str, list[list[str]]] = {}  #: lines of structs that are known by name only
+
+
+def shape_of(name: str) -> Shape:
+    """The struct called `group.version.Type`. Raises KeyError."""
+    if name not in _structs:
+        _load(name.rpartition(".")[0])
+    return _structs[name]
+
+
+def _load(module: str) -> None:
+    blocks = (files(__package__) / "types" / f"{module}.txt").read_text().split("\n\n")
+    for block in blocks:
+        if block.startswith("#"):
+            continue
+        heading, *lines = block.strip().splitlines()
+        name, *options = heading.split()
+        struct = Shape("struct", name=f"{module}.{name}")
+        struct.atomic = "atomic" in options
+        _structs[struct.name] = struct
+        _unread[struct.name] = [line.split() for line in lines]
+    for name in [name for name in _unread if name.startswith(f"{module}.")]:
+        _fill(name, module)
+
+
+def _fill(name: str, module: str) -> None:
+    struct = _structs[name]
+    for field, type_name, number, *options in _unread.pop(name, ()):
+        shape = _resolve(type_name, module)
+        if "inline" in options:
+            _fill(shape.name, module)
+            struct.numbers[int(number)] = f"+{shape.name}"
+            struct.fields.update(shape.fields)
+            struct.required = (*struct.required, *shape.required)
+            continue
+        if options and shape.kind in ("list", "map"):
+            shape.with_options(options)
+        elif "retainKeys" in options:
+            struct.retained = (*struct.retained, field)
+        struct.fields[field] = shape
+        struct.numbers[int(number)] = field
+        if "required" in options:
+            struct.required = (*struct.required, field)
+
+
+def _resolve(type_name: str, module: str) -> Shape:
+    if type_name.startswith("[]"):
+        return Shape("list", element=_resolve(type_name[2:], module))
+    if type_name.startswith("map:"):
+        return Shape("map", element=_resolve(type_name[4:], module))
+    if type_name in SCALARS:
+        return Shape(type_name)
+    return shape_of(type_name if "." in type_name else f"{module}.{type_name}")
+
+
+def object_shape(name: str) -> Shape:
+    """A top-level kind: its struct plus apiVersion and kind."""
+    struct = shape_of(name)
+    struct.fields.setdefault("apiVersion", Shape("string"))
+    struct.fields.setdefault("kind", Shape("string"))
+    return struct

@@ -1,0 +1,260 @@
+"""The server: a store behind HTTP on one address, with what must outlive it in one directory.
+
+    server = Server(port=8443, data=Path("state"))
+    await server.start()
+    server.kubeconfig(Path("kubeconfig"))
+    ...
+    await server.stop()
+
+It speaks TLS with an authority of its own that the kubeconfig names: kubectl and client-go send no token over plain HTTP. On loopback
+plain HTTP may be asked for, which our own clients use where speed counts; the token is asked for there too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime
+import ipaddress
+import random
+import secrets
+import ssl
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from pumice.api.errors import InputError
+from pumice.cluster.apiserver import tls
+from pumice.cluster.apiserver.access import Access
+from pumice.cluster.apiserver.admission import Rule, User
+from pumice.cluster.apiserver.bootstrap import bootstrap
+from pumice.cluster.apiserver.group_commit import GroupCommit
+from pumice.cluster.apiserver.journal import GAP, FileJournal
+from pumice.cluster.apiserver.journal_files import JournalError
+from pumice.cluster.apiserver.rest import LogSource, Rest
+from pumice.cluster.apiserver.status import ApiError, refusal
+from pumice.cluster.apiserver.store import Store
+from pumice.cluster.apiserver.tls import write_private
+from pumice.cluster.apiserver.tokens import Tokens
+from pumice.cluster.apiserver.watch import Event, Key
+from pumice.http.head import Malformed
+from pumice.http.messages import Response
+from pumice.http.server import Connections, ServerConnection
+
+# Events are kept for an hour after they were last written, as in every cluster: nobody deletes them, and they must not fill the memory.
+
+KEPT_S = 3600.0
+EVENTS = "events"
+AT_ONCE = 1000  #: deleted by one call at most
+
+
+class EventExpiry:
+    """Remembers when each event was written last. The clock may be any, as long as it does not go back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._storage = store.kind(EVENTS).storage
+        self._written: deque[tuple[float, Key, str]] = deque()  #: when, what, and the version that it had then; oldest first
+        for obj in store.all(EVENTS):
+            self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]), obj["metadata"]["resourceVersion"])
+        store.ledger.listeners.append(self._heard)
+
+    def _heard(self, storage: str, event: Event) -> None:
+        if storage == self._storage and event.type != "DELETED":
+            self._note(event.key, event.object["metadata"]["resourceVersion"])
+
+    def _note(self, key: Key, version: str) -> None:
+        self._written.append((self._store.now(), key, version))
+
+    def sweep(self) -> None:
+        """Delete what is too old and was not written again."""
+        too_old = self._store.now() - KEPT_S
+        for _ in range(AT_ONCE):
+            if not self._written or self._written[0][0] > too_old:
+                return
+            _, (namespace, name), version = self._written.popleft()
+            obj = self._store.find(EVENTS, namespace, name)
+            if obj is not None and obj["metadata"]["resourceVersion"] == version:
+                try:
+                    self._store.delete(EVENTS, name, namespace)
+                except ApiError:
+                    continue  # a finalizer of somebody's, who will write it again
+
+
+# The kubeconfig of a server: where it is, whom to trust, and the administrator's token. Only its owner may read it.
+
+
+def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, name: str = "pumice") -> None:
+    cluster = {"server": url} | ({"certificate-authority-data": base64.b64encode(authority).decode()} if authority else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
+        "current-context": name,
+    }
+    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+
+
+_SWEEP_EVERY_S = 5.0
+
+
+def _random_uid() -> str:
+    """A UUID of version 4, made several times faster than by `uuid`; nothing secret hangs on it."""
+    bits = random.getrandbits(122)
+    first, last = f"{bits >> 90:08x}-{bits >> 74 & 0xFFFF:04x}", f"{bits & 0xFFFFFFFFFFFF:012x}"
+    return f"{first}-4{bits >> 62 & 0xFFF:03x}-{0x8000 | bits >> 48 & 0x3FFF:04x}-{last}"
+
+
+def _no_log(pod: object, container: str, query: object) -> str:
+    return ""
+
+
+class Server:
+    """One API server. Everything in `data` is its own; without `data` it forgets all when it stops."""
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        plain: bool = False,
+        data: Path | None = None,
+        recover: bool = False,
+        clock: Callable[[], float] = time.time,
+        new_uid: Callable[[], str] = _random_uid,
+        rules: Iterable[Rule] = (),
+        users: dict[str, User] | None = None,
+        log_source: LogSource = _no_log,
+    ) -> None:
+        """Raises JournalError if `data` is damaged; with `recover` it goes on without what is."""
+        if plain and not _is_loopback(host):
+            raise ValueError(f"plain HTTP is for loopback only; listen on 127.0.0.1, or speak TLS on {host}")
+        self.host = host
+        self.port = port
+        self._plain = plain
+        self._data = data
+        self._journal = FileJournal(data, recover) if data else None
+        recovered = self._journal.version() if self._journal else 0
+        self.store = Store(clock=clock, new_uid=new_uid, rules=rules, journal=self._journal, version=recovered + GAP if recovered else 0)
+        if self._journal is not None:
+            for storage, key, obj in self._journal.objects():
+                self.store.restore(storage, key, obj)
+        bootstrap(self.store)
+        tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
+        self._rest = Rest(self.store, Access(self.store, tokens), log_source)
+        self.token = tokens.admin_token
+        self._authority: tls.Pair | None = None
+        self._server: asyncio.Server | None = None
+        self._broken = asyncio.Event()
+        self._why_broken: Exception | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
+        self._door = Connections(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
+
+    @property
+    def certificate(self) -> str:
+        """Of the authority that clients must trust, in PEM; empty if it speaks plain HTTP."""
+        return "" if self._plain else self._own_authority().certificate.decode()
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else "127.0.0.1" if self.host == "0.0.0.0" else self.host
+        return f"{'http' if self._plain else 'https'}://{host}:{self.port}"
+
+    def kubeconfig(self, path: Path, name: str = "pumice") -> None:
+        """Write what kubectl needs to reach this server as its administrator. Only once it was started."""
+        write_kubeconfig(path, self.url, self.token, self.certificate.encode() or None, name)
+
+    async def start(self) -> None:
+        """Raises OSError if the address is taken."""
+        loop = asyncio.get_running_loop()
+        self._door.tls = None if self._plain else self._tls_context()
+        connection = partial(ServerConnection, self._rest.respond, self._door)
+        self._server = await loop.create_server(connection, self.host, self.port, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.store.collector.wake = self._collect_soon
+        self._collect_soon()
+        self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
+        self._commits.begin()
+        self._sweep(EventExpiry(self.store))
+
+    async def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+            self._door.close()
+            await self._server.wait_closed()
+        self.store.collector.wake = None
+        await self._commits.close()
+
+    async def until_broken(self) -> None:
+        """Raises JournalError once nothing more can be kept: the server answers nobody from then on, and is to be stopped."""
+        await self._broken.wait()
+        text = f"{self._data} cannot be written: {self._why_broken}; what was acknowledged is kept, the server has ended"
+        raise JournalError(text) from self._why_broken
+
+    def _fail(self, error: Exception) -> None:
+        self._why_broken = error
+        self._broken.set()
+        if self._server is not None:
+            self._server.close()
+        self._door.close()
+
+    def _collect_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._collect)
+
+    def _collect(self) -> None:
+        """A little at a time, so that requests are not held up."""
+        if self.store.collector.step():
+            self._collect_soon()
+
+    def _sweep(self, events: EventExpiry) -> None:
+        self._door.sweep()
+        events.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep, events)
+
+    def _secret(self, name: str, size: int) -> bytes:
+        """Kept in the data directory, so that a kubeconfig survives a restart."""
+        path = self._data / name if self._data else None
+        if path is not None and path.exists():
+            kept = path.read_bytes()
+            if len(kept) < size:
+                raise InputError(
+                    f"it is too short for what it keeps secret; remove it, and a new one of {size} bytes is made", where=str(path)
+                )
+            return kept
+        made = secrets.token_urlsafe(size).encode()
+        if path is not None:
+            tls.write_private(path, made)
+        return made
+
+    def _own_authority(self) -> tls.Pair:
+        if self._authority is None:
+            now = datetime.datetime.now(datetime.UTC)
+            self._authority = tls.kept_authority(self._data, now) if self._data else tls.make_authority(now)
+        return self._authority
+
+    def _tls_context(self) -> ssl.SSLContext:
+        now = datetime.datetime.now(datetime.UTC)
+        hosts = list(dict.fromkeys([self.host, "127.0.0.1", "localhost"]))
+        with tempfile.TemporaryDirectory() as directory:
+            return tls.context(tls.make_server_pair(self._own_authority(), hosts, now), Path(directory))
+
+
+def _refusal(error: Malformed) -> Response:
+    return refusal(ApiError(error.code, "RequestEntityTooLarge" if error.code == 413 else "BadRequest", str(error)))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

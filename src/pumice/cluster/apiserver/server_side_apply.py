@@ -1,0 +1,162 @@
+"""Server-side apply: somebody states the fields they care for; the server merges, and remembers who cares for what.
+
+A conflict is a field that somebody else owns and this apply would change. What the manager applied before and leaves out now is
+removed, unless somebody else owns it too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set
+from typing import Any
+
+from pumice.api.annotations import LAST_APPLIED
+from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.managed_fields import (
+    CLIENT_SIDE,
+    UNMANAGED,
+    Leaves,
+    Manager,
+    Ownership,
+    Path,
+    has_fields,
+    has_items,
+    item_step,
+    leaves,
+    shown,
+)
+from pumice.cluster.apiserver.schema import Object, Shape
+from pumice.cluster.apiserver.status import ApiError
+
+Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
+
+_LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+
+
+def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = "") -> Object:
+    """The merged object with its new managedFields. Raises ApiError 409 on conflicts."""
+    manager = Manager(manager_name, "Apply", subresource)
+    stated = _stated(kind, applied, subresource)
+    wanted = leaves(kind.shape, stated)
+    if live is None:
+        ownership = Ownership([])
+        merged = stated
+    else:
+        ownership = _ownership(kind, live, now)
+        changed: set[Path] = set()
+        merged = _merge(kind.shape, live, stated, (), changed)
+        _refuse_conflicts(kind, live, changed & wanted.keys(), ownership, manager, force)
+        merged = _without(kind.shape, merged, _tree(_given_up(wanted.keys(), ownership, manager)))
+    ownership.give(manager, set(wanted), kind.api_version, now)
+    return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
+
+
+def _stated(kind: Kind, applied: Object, subresource: str) -> Object:
+    """What counts of an applied object: no status on the main resource, nothing but status on its subresource."""
+    if subresource == "status":
+        return {key: value for key, value in applied.items() if key in ("apiVersion", "kind", "metadata", "status")}
+    return {key: value for key, value in applied.items() if not (kind.has_status and key == "status")}
+
+
+def _ownership(kind: Kind, live: Object, now: float) -> Ownership:
+    ownership = Ownership(live["metadata"].get("managedFields") or [])
+    if not ownership.paths:
+        present = leaves(kind.shape, live).keys()
+        by_client = _applied_by_client(kind, live).keys() & present
+        by_client |= {_LAST_APPLIED_PATH} if by_client else set()
+        ownership.give(Manager(UNMANAGED, "Update"), present - by_client, kind.api_version, now)
+        ownership.give(Manager(CLIENT_SIDE, "Update"), by_client, kind.api_version, now)
+    return ownership
+
+
+def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> set[Path]:
+    """What the manager applied before and leaves out now, and nobody holds it, or anything in it."""
+    gone = ownership.paths.get(manager, set()) - wanted
+    if not gone:
+        return gone
+    lengths = {len(path) for path in gone}
+    kept = wanted | ownership.owned_by_others(manager)
+    return gone - {path[:length] for path in kept for length in lengths}
+
+
+def _refuse_conflicts(kind: Kind, live: Object, changed: set[Path], ownership: Ownership, manager: Manager, force: bool) -> None:
+    contested = changed
+    if manager.name == "kubectl" and manager not in ownership.paths:
+        contested = changed - _applied_by_client(kind, live).keys()
+    conflicts = [(other, path) for other, paths in ownership.paths.items() if other != manager for path in sorted(paths & contested)]
+    if conflicts and not force:
+        raise _conflict_error(ownership, conflicts)
+    ownership.take(changed, manager)
+
+
+def _applied_by_client(kind: Kind, live: Object) -> Leaves:
+    """Fields that client-side apply set: kubectl takes them over when it changes to server-side apply."""
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        applied = json.loads(text) if text else None
+    except ValueError:
+        applied = None
+    return leaves(kind.shape, applied) if isinstance(applied, dict) else {}
+
+
+def _conflict_error(ownership: Ownership, conflicts: list[tuple[Manager, Path]]) -> ApiError:
+    texts = [(f'conflict with "{other.name}" using {ownership.version(other)}', shown(path)) for other, path in conflicts]
+    count = f"{len(texts)} conflict{'s' if len(texts) > 1 else ''}"
+    message = f"Apply failed with {count}: " + ", ".join(f"{text}: {field}" for text, field in texts)
+    causes = [{"reason": "FieldManagerConflict", "message": text, "field": field} for text, field in texts]
+    return ApiError(409, "Conflict", message, {"causes": causes})
+
+
+def _merge(shape: Shape | None, live: Any, applied: Any, path: Path, changed: set[Path]) -> Any:
+    """The value as it becomes; the leaves that get another value are put into `changed`."""
+    if live == applied:
+        return applied
+    if has_items(shape, live) and has_items(shape, applied) and shape is not None:
+        return _merge_items(shape, live, applied, path, changed)
+    if has_fields(shape, live) and has_fields(shape, applied):
+        merged = dict(live)
+        for key, value in applied.items():
+            child = shape.child(key) if shape is not None else None
+            merged[key] = _merge(child, live[key], value, (*path, f"f:{key}"), changed) if key in live else value
+        return merged
+    if applied == {} and has_fields(shape, live):
+        return live
+    changed.add(path)
+    return applied
+
+
+def _merge_items(shape: Shape, live: list[Any], applied: list[Any], path: Path, changed: set[Path]) -> list[Any]:
+    stated = {item_step(shape, item): item for item in applied}
+    result = []
+    for item in live:
+        step = item_step(shape, item)
+        result.append(_merge(shape.element, item, stated.pop(step), (*path, step), changed) if step in stated else item)
+    return result + list(stated.values())
+
+
+def _tree(paths: set[Path]) -> Tree:
+    """Paths by their steps; below one that is named itself nothing is."""
+    tree: Tree = {}
+    for path in sorted(paths):
+        place: Tree | None = tree
+        for step in path[:-1]:
+            place = place.setdefault(step, {}) if place is not None else None
+        if place is not None:
+            place[path[-1]] = None
+    return tree
+
+
+def _without(shape: Shape | None, value: Any, gone: Tree) -> Any:
+    """The value without what stands at these paths."""
+    if not gone:
+        return value
+    if isinstance(value, dict):
+        return {
+            key: _without(shape.child(key) if shape else None, inner, gone.get(f"f:{key}") or {})
+            for key, inner in value.items()
+            if gone.get(f"f:{key}", gone) is not None
+        }
+    if isinstance(value, list) and shape is not None:
+        steps = ((item_step(shape, item), item) for item in value)
+        return [_without(shape.element, item, gone.get(step) or {}) for step, item in steps if gone.get(step, gone) is not None]
+    return value

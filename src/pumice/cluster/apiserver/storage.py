@@ -1,0 +1,203 @@
+"""What is stored: objects by kind and key, one resourceVersion for all, and the last events of each kind.
+
+The ledger knows nothing of the meaning of objects. Writes are numbered 1, 2, 3 ... across all kinds; each is kept as an event on its
+kind's shelf, so that a watch can start in the past and a paged list can be read as of its first page. What is kept so is bounded in number
+and, over all kinds, in bytes: the kind that has most of them forgets first. With a journal an event is published (shown to watches) only
+after the journal has it; without one, at once.
+
+Objects handed in and out are shared, never copied: who wants to change one makes a new one.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.status import ApiError, expired, too_large
+from pumice.cluster.apiserver.watch import Event, Filter, Key, Watch
+
+RING = 16_384  #: events kept of each kind, at least, if they are small
+HISTORY_BYTES = 64 * 1024 * 1024  #: of the JSON of all events kept
+_encode = msgspec.json.encode
+
+
+class Journal(Protocol):
+    """Where writes go to last."""
+
+    def record(self, storage: str, event: Event) -> None: ...
+
+
+class KindStorage:
+    """All objects of one kind, and its last events."""
+
+    def __init__(self, start: int) -> None:
+        self.objects: dict[Key, Object] = {}
+        self.keys: list[Key] = []  #: the keys of `objects`, sorted
+        self.events: list[Event] = []  #: ascending by version
+        self.complete_since = start  #: every event after this version is in `events`
+        self.size = 0  #: bytes of the JSON of `events`
+        self.watches: list[Watch] = []
+
+    def keep(self, event: Event) -> None:
+        self.events.append(event)
+        self.size += len(event.body)
+
+    def forget(self, count: int) -> None:
+        """The oldest events."""
+        gone = self.events[:count]
+        del self.events[:count]
+        self.size -= sum(len(event.body) for event in gone)
+        self.complete_since = gone[-1].resource_version
+        for watch in self.watches:
+            watch.forget(self.complete_since)
+
+    def since(self, version: int) -> int:
+        """The index of the first event after `version`. Raises ApiError 410 if some were forgotten."""
+        if version < self.complete_since:
+            raise expired(f"too old resource version: {version} ({self.complete_since})")
+        return bisect_right(self.events, version, key=lambda event: event.resource_version)
+
+    def as_of(self, version: int) -> tuple[list[Key], dict[Key, Object]]:
+        """Keys, sorted, and objects as they were at `version`."""
+        later = self.events[self.since(version) :]
+        if not later:
+            return self.keys, self.objects
+        objects = dict(self.objects)
+        for event in reversed(later):
+            if event.previous is None:
+                objects.pop(event.key, None)
+            else:
+                objects[event.key] = event.previous
+        return sorted(objects), objects
+
+
+class Storage:
+    """All shelves under one version."""
+
+    def __init__(self, journal: Journal | None = None, version: int = 0) -> None:
+        self.version = version  #: of the last write
+        self.published = version  #: of the last write that watches may see
+        self.shelves: dict[str, KindStorage] = {}
+        self.journal = journal
+        self._start = version
+        self._history = 0  #: bytes of all shelves
+        self._unpublished: list[tuple[KindStorage, Event]] = []
+        self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once
+
+    def shelf(self, storage: str) -> KindStorage:
+        shelf = self.shelves.get(storage)
+        if shelf is None:
+            shelf = self.shelves[storage] = KindStorage(self._start)
+        return shelf
+
+    def get(self, storage: str, key: Key) -> Object | None:
+        shelf = self.shelves.get(storage)
+        return shelf.objects.get(key) if shelf else None
+
+    def put(self, storage: str, key: Key, obj: Object, largest: int = sys.maxsize) -> Object:
+        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here. Raises ApiError 413."""
+        shelf = self.shelf(storage)
+        previous = shelf.objects.get(key)
+        obj["metadata"]["resourceVersion"] = str(self.version + 1)
+        body = _encode(obj)
+        if len(body) > largest:
+            raise too_large(len(body), largest)
+        self.version += 1
+        shelf.objects[key] = obj
+        if previous is None:
+            insort(shelf.keys, key)
+        self._write(storage, shelf, Event("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
+        return obj
+
+    def remove(self, storage: str, key: Key) -> Object:
+        """The last state of the object, with the version of its removal."""
+        shelf = self.shelf(storage)
+        previous = shelf.objects.pop(key)
+        del shelf.keys[bisect_left(shelf.keys, key)]
+        self.version += 1
+        last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
+        self._write(storage, shelf, Event("DELETED", key, last, previous, self.version, _encode(last)))
+        return last
+
+    def _write(self, storage: str, shelf: KindStorage, event: Event) -> None:
+        shelf.keep(event)
+        self._history += len(event.body)
+        self._bound(shelf)
+        if self.journal is None:
+            self.published = event.resource_version
+            for watch in shelf.watches:
+                watch.offer(event)
+        else:
+            self._unpublished.append((shelf, event))
+            self.journal.record(storage, event)
+        for listener in self.listeners:  # they may write themselves: after this event, everywhere
+            listener(storage, event)
+
+    def _bound(self, shelf: KindStorage) -> None:
+        if len(shelf.events) > 2 * RING:
+            self._forget(shelf, RING)
+        while self._history > HISTORY_BYTES:
+            largest = max(self.shelves.values(), key=lambda shelf: shelf.size)
+            self._forget(largest, 1 + len(largest.events) // 8)
+
+    def _forget(self, shelf: KindStorage, count: int) -> None:
+        before = shelf.size
+        shelf.forget(count)
+        self._history -= before - shelf.size
+
+    def publish(self, version: int) -> None:
+        """The journal has everything up to `version`: show it."""
+        count = 0
+        for shelf, event in self._unpublished:
+            if event.resource_version > version:
+                break
+            count += 1
+            for watch in shelf.watches:
+                watch.offer(event)
+        del self._unpublished[:count]
+        self.published = max(self.published, version)
+
+    def restore(self, storage: str, key: Key, obj: Object) -> None:
+        """Put back what a journal or archive holds, with the version it has. Only before the first write and watch."""
+        shelf = self.shelf(storage)
+        shelf.objects[key] = obj
+        insort(shelf.keys, key)
+
+    def everything(self) -> Iterator[tuple[tuple[str, str, str], Object]]:
+        """Every object, with its storage, namespace and name."""
+        return (((storage, *key), obj) for storage, shelf in self.shelves.items() for key, obj in shelf.objects.items())
+
+    def select(self, storage: str, filter: Filter, version: int | None = None, after: Key | None = None) -> Iterator[tuple[Key, Object]]:
+        """The objects that pass, in order of their keys, now or as of a version, after a key. Raises ApiError 410."""
+        shelf = self.shelf(storage)
+        if not shelf.keys and version in (None, self.version):
+            return iter(())
+        keys, objects = (shelf.keys, shelf.objects) if version is None or version == self.version else shelf.as_of(version)
+        start = bisect_right(keys, after) if after else bisect_left(keys, (filter.namespace, ""))
+        end = bisect_left(keys, (filter.namespace + "\0", "")) if filter.namespace else len(keys)
+        return ((key, objects[key]) for key in keys[start:end] if filter.passes(key, objects[key]))
+
+    def watch(self, storage: str, filter: Filter, since: int, wake: Callable[[], None] | None = None) -> Watch:
+        """Everything after `since`. Raises ApiError 410 if that is forgotten, 504 if it has not happened yet."""
+        if since > self.version:
+            raise ApiError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})
+        shelf = self.shelf(storage)
+        index = shelf.since(since)
+        watch = Watch(filter, since)
+        for event in shelf.events[index:]:
+            if event.resource_version > self.published:
+                break
+            watch.offer(event)
+        watch.rouse_with(wake)
+        shelf.watches.append(watch)
+        return watch
+
+    def unwatch(self, storage: str, watch: Watch) -> None:
+        watches = self.shelf(storage).watches
+        if watch in watches:
+            watches.remove(watch)

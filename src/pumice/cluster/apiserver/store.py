@@ -1,0 +1,318 @@
+"""The store: the API's verbs without HTTP, synchronous, in process.
+
+The HTTP layer is one user of it, the simulator another. Every write goes the same way: the object's shape is checked and cleaned,
+defaults are filled in, admission may change it, it is validated, admission may refuse it, and only then the ledger takes it.
+Time and uids are arguments, so the same calls give the same cluster.
+
+Objects given out are the stored ones: read them, never change them. Objects handed in are copied unless `Options.owned`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from pumice.api.selectors import Selector
+from pumice.cluster.apiserver import deletion, pod_subresources, scaling, status, strategies
+from pumice.cluster.apiserver.admission import Admission, Options, Review, Rule
+from pumice.cluster.apiserver.builtin_admission import own_rules
+from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
+from pumice.cluster.apiserver.crd import CRDS, CustomKinds
+from pumice.cluster.apiserver.decoding import schema_causes, shaped
+from pumice.cluster.apiserver.garbage_collector import GarbageCollector
+from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.managed_fields import note_create, note_update
+from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
+from pumice.cluster.apiserver.patch import Patch, patched
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import FieldSelector
+from pumice.cluster.apiserver.storage import Journal, Storage
+from pumice.cluster.apiserver.strategies import strategy_of
+from pumice.cluster.apiserver.watch import Filter, Key, Watch
+
+_DEFAULT = Options()
+
+
+class Page(NamedTuple):
+    """Part of a list. `rest` is the key to go on after, None at the end; `remaining` counts what is left."""
+
+    items: list[Object]
+    version: int
+    rest: Key | None
+    remaining: int
+
+
+class Store:
+    """A cluster's objects. `clock` gives seconds since 1970, `new_uid` a fresh uid."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        new_uid: Callable[[], str],
+        rules: Iterable[Rule] = (),
+        journal: Journal | None = None,
+        version: int = 0,
+    ) -> None:
+        self.now = clock
+        self.new_uid = new_uid
+        self.kinds = KindTable(builtin_kinds())
+        self.ledger = Storage(journal, version)
+        self.admission = Admission(own_rules())
+        self.admission.add(rules)
+        self.custom_kinds = CustomKinds(self)
+        self.collector = GarbageCollector(self)
+        self.ledger.listeners += [self.custom_kinds.heard, self.collector.heard]
+
+    def restore(self, storage: str, key: Key, obj: Object) -> None:
+        """Put back what a journal holds. Only before the first write and watch."""
+        self.ledger.restore(storage, key, obj)
+        self.collector.restored((storage, key), obj["metadata"])
+        if storage == CRDS:
+            self.custom_kinds.install(obj)
+
+    # Reading
+
+    def kind(self, resource: str | Kind) -> Kind:
+        """The kind called "pods" or "jobs.batch.volcano.sh". Raises ApiError 404."""
+        if isinstance(resource, Kind):
+            return resource
+        try:
+            return self.kinds.named(resource)
+        except KeyError:
+            raise status.no_such_path() from None
+
+    def find(self, resource: str, namespace: str, name: str) -> Object | None:
+        """The object, or None; also for kinds that do not exist."""
+        if not self.kinds.known(resource):
+            return None
+        return self.ledger.get(self.kinds.named(resource).storage, (namespace, name))
+
+    def all(self, resource: str, namespace: str = "") -> Iterator[Object]:
+        """Every object of a kind, in order; none if there is no such kind."""
+        if not self.kinds.known(resource):
+            return iter(())
+        return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, Filter(namespace)))
+
+    def get(self, resource: str | Kind, name: str, namespace: str = "") -> Object:
+        """Raises ApiError 404."""
+        kind = self.kind(resource)
+        obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
+        if obj is None:
+            raise kind.not_found(name)
+        return seen(kind, obj)
+
+    def list(
+        self,
+        resource: str | Kind,
+        namespace: str = "",
+        labels: Selector = (),
+        fields: FieldSelector = (),
+        limit: int = 0,
+        version: int | None = None,
+        after: Key | None = None,
+    ) -> Page:
+        """A list, or a page of it as of `version`. Raises ApiError 410 if that version is forgotten."""
+        kind = self.kind(resource)
+        selected = self.ledger.select(kind.storage, Filter(namespace, labels, fields), version, after)
+        items: list[Object] = []
+        last: Key | None = None
+        rest: Key | None = None
+        remaining = 0
+        for key, obj in selected:
+            if limit and len(items) == limit:
+                rest = last
+                remaining = 1 + sum(1 for _ in selected)
+                break
+            items.append(seen(kind, obj))
+            last = key
+        return Page(items, self.ledger.version if version is None else version, rest, remaining)
+
+    def watch(
+        self,
+        resource: str | Kind,
+        namespace: str = "",
+        labels: Selector = (),
+        fields: FieldSelector = (),
+        since: int | None = None,
+        wake: Callable[[], None] | None = None,
+    ) -> Watch:
+        """What happens after `since` (None: from now on). Raises ApiError 410 if that is forgotten."""
+        kind = self.kind(resource)
+        start = self.ledger.version if since is None else since
+        return self.ledger.watch(kind.storage, Filter(namespace, labels, fields), start, wake)
+
+    def unwatch(self, resource: str | Kind, watch: Watch) -> None:
+        self.ledger.unwatch(self.kind(resource).storage, watch)
+
+    # Writing
+
+    def create(self, resource: str | Kind, obj: Object, namespace: str = "", options: Options = _DEFAULT) -> Object:
+        kind = self.kind(resource)
+        if not options.owned:
+            obj = clone(obj)
+        if isinstance(obj.get("metadata"), dict):
+            obj["metadata"].pop("managedFields", None)
+        return self._created(kind, obj, namespace, options)
+
+    def _created(self, kind: Kind, obj: Object, namespace: str, options: Options) -> Object:
+        if "create" not in kind.verbs:
+            raise status.method_not_allowed("create")
+        obj = self._taken(kind, obj, namespace, options)
+        namespace = (namespace or obj["metadata"].get("namespace") or "default") if kind.namespaced else ""
+        now = self.now()
+        name = set_identity(kind, obj, namespace, self.new_uid(), now)
+        behaviour = strategy_of(kind)
+        behaviour.begin(obj)
+        behaviour.default(obj)
+        if options.tracked and "managedFields" not in obj["metadata"]:
+            note_create(kind, obj, options.manager, now)
+        heard = [] if options is _DEFAULT else options.warnings
+        review = Review("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, heard)
+        if kind.namespaced and self.find("namespaces", "", namespace) is None:
+            raise status.not_found("namespaces", "", namespace)
+        obj = self._admitted(review, options)
+        key = (namespace, name)
+        if self.ledger.get(kind.storage, key) is not None:
+            raise status.already_exists(kind.plural, kind.group, name)
+        return self._put(kind, key, obj, options)
+
+    def update(self, resource: str | Kind, obj: Object, subresource: str = "", options: Options = _DEFAULT) -> Object:
+        """Replace an object, or its part that is a subresource. With metadata.resourceVersion set, only if it is still at that version."""
+        kind = self.kind(resource)
+        obj = self._taken(kind, obj if options.owned else clone(obj), "", options)
+        metadata = obj["metadata"]
+        key = (metadata.get("namespace") or "default" if kind.namespaced else "", metadata.get("name") or "")
+        old = self.ledger.get(kind.storage, key)
+        if old is None:
+            raise kind.not_found(key[1])
+        self._check_version(kind, key[1], metadata, old)
+        return self.replace(kind, key, old, obj, subresource, options)
+
+    def replace(
+        self, kind: Kind, key: Key, old: Object, obj: Object, subresource: str = "", options: Options = _DEFAULT, applied: bool = False
+    ) -> Object:
+        """Put `obj`, which is the caller's own and well-formed, in the place of `old`."""
+        self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
+        obj = strategies.kept(kind, obj, old, subresource)
+        if subresource != "status":
+            strategy_of(kind).default(obj)
+        if not applied:
+            note_update(kind, obj, old, options.manager, self.now(), subresource)
+        review = Review("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run)
+        obj = self._admitted(review, options)
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if obj == old:
+            return seen(kind, old)
+        if deletion.is_finished(kind, obj):
+            return self._drop(kind, key, obj, options)
+        return self._put(kind, key, obj, options)
+
+    def patch(
+        self, resource: str | Kind, name: str, patch: Patch, namespace: str = "", subresource: str = "", options: Options = _DEFAULT
+    ) -> Object:
+        """Apply one of the four kinds of patches. An apply creates what does not exist."""
+        kind = self.kind(resource)
+        key = (namespace if kind.namespaced else "", name)
+        old = self.ledger.get(kind.storage, key)
+        now = self.now()
+        if old is None:
+            if patch.type != "apply" or subresource:
+                raise kind.not_found(name)
+            fresh = patched(kind, None, patch, key, options, now, subresource)
+            return self._created(kind, clone(fresh), namespace, options)
+        shown = seen(kind, old)
+        obj = self._taken(kind, clone(patched(kind, shown, patch, key, options, now, subresource)), namespace, options)
+        self._check_version(kind, name, obj["metadata"], old)
+        if obj["metadata"].get("name") != name:
+            raise status.bad_request("the name of the object does not match the name on the URL")
+        return self.replace(kind, key, old, obj, subresource, options, patch.type == "apply")
+
+    def delete(
+        self, resource: str | Kind, name: str, namespace: str = "", wish: deletion.Wish = deletion.DEFAULT, options: Options = _DEFAULT
+    ) -> tuple[Object, bool]:
+        """The object, and whether it is gone at once (else it has a deletionTimestamp and goes later)."""
+        return deletion.delete(self, self.kind(resource), name, namespace, wish, options)
+
+    def bind(
+        self, namespace: str, name: str, node: str, uid: str = "", annotations: dict[str, str] | None = None, options: Options = _DEFAULT
+    ) -> Object:
+        """Give a pod its node. Raises ApiError 409 if it has one."""
+        return pod_subresources.bind(self, namespace, name, node, uid, annotations, options)
+
+    def evict(self, namespace: str, name: str, wish: deletion.Wish = deletion.DEFAULT, options: Options = _DEFAULT) -> Object:
+        """Delete a pod if its disruption budgets allow. Raises ApiError 429 if not."""
+        return pod_subresources.evict(self, namespace, name, wish, options)
+
+    def scale(self, resource: str | Kind, name: str, namespace: str = "") -> Object:
+        return scaling.scale_of(self.kind(resource), self.get(resource, name, namespace))
+
+    # Steps of a write
+
+    def _taken(self, kind: Kind, obj: Object, namespace: str, options: Options) -> Object:
+        """The object, the store's own, of the stored form and cleaned of what has no place in it."""
+        check_head(kind, obj, namespace)
+        return stored(kind, shaped(kind, obj, options))
+
+    def _admitted(self, review: Review, options: Options) -> Object:
+        obj = self.admission.mutated(review, self)
+        kind = review.kind
+        if review.old is not None:
+            count_generation(kind, obj, review.old)
+        causes = metadata_causes(kind, obj["metadata"]) + strategies.causes_of(kind, obj, review.old, review.subresource)
+        causes += schema_causes(kind, obj, review.old)
+        if causes:
+            raise kind.invalid(review.name, list(dict.fromkeys(causes)))
+        if obj is not review.obj:
+            review = review.about(obj)
+        self.admission.check(review, self)
+        return obj
+
+    def _put(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
+        if options.dry_run:
+            return seen(kind, obj)
+        return seen(kind, self.ledger.put(kind.storage, key, obj, status.LARGEST_OBJECT))
+
+    def _drop(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
+        if options.dry_run:
+            return seen(kind, obj)
+        self.ledger.put(kind.storage, key, obj)
+        return seen(kind, self.ledger.remove(kind.storage, key))
+
+    def _check_version(self, kind: Kind, name: str, metadata: dict[str, Any], old: Object) -> None:
+        wanted = metadata.get("resourceVersion")
+        if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
+            raise status.stale(kind.plural, kind.group, name)
+
+    def _keep_identity(self, kind: Kind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
+        uid = metadata.get("uid")
+        if uid and uid != before["uid"]:
+            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
+            raise status.conflict(kind.plural, kind.group, name, why)
+        for field in (
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "namespace",
+            "generation",
+            "generateName",
+        ):
+            if field in before:
+                metadata[field] = before[field]
+            else:
+                metadata.pop(field, None)
+
+
+def seen(kind: Kind, obj: Object) -> Object:
+    """A stored object as this version of its kind shows it."""
+    if obj["apiVersion"] == kind.api_version:
+        return obj
+    if kind.from_stored is not None:
+        return kind.from_stored(obj)
+    return obj | {"apiVersion": kind.api_version}
+
+
+def stored(kind: Kind, obj: Object) -> Object:
+    return obj if kind.to_stored is None else kind.to_stored(obj)

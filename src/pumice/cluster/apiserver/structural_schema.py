@@ -1,0 +1,257 @@
+"""Schemas of CustomResourceDefinitions at work: pruning, defaulting and validating in one walk, and their shape.
+
+Structural schemas only, as apiextensions.k8s.io/v1 asks for. Rules in CEL are judged after this, see `custom_rules`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pumice.api.patterns import PatternError, pattern
+from pumice.api.times import instant
+from pumice.cluster.apiserver.metadata import clone
+from pumice.cluster.apiserver.schema import Object, Shape, shape_of
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+EMBEDDED = "x-kubernetes-embedded-resource"
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+MOST_CAUSES = 100  #: told of each sort
+MOST_PATH = 1000  #: characters of a path that are told
+
+
+class Findings:
+    """What a walk found wrong: fields no schema knows, and pairs of path and sentence."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self.wrong_types: list[tuple[str, str]] = []  #: with these nobody else should be bothered
+        self.causes: list[tuple[str, str]] = []
+
+    def refuse(self, path: str, message: str) -> None:
+        _note(self.causes, (path or "<nil>", message))
+
+
+def _note(found: list[Any], one: Any) -> None:
+    """The first ones are enough: a long list of wrong values is refused without a sentence for each."""
+    if len(found) < MOST_CAUSES:
+        found.append(one)
+
+
+def settle(schema: Object, value: Any, path: str, found: Findings) -> Any:
+    """The value without unknown fields and with defaults."""
+    if value is None and not schema.get("nullable"):
+        _note(found.wrong_types, (path, f'Invalid value: "null": {path} in body must be of type {schema.get("type", "object")}: "null"'))
+        return value
+    if not _right_type(schema, value):
+        text = f'Invalid value: "{go_type(value)}": {path} in body must be of type {_wanted(schema)}: "{go_type(value)}"'
+        _note(found.wrong_types, (path, text))
+        return value
+    if isinstance(value, dict):
+        value = _settle_object(schema, value, path, found)
+    elif isinstance(value, list):
+        item_schema = schema.get("items")
+        if item_schema:
+            value = [settle(item_schema, item, f"{path}[{index}]", found) for index, item in enumerate(value)]
+    if value is not None:
+        check(schema, value, path, found)
+    return value
+
+
+def _settle_object(schema: Object, value: Object, path: str, found: Findings) -> Object:
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    result: Object = {}
+    embedded = schema.get(EMBEDDED)
+    path = path[:MOST_PATH]
+    for key, item in value.items():
+        inner = f"{path}.{key}" if path else key
+        known = properties.get(key)
+        if known is not None:
+            if item is None and not known.get("nullable") and ("default" in known or key not in (schema.get("required") or ())):
+                continue
+            result[key] = settle(known, item, inner, found)
+        elif isinstance(additional, dict):
+            result[key] = settle(additional, item, inner, found)
+        elif additional is True or schema.get(PRESERVE) or (embedded and key in ("apiVersion", "kind", "metadata")):
+            result[key] = item
+        else:
+            _note(found.unknown, inner)
+    for key, known in properties.items():
+        if key not in result and "default" in known:
+            result[key] = settle(known, clone(known["default"]), f"{path}.{key}" if path else key, found)
+    return result
+
+
+def check(schema: Object, value: Any, path: str, found: Findings) -> None:
+    """Everything a schema says besides types and structure."""
+    if "enum" in schema and value not in schema["enum"]:
+        allowed = ", ".join(f'"{item}"' for item in schema["enum"])
+        found.refuse(path, f'Unsupported value: "{value}": supported values: {allowed}')
+    if isinstance(value, str):
+        _check_string(schema, value, path, found)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        _check_number(schema, value, path, found)
+    elif isinstance(value, dict):
+        _check_count(schema, len(value), path, "Properties", found)
+        missing = [key for key in schema.get("required") or () if key not in value]
+        for key in missing:
+            found.refuse(f"{path}.{key}" if path else key, "Required value")
+    elif isinstance(value, list):
+        _check_count(schema, len(value), path, "Items", found)
+        _check_unique(schema, value, path, found)
+    _check_combinations(schema, value, path, found)
+
+
+def _check_combinations(schema: Object, value: Any, path: str, found: Findings) -> None:
+    for part in schema.get("allOf") or ():
+        _check_inside(part, value, path, found)
+    count = sum(_accepts(part, value) for part in schema.get("anyOf") or ())
+    if schema.get("anyOf") and count == 0:
+        found.refuse(path, f'Invalid value: "": "{path}" must validate at least one schema (anyOf)')
+    count = sum(_accepts(part, value) for part in schema.get("oneOf") or ())
+    if schema.get("oneOf") and count != 1:
+        found.refuse(path, f'Invalid value: "": "{path}" must validate one and only one schema (oneOf)')
+    if schema.get("not") and _accepts(schema["not"], value):
+        found.refuse(path, f'Invalid value: "": "{path}" must not validate the schema (not)')
+
+
+def _check_inside(schema: Object, value: Any, path: str, found: Findings) -> None:
+    """A schema within allOf, anyOf, oneOf or not: only what it says about values, at every depth."""
+    if not _right_type(schema, value):
+        found.refuse(path, f'Invalid value: "": {path} in body must be of type {_wanted(schema)}')
+        return
+    check(schema, value, path, found)
+    if isinstance(value, dict):
+        for key, known in (schema.get("properties") or {}).items():
+            if key in value:
+                _check_inside(known, value[key], f"{path}.{key}", found)
+
+
+def _accepts(schema: Object, value: Any) -> bool:
+    found = Findings()
+    _check_inside(schema, value, "", found)
+    return not found.causes
+
+
+def _check_string(schema: Object, value: str, path: str, found: Findings) -> None:
+    if len(value) > schema.get("maxLength", len(value)):
+        found.refuse(path, f"Too long: may not be more than {schema['maxLength']} bytes")
+    if len(value) < schema.get("minLength", 0):
+        found.refuse(path, f'Invalid value: "{value}": {path} in body should be at least {schema["minLength"]} chars long')
+    if schema.get("pattern"):
+        _check_pattern(schema["pattern"], value, path, found)
+    if schema.get("format") == "date-time":
+        try:
+            instant(value)
+        except ValueError:
+            found.refuse(path, f'Invalid value: "{value}": {path} in body must be of type date-time: "{value}"')
+
+
+def _check_pattern(wanted: str, value: str, path: str, found: Findings) -> None:
+    try:
+        if pattern(wanted).found_in(value):
+            return
+        fault = ""
+    except PatternError as error:
+        fault = f", but pattern is invalid: {error}"
+    found.refuse(path, f"Invalid value: \"{value}\": {path} in body should match '{wanted}{fault}'")
+
+
+def _check_number(schema: Object, value: float, path: str, found: Findings) -> None:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
+        word = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
+        found.refuse(path, f"Invalid value: {value}: {path} in body should be {word} {least}")
+    if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
+        word = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
+        found.refuse(path, f"Invalid value: {value}: {path} in body should be {word} {most}")
+    if schema.get("multipleOf") and value % schema["multipleOf"]:
+        found.refuse(path, f"Invalid value: {value}: {path} in body should be a multiple of {schema['multipleOf']}")
+    low, high = _RANGES.get(schema.get("format", ""), (value, value))
+    if not low <= value <= high:
+        found.refuse(path, f"Invalid value: {value}: {path} in body must be of type {schema['format']}")
+
+
+def _check_count(schema: Object, count: int, path: str, word: str, found: Findings) -> None:
+    if count > schema.get(f"max{word}", count):
+        found.refuse(path, f"Too many: {count}: must have at most {schema[f'max{word}']} items")
+    if count < schema.get(f"min{word}", 0):
+        found.refuse(path, f"Invalid value: {count}: {path} in body should have at least {schema[f'min{word}']} items")
+
+
+def _check_unique(schema: Object, value: list[Any], path: str, found: Findings) -> None:
+    keys = schema.get("x-kubernetes-list-map-keys") if schema.get("x-kubernetes-list-type") == "map" else None
+    if not (keys or schema.get("uniqueItems") or schema.get("x-kubernetes-list-type") == "set"):
+        return
+    seen: set[bytes] = set()
+    for index, item in enumerate(value):
+        identity = [item.get(key) for key in keys] if keys and isinstance(item, dict) else item
+        text = msgspec.json.encode(identity, order="sorted")
+        if text in seen:
+            found.refuse(f"{path}[{index}]", f"Duplicate value: {identity}")
+        seen.add(text)
+
+
+def _right_type(schema: Object, value: Any) -> bool:
+    if schema.get(INT_OR_STRING):
+        return type(value) in (int, str)
+    wanted = schema.get("type")
+    if not wanted or (value is None and schema.get("nullable")):
+        return True
+    if wanted == "integer" and type(value) is float:
+        return value.is_integer()
+    return type(value) in _TYPES.get(wanted, (object,))
+
+
+def _wanted(schema: Object) -> str:
+    return "integer,string" if schema.get(INT_OR_STRING) else str(schema.get("type"))
+
+
+def go_type(value: Any) -> str:
+    names = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
+    return names.get(type(value), "null")
+
+
+def shape_of_schema(schema: Object) -> Shape:
+    """How objects of a schema merge when applied, in the same terms as built-in kinds."""
+    if schema.get(INT_OR_STRING):
+        return Shape("IntOrString")
+    match schema.get("type"):
+        case "array":
+            shape = Shape("list", element=shape_of_schema(schema.get("items") or {}))
+            list_type = schema.get("x-kubernetes-list-type")
+            shape.keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if list_type == "map" else ()
+            shape.is_set = list_type == "set"
+        case "object" if isinstance(schema.get("additionalProperties"), dict):
+            shape = Shape("map", element=shape_of_schema(schema["additionalProperties"]))
+        case "object" | None:
+            shape = Shape("struct", fields={key: shape_of_schema(inner) for key, inner in (schema.get("properties") or {}).items()})
+            shape.preserve = bool(
+                schema.get(PRESERVE) or schema.get(EMBEDDED) or not schema.get("type") or schema.get("additionalProperties")
+            )
+            shape.required = tuple(schema.get("required") or ())
+        case other:
+            shape = Shape({"integer": "int64", "boolean": "bool"}.get(str(other), str(other)))
+    shape.atomic = schema.get("x-kubernetes-map-type") == "atomic" or schema.get("x-kubernetes-list-type") == "atomic"
+    return shape
+
+
+def root_shape(schema: Object) -> Shape:
+    """Of a whole custom object."""
+    shape = shape_of_schema(schema)
+    shape.fields |= {"apiVersion": Shape("string"), "kind": Shape("string"), "metadata": shape_of("meta.v1.ObjectMeta")}
+    return shape

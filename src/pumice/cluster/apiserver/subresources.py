@@ -1,0 +1,112 @@
+"""Subresources: status, scale, binding, eviction, log, finalize, token, and those that need a kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pumice.cluster.apiserver import deletion, requests, scaling, status, tokens
+from pumice.cluster.apiserver.access import Access
+from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.patch import Patch, changed
+from pumice.cluster.apiserver.read import Reader
+from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.store import Store
+from pumice.http.messages import Request, Response
+
+
+class Subresources:
+    """Answers requests about a part of an object."""
+
+    def __init__(self, store: Store, access: Access, log_source: Callable[[Object, str, dict[str, str]], str]) -> None:
+        self._store = store
+        self._access = access
+        self._log_source = log_source
+        self._reader = Reader(store)
+
+    def respond(self, request: Request, target: Target, verb: str) -> Response:
+        match target.subresource, verb:
+            case (("status" | "resize" | "ephemeralcontainers"), "get"):
+                return self._reader.one(request, target.kind, self._store.get(target.kind, target.name, target.namespace))
+            case (("status" | "resize" | "ephemeralcontainers" | "finalize"), "update"):
+                return self._update(request, target)
+            case (("status" | "resize" | "ephemeralcontainers"), "patch"):
+                return self._patch(request, target)
+            case "scale", ("get" | "update" | "patch"):
+                return self._scale(request, target, verb)
+            case "binding", "create":
+                return self._bind(request, target)
+            case "eviction", "create":
+                return self._evict(request, target)
+            case "token", "create":
+                return self._token(request, target)
+            case "log", "get":
+                return self._log(request, target)
+            case (("exec" | "attach" | "portforward"), _):
+                raise status.ApiError(405, "MethodNotAllowed", f"{target.subresource}: simulated pods have no processes to speak to", {})
+        raise status.method_not_allowed(verb)
+
+    def _update(self, request: Request, target: Target) -> Response:
+        options = options_of(request)
+        obj = requests.read_object(request.body, request.headers.get("content-type", ""))
+        name_matches(obj, target)
+        return self._reader.one(request, target.kind, self._store.update(target.kind, obj, target.subresource, options), 200, options)
+
+    def _patch(self, request: Request, target: Target) -> Response:
+        options = options_of(request)
+        obj = self._store.patch(target.kind, target.name, patch_of(request), target.namespace, target.subresource, options)
+        return self._reader.one(request, target.kind, obj, 200, options)
+
+    def _scale(self, request: Request, target: Target, verb: str) -> Response:
+        old = self._store.get(target.kind, target.name, target.namespace)
+        scale = scaling.scale_of(target.kind, old)
+        if verb == "get":
+            return Response.json(scale)
+        if verb == "update":
+            wanted = requests.read_object(request.body, request.headers.get("content-type", ""))
+        else:
+            patch = patch_of(request)
+            wanted = changed(target.kind, scale, patch if patch.type == "json" else Patch("merge", patch.body))
+        return Response.json(scaling.rescale(self._store, target.kind, old, wanted, options_of(request)))
+
+    def _bind(self, request: Request, target: Target) -> Response:
+        body = requests.read_object(request.body, request.headers.get("content-type", ""))
+        bind(self._store, body, target.namespace, target.name, options_of(request))
+        return Response.json(status.success(201), 201)
+
+    def _evict(self, request: Request, target: Target) -> Response:
+        body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
+        wish = body.get("deleteOptions") or {}
+        if not isinstance(wish, dict):
+            raise status.bad_request("deleteOptions: not an object")
+        options = options_of(request)
+        options.dry_run = options.dry_run or "All" in (wish.get("dryRun") or ())
+        self._store.evict(target.namespace, target.name, deletion.read_wish(wish, {}), options)
+        return Response.json(status.success(201), 201)
+
+    def _token(self, request: Request, target: Target) -> Response:
+        body = requests.read_object(request.body, request.headers.get("content-type", ""))
+        return Response.json(tokens.answer(self._store, self._access.tokens, target.namespace, target.name, body), 201)
+
+    def _log(self, request: Request, target: Target) -> Response:
+        pod = self._store.get("pods", target.name, target.namespace)
+        containers = [container["name"] for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))]
+        container = request.query.get("container") or containers[0]
+        if container not in containers:
+            raise status.bad_request(f"container {container} is not valid for pod {target.name}")
+        if request.flag("previous"):
+            raise status.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
+        return Response.text(self._log_source(pod, container, request.query))
+
+
+def bind(store: Store, body: Object, namespace: str, name: str, options: Options) -> None:
+    """What a Binding asks for."""
+    metadata, wanted = body.get("metadata") or {}, body.get("target") or {}
+    if not isinstance(metadata, dict) or not isinstance(wanted, dict):
+        raise status.bad_request("a Binding has metadata and a target")
+    if wanted.get("kind", "Node") not in ("", "Node"):
+        raise status.invalid("Binding", "", name, [("target.kind", f'Unsupported value: "{wanted["kind"]}": supported values: "Node"')])
+    annotations = metadata.get("annotations")
+    if annotations is not None and not (isinstance(annotations, dict) and all(isinstance(value, str) for value in annotations.values())):
+        raise status.bad_request("metadata.annotations: not a map of strings")
+    store.bind(namespace, name, str(wanted.get("name") or ""), str(metadata.get("uid") or ""), annotations, options)

@@ -1,0 +1,149 @@
+"""Events and those who wait for them.
+
+An `Event` is one write, with the JSON of its object, which all watchers share. A `Watch` keeps the events that its selectors let through,
+translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between `take`
+calls; a reader so slow that the ledger forgets what still waits for it is cut off, as the API does, and lists again. So what readers
+wait for takes no memory of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+
+from pumice.api.selectors import Selector, matches
+from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.selectors import FieldSelector, fields_match
+
+Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
+
+
+class Event:
+    """One write of one object: ADDED, MODIFIED or DELETED."""
+
+    __slots__ = ("body", "key", "object", "previous", "resource_version", "type")
+
+    def __init__(self, type: str, key: Key, obj: Object, previous: Object | None, resource_version: int, body: bytes) -> None:
+        self.type = type
+        self.key = key
+        self.object = obj  #: as it is after the write; when DELETED, its last state with the version of the deletion
+        self.previous = previous  #: as it was before; None when ADDED
+        self.resource_version = resource_version
+        self.body = body  #: the JSON of `object`
+
+    def parts(self) -> tuple[bytes, bytes, bytes]:
+        """The event as a line of a watch stream, in parts of which the large one is never copied."""
+        return b'{"type":"%s","object":' % self.type.encode(), self.body, b"}\n"
+
+    def json(self) -> bytes:
+        """The same in one piece."""
+        return b"".join(self.parts())
+
+    def __repr__(self) -> str:
+        return f"Event({self.type} {'/'.join(self.key)} {self.resource_version})"
+
+
+class Filter:
+    """Which objects of a kind somebody wants."""
+
+    __slots__ = ("fields", "labels", "namespace")
+
+    def __init__(self, namespace: str = "", labels: Selector = (), fields: FieldSelector = ()) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.fields = fields
+
+    def passes(self, key: Key, obj: Object) -> bool:
+        if self.namespace and key[0] != self.namespace:
+            return False
+        if self.labels and not matches(self.labels, obj["metadata"].get("labels") or {}):
+            return False
+        return not self.fields or fields_match(self.fields, obj)
+
+    @property
+    def everything(self) -> bool:
+        return not (self.namespace or self.labels or self.fields)
+
+    def by_content(self) -> bool:
+        """Whether an object may start or stop to pass by being changed."""
+        return bool(self.labels or self.fields)
+
+
+class Watch:
+    """A reader's place in the stream of one kind. `wake` is called whenever there is something to `take` after there was nothing."""
+
+    def __init__(self, filter: Filter, since: int) -> None:
+        self.filter = filter
+        self.resource_version = since  #: every event up to it was delivered or did not concern this watch
+        self.cut_off = False
+        self._waiting: deque[tuple[str, Event]] = deque()
+        self._wake: Callable[[], None] | None = None
+        self._everything = filter.everything
+
+    def offer(self, event: Event) -> None:
+        """Called by the ledger for every event of the kind, in order."""
+        if event.resource_version <= self.resource_version:
+            return
+        self.resource_version = event.resource_version
+        seen_as = event.type if self._everything else self._seen_as(event)
+        if seen_as is None:
+            return
+        if self.cut_off:
+            return
+        self._waiting.append((seen_as, event))
+        if self._wake is not None and len(self._waiting) == 1:
+            self._wake()
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._waiting)
+
+    def rouse_with(self, wake: Callable[[], None] | None) -> None:
+        self._wake = wake
+        if wake is not None and self._waiting:
+            wake()
+
+    def _seen_as(self, event: Event) -> str | None:
+        now = self.filter.passes(event.key, event.object)
+        if not self.filter.by_content() or event.previous is None:
+            return event.type if now else None
+        before = self.filter.passes(event.key, event.previous)
+        if event.type == "DELETED":
+            return "DELETED" if before else None
+        if now:
+            return event.type if before else "ADDED"
+        return "DELETED" if before else None
+
+    def forget(self, version: int) -> None:
+        """The ledger forgets everything up to a version: a reader for whom some of it waits is too slow."""
+        if self._waiting and self._waiting[0][1].resource_version <= version:
+            self._waiting.clear()
+            self.cut_off = True
+            if self._wake is not None:
+                self._wake()
+
+    def take(self, limit: int = sys.maxsize, size: int = sys.maxsize) -> list[tuple[str, Event]]:
+        """What waits, in order: how the reader sees the event, and the event. At most so many, and about so many bytes."""
+        waiting = self._waiting
+        if limit == size == sys.maxsize:
+            taken = list(waiting)
+            waiting.clear()
+            return taken
+        taken = []
+        while waiting and len(taken) < limit and size > 0:
+            size -= len(waiting[0][1].body)
+            taken.append(waiting.popleft())
+        return taken
+
+    def objects(self) -> list[tuple[str, Object]]:
+        """`take` for readers in process: the type and the object of each event."""
+        return [(seen_as, seen_object(seen_as, event)) for seen_as, event in self.take()]
+
+
+def seen_object(seen_as: str, event: Event) -> Object:
+    """The object of an event as a reader sees it: one that left its selection is shown as it was, with the version of the leaving."""
+    if seen_as == event.type or seen_as != "DELETED" or event.previous is None:
+        return event.object
+    return event.previous | {"metadata": event.previous["metadata"] | {"resourceVersion": str(event.resource_version)}}

@@ -1,0 +1,189 @@
+"""The time of a cluster: one heap of alarms, rung by a wall clock at any speed, or by hand.
+
+`RunningClock` follows the machine's clock, `speed` times as fast; speed 0 is a pause. On an event loop (`attach`) it rings by itself.
+`VirtualClock` stands still until somebody moves it, so that a month passes as fast as its alarms are worked off. Nothing else in a
+simulated cluster asks what time it is. Instants are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+
+from pumice.cluster.apiserver import Refusal, Review, Rule, Store, World
+from pumice.cluster.apiserver.watch import Event
+from pumice.controllers.objects import field
+
+
+class Alarm:
+    """Something to be done at an instant, unless it is cancelled before."""
+
+    __slots__ = ("call", "when")
+
+    def __init__(self, when: float, call: Callable[[], None]) -> None:
+        self.when = when
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Clock:
+    """Alarms in the order of their instants; equal ones in the order they were set."""
+
+    speed = 1.0  #: seconds here per second of the machine
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Alarm]] = []
+        self._serial = 0
+
+    def now(self) -> float:
+        raise NotImplementedError
+
+    def at(self, when: float, call: Callable[[], None]) -> Alarm:
+        alarm = Alarm(when, call)
+        self._serial += 1
+        heapq.heappush(self._heap, (when, self._serial, alarm))
+        return alarm
+
+    def next_time(self) -> float | None:
+        """When the first alarm is due."""
+        while self._heap and self._heap[0][2].call is None:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def ring(self) -> None:
+        """Do what is due."""
+        now = self.now()
+        while (when := self.next_time()) is not None and when <= now:
+            call = heapq.heappop(self._heap)[2].call
+            assert call is not None
+            call()
+
+    async def sleep(self, seconds: float) -> None:
+        """Until that much time has passed here."""
+        over = asyncio.Event()
+        alarm = self.at(self.now() + seconds, over.set)
+        try:
+            await over.wait()
+        finally:
+            alarm.cancel()
+
+
+class VirtualClock(Clock):
+    """Moved by hand."""
+
+    speed = float("inf")
+
+    def __init__(self, start: float) -> None:
+        super().__init__()
+        self._now = start
+
+    def now(self) -> float:
+        return self._now
+
+    def move_to(self, when: float) -> None:
+        self._now = max(self._now, when)
+        self.ring()
+
+
+class RunningClock(Clock):
+    """Runs `speed` times as fast as `machine`, from `start` on."""
+
+    def __init__(self, start: float, speed: float = 1.0, machine: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.speed = speed
+        self._machine = machine
+        self._base = start, machine()  #: an instant here, and what the machine showed then
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def now(self) -> float:
+        here, there = self._base
+        return here + (self._machine() - there) * self.speed
+
+    def set_speed(self, speed: float) -> None:
+        """0 pauses."""
+        self._base = self.now(), self._machine()
+        self.speed = speed
+        self._arm()
+
+    def at(self, when: float, call: Callable[[], None]) -> Alarm:
+        first = self.next_time()
+        alarm = super().at(when, call)
+        if first is None or when < first:
+            self._arm()
+        return alarm
+
+    def not_before(self, when: float) -> None:
+        """Go forward to that instant, if it is not past yet."""
+        self._base = max(self.now(), when), self._machine()
+
+    def attach(self) -> None:
+        """Ring on the running event loop from now on."""
+        self._loop = asyncio.get_running_loop()
+        self._arm()
+
+    def detach(self) -> None:
+        self._loop = None
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        when = self.next_time()
+        if self._loop is not None and when is not None and self.speed > 0:
+            self._timer = self._loop.call_later(max(0.0, when - self.now()) / self.speed, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self.ring()
+        self._arm()
+
+
+# The speed of a running cluster's clock, as an object of the cluster: the ConfigMap kube-system/pumice-clock.
+#
+#     kubectl -n kube-system patch configmap pumice-clock --type merge -p '{"data": {"speed": "60"}}'
+#
+# `speed` is a number; 0 pauses. What is no number is refused where it is written.
+
+KEY = ("kube-system", "pumice-clock")
+
+
+class ClockSetting:
+    """Keeps a clock at the speed that its ConfigMap says."""
+
+    def __init__(self, store: Store, clock: RunningClock) -> None:
+        self._clock = clock
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": KEY[1]}, "data": {"speed": f"{clock.speed:g}"}}
+        if store.find("configmaps", *KEY) is None:
+            store.create("configmaps", body, KEY[0])
+        else:
+            store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
+        store.admission.add([Rule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
+        store.ledger.listeners.append(self._heard)
+
+    def _heard(self, storage: str, event: Event) -> None:
+        if storage == "configmaps" and event.key == KEY and event.type != "DELETED":
+            speed = read_speed(field(event.object, "data.speed"))
+            if speed is not None and speed != self._clock.speed:
+                self._clock.set_speed(speed)
+
+
+def _only_a_speed(review: Review, world: World) -> Refusal | None:
+    speed = field(review.obj, "data.speed")
+    if (review.namespace, review.name) != KEY or read_speed(speed) is not None:
+        return None
+    return Refusal(f'data.speed: "{speed}" is no speed; write a number from 0, which pauses, to 1000000')
+
+
+def read_speed(text: object) -> float | None:
+    """A number from 0 to a million, or None."""
+    try:
+        speed = float(str(text))
+    except ValueError:
+        return None
+    return speed if 0 <= speed <= 1e6 else None

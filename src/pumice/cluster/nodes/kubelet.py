@@ -1,0 +1,213 @@
+"""Simulated kubelets: what stands on a node is taken or turned away, starts, runs, ends and goes, on the cluster's clock.
+
+They hear of every write to pods and nodes and note what to look at; nothing is polled, and a pod for which nothing is due has no alarm,
+so that any number of running pods costs nothing. What happens is decided by `pod_life` and written here, straight into the store, as a
+bind is. The kubelets are a worker (see workers).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from pumice.api.times import instant
+from pumice.cluster.apiserver import ApiError, Wish
+from pumice.cluster.apiserver.watch import Event
+from pumice.cluster.clock import Alarm, Clock
+from pumice.cluster.nodes.metrics import Metrics
+from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
+from pumice.cluster.nodes.pod_life import ENDED, PENDING, RUNNING, Milli, Place, next_of, phase_of, rejection, requests_of, status_after
+from pumice.cluster.nodes.pod_status import rejected
+from pumice.cluster.nodes.stage import Stage, Stages
+from pumice.cluster.store_world import StoreWorld, StoreWrites
+from pumice.controllers import kinds
+from pumice.controllers.objects import Key, Object, key_of, name_of, spec_of, status_of, uid_of
+
+POD_NETWORK = "10.128.0.0/9"
+SLICE_S = 0.005  #: of the machine's time, that a step may take
+
+
+class _Held:
+    """A pod that a kubelet has taken."""
+
+    __slots__ = ("address", "alarm", "due", "generation", "needs", "node", "phase", "since", "uid")
+
+    def __init__(self, uid: str, node: str, needs: Milli) -> None:
+        self.uid = uid
+        self.node = node
+        self.needs = needs
+        self.phase = ""
+        self.generation = 0  #: of the pod when it was last looked at
+        self.address = ""
+        self.since = 0.0  #: in this phase
+        self.alarm: Alarm | None = None
+        self.due: Stage | None = None  #: the stage whose time has come
+
+
+class Kubelets:
+    """All nodes' kubelets."""
+
+    def __init__(self, world: StoreWorld, clock: Clock, stages: Stages) -> None:
+        self.wake: Callable[[], None] | None = None
+        self._world = world
+        self._store = world.store
+        self._clock = clock
+        self._stages = stages
+        self._agents = NodeAgents(self._store, clock, self._node_is_up)
+        self._metrics = Metrics(self._store, clock)
+        self._events = StoreWrites(world, "kubelet")
+        self._held: dict[Key, _Held] = {}
+        self._on_node: dict[str, dict[Key, _Held]] = {}  #: those that take room
+        self._ready: deque[tuple[str, Key]] = deque()  #: storage and key of what is to be looked at
+        self._queued: set[tuple[str, Key]] = set()
+        self._addresses = Addresses(POD_NETWORK, (status_of(pod).get("podIP") or "" for pod in self._store.all("pods")))
+        for storage in ("nodes", "pods"):
+            for obj in self._store.all(storage):
+                self._look_soon(storage, key_of(obj))
+        self._store.ledger.listeners.append(self._heard)
+
+    def _heard(self, storage: str, event: Event) -> None:
+        if storage == "pods":
+            if event.object["spec"].get("nodeName"):
+                self._look_soon(storage, Key(*event.key))
+        elif storage == "nodes":
+            self._look_soon(storage, Key(*event.key))
+
+    def _look_soon(self, storage: str, key: Key) -> None:
+        if (storage, key) not in self._queued:
+            self._queued.add((storage, key))
+            self._ready.append((storage, key))
+            if len(self._ready) == 1 and self.wake is not None:
+                self.wake()
+
+    def _node_is_up(self, node: str) -> None:
+        self._metrics.note(node)
+        for pod in self._world.by_field(kinds.POD, "spec.nodeName", node):
+            self._look_soon("pods", key_of(pod))
+
+    def step(self) -> bool:
+        """Work for a moment; whether there is more."""
+        ends = time.monotonic() + SLICE_S
+        while self._ready:
+            storage, key = self._ready.popleft()
+            self._queued.discard((storage, key))
+            if storage == "nodes":
+                self._agents.look(key.name)
+            else:
+                self._look(key)
+            if time.monotonic() >= ends:
+                break
+        return bool(self._ready)
+
+    # One pod
+
+    def _look(self, key: Key) -> None:
+        pod = self._store.ledger.get("pods", key)
+        held = self._held.get(key)
+        if held is not None and (pod is None or uid_of(pod) != held.uid):
+            self._forget(key, held)
+            held = None
+        if pod is None or not spec_of(pod).get("nodeName") or not self._agents.is_up(spec_of(pod)["nodeName"]):
+            return
+        held = held or self._take(key, pod)
+        if held is None:
+            return
+        phase = phase_of(pod)
+        generation = pod["metadata"].get("generation", 1)
+        if phase != held.phase:
+            self._enter(key, pod, held, phase)
+        elif generation != held.generation and held.due is None:  # its deadline may be another
+            self._plan(key, pod, held, held.since)
+            if phase == RUNNING:
+                pod = self._write(key, pod, status_of(pod) | {"observedGeneration": generation})
+        held.generation = generation
+        if held.due is not None:
+            self._carry_out(key, pod, held, held.due)
+
+    def _take(self, key: Key, pod: Object) -> _Held | None:
+        """Give the pod its room on the node, or turn it away."""
+        node = self._store.ledger.get("nodes", ("", spec_of(pod)["nodeName"]))
+        assert node is not None
+        held = _Held(uid_of(pod), name_of(node), requests_of(pod))
+        held.address = status_of(pod).get("podIP") or ""
+        beside = self._on_node.setdefault(held.node, {})
+        if phase_of(pod) == PENDING:
+            refused = rejection(pod, held.needs, node, (each.needs for each in beside.values()))
+            if refused is not None:
+                self._write(key, pod, rejected(pod, self._clock.now(), *refused))
+                self._events.tell(pod, "Warning", *refused)
+                return None
+        self._held[key] = held
+        if phase_of(pod) != ENDED:
+            beside[key] = held
+        return held
+
+    def _enter(self, key: Key, pod: Object, held: _Held, phase: str) -> None:
+        """The pod is in another phase than when it was last looked at."""
+        if phase == RUNNING:
+            self._metrics.started(pod, held.needs)
+        elif held.phase == RUNNING and phase == ENDED:
+            self._metrics.ended(key, held.node)
+        if phase == ENDED:
+            self._on_node[held.node].pop(key, None)
+        known_since = status_of(pod).get("startTime") if phase == RUNNING and not held.phase else None  # before we came
+        held.phase = phase
+        self._plan(key, pod, held, instant(known_since) if known_since else self._clock.now())
+
+    def _plan(self, key: Key, pod: Object, held: _Held, since: float) -> None:
+        """Set the alarm for what comes next."""
+        held.since = since
+        held.due = None
+        if held.alarm is not None:
+            held.alarm.cancel()
+            held.alarm = None
+        coming = next_of(pod, held.phase, held.since, self._stages)
+        if coming is None or coming.when == float("inf"):
+            return
+        if coming.when <= self._clock.now():
+            held.due = coming.stage
+            return
+        held.alarm = self._clock.at(coming.when, lambda: self._is_due(key, held, coming.stage))
+
+    def _is_due(self, key: Key, held: _Held, stage: Stage) -> None:
+        held.due = stage
+        held.alarm = None
+        self._look_soon("pods", key)
+
+    def _carry_out(self, key: Key, pod: Object, held: _Held, stage: Stage) -> None:
+        held.due = None
+        status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
+        if status == "gone":
+            self._end(key, held)
+            return
+        assert isinstance(status, dict)
+        written = self._write(key, pod, status)
+        if held.phase == RUNNING and phase_of(written) == RUNNING:
+            self._plan(key, written, held, self._clock.now())
+
+    def _end(self, key: Key, held: _Held) -> None:
+        with suppress(ApiError):  # somebody was faster
+            self._store.delete("pods", key.name, key.namespace, Wish(grace_s=0, uid=held.uid))
+
+    def _forget(self, key: Key, held: _Held) -> None:
+        del self._held[key]
+        self._on_node.get(held.node, {}).pop(key, None)
+        self._addresses.give_back(held.address)
+        if held.alarm is not None:
+            held.alarm.cancel()
+        self._metrics.ended(key, held.node)
+
+    def _place(self, pod: Object, held: _Held) -> Place:
+        status = status_of(pod)
+        node = self._store.ledger.get("nodes", ("", held.node)) or {}
+        addresses = status_of(node).get("addresses") or ()
+        host = next((each["address"] for each in addresses if each.get("type") == "InternalIP"), "127.0.0.1")
+        if spec_of(pod).get("hostNetwork"):
+            return Place(host, host)
+        held.address = status.get("podIP") or held.address or self._addresses.take()
+        return Place(held.address, host)
+
+    def _write(self, key: Key, pod: Object, status: Object) -> Object:
+        return self._store.ledger.put("pods", key, pod | {"metadata": dict(pod["metadata"]), "status": status})

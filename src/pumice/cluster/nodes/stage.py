@@ -1,0 +1,179 @@
+"""What happens to a pod on a simulated node, as declared in stages/default.yaml or in a file of the user's.
+
+A file is read once into `Stages`; `next_stage` picks the stage for a pod in a phase, and `Stage.delay_s` says how long it takes. Nothing
+here has a state: chance is drawn from the pod's uid and the stage's name, so the same pod always fares the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from math import exp, log
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from pumice.api.errors import InputError
+from pumice.api.times import duration
+from pumice.controllers.objects import Object, annotations_of, labels_of, spec_of, uid_of
+
+# How long a pod would run if its containers only sleep: most examples of jobs do, so that they end here as they would elsewhere.
+#
+# `sleep 30`, `sleep 1h`, `sh -c "sleep 30"`, as command, arguments or both. A pod with a container that does anything else says nothing.
+
+SHELLS = ("sh", "bash", "ash", "dash")
+UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def sleeps_s(pod: Object) -> float | None:
+    """Until the last container wakes up; None if one does not only sleep."""
+    each = [
+        _slept_s([*(container.get("command") or ()), *(container.get("args") or ())]) for container in spec_of(pod).get("containers") or ()
+    ]
+    known = [seconds for seconds in each if seconds is not None]
+    return max(known) if known and len(known) == len(each) else None
+
+
+def _slept_s(words: Sequence[str]) -> float | None:
+    program = words[0].rpartition("/")[2] if words else ""
+    if program in SHELLS and len(words) == 3 and words[1] == "-c":
+        return _slept_s(_split(words[2]))
+    times = [re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", word) for word in words[1:]]
+    found = [float(time[1]) * UNITS_S[time[2]] for time in times if time is not None]
+    return sum(found) if program == "sleep" and found and len(found) == len(times) else None
+
+
+def _split(script: str) -> list[str]:
+    try:
+        return shlex.split(script.strip().rstrip(";"))
+    except ValueError:
+        return []
+
+
+Phase = Literal["Pending", "Running", "Terminating"]
+Outcome = Literal["Running", "Succeeded", "Failed", "Ended", "Gone"]
+LAWS = {"uniform": 2, "exponential": 1, "normal": 2, "lognormal": 2, "annotation": 0}  #: and how many numbers each takes
+AS_IT_SLEEPS = {"command": "sleep"}
+
+_NORMAL = NormalDist()
+
+
+class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """One step of a pod's life."""
+
+    name: str
+    phase: Phase
+    becomes: Outcome
+    after: Any = 0
+    exit_code: Any = None
+    reason: str = ""
+    message: str = ""
+    labels: dict[str, str] = {}
+    chance: float = 1.0
+
+    def applies(self, pod: Object) -> bool:
+        if not self.labels.items() <= labels_of(pod).items():
+            return False
+        if self.chance < 1.0 and _drawn(pod, f"{self.name}?") >= self.chance:
+            return False
+        if self.after == AS_IT_SLEEPS:
+            return sleeps_s(pod) is not None
+        return not _is_noted(self.after) or self.after["annotation"] in annotations_of(pod)
+
+    def delay_s(self, pod: Object) -> float:
+        """Raises ValueError if the pod's annotation cannot be read."""
+        if self.after == AS_IT_SLEEPS:
+            return sleeps_s(pod) or 0.0
+        law = yaml.safe_load(annotations_of(pod)[self.after["annotation"]]) if _is_noted(self.after) else self.after
+        return max(0.0, _delay_s(law, _drawn(pod, self.name)))
+
+    def code_of(self, pod: Object) -> int:
+        """The exit code of the pod's containers."""
+        if isinstance(self.exit_code, dict):
+            text = annotations_of(pod).get(self.exit_code["annotation"], self.exit_code.get("default", 0))
+            return int(text) if str(text).lstrip("-").isdecimal() else 1
+        return int(self.exit_code) if self.exit_code is not None else int(self.becomes == "Failed")
+
+
+class Stages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole file."""
+
+    pods: list[Stage]
+
+    def next_stage(self, pod: Object, phase: str) -> Stage | None:
+        return next((stage for stage in self.pods if stage.phase == phase and stage.applies(pod)), None)
+
+
+def read_stages(path: Path | None = None) -> Stages:
+    """From a file, or the built-in ones. Raises InputError."""
+    where = str(path) if path else "stages/default.yaml"
+    try:
+        text = path.read_text(encoding="utf-8") if path else (files("pumice.sim") / "stages" / "default.yaml").read_text()
+        stages = msgspec.convert(yaml.safe_load(text), Stages)
+        for stage in stages.pods:
+            _check(stage)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=where) from None
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
+        raise InputError(str(error), where=where) from None
+    return stages
+
+
+def _check(stage: Stage) -> None:
+    if not 0.0 <= stage.chance <= 1.0:
+        raise ValueError(f'stage "{stage.name}": chance {stage.chance} is not between 0 and 1')
+    if isinstance(stage.exit_code, dict) and "annotation" not in stage.exit_code:
+        raise ValueError(f'stage "{stage.name}": exitCode has no annotation; write a number or {{annotation: KEY, default: 0}}')
+    if not _is_noted(stage.after) and stage.after != AS_IT_SLEEPS:
+        try:
+            _delay_s(stage.after, 0.5)
+        except ValueError as error:
+            raise ValueError(f'stage "{stage.name}": after: {error}') from None
+
+
+def _is_noted(law: Any) -> bool:
+    return isinstance(law, Mapping) and set(law) == {"annotation"}
+
+
+def _delay_s(law: Any, chance: float) -> float:
+    """Seconds by a law and a number between 0 and 1. Raises ValueError."""
+    if isinstance(law, bool) or law is None:
+        raise ValueError(f"{law} is not a delay; write seconds, such as 30")
+    if isinstance(law, int | float):
+        return float(law)
+    if isinstance(law, str):
+        return duration(law)
+    name, numbers = _law(law)
+    match name:
+        case "uniform":
+            return numbers[0] + (numbers[1] - numbers[0]) * chance
+        case "exponential":
+            return -numbers[0] * log(1.0 - chance)
+        case "normal":
+            return numbers[0] + numbers[1] * _NORMAL.inv_cdf(chance)
+        case _:
+            return numbers[0] * exp(log(numbers[1]) * _NORMAL.inv_cdf(chance))
+
+
+def _law(law: Any) -> tuple[str, list[float]]:
+    if not isinstance(law, Mapping) or len(law) != 1 or next(iter(law)) not in LAWS:
+        raise ValueError(f"{law} is not a delay; write seconds, or one of {', '.join(LAWS)} with numbers")
+    name, given = next(iter(law.items()))
+    numbers = [_delay_s(each, 0.0) for each in (given if isinstance(given, list) else [given])]
+    if len(numbers) != LAWS[name]:
+        raise ValueError(f"{name} takes {LAWS[name]} numbers, not {len(numbers)}")
+    if name == "lognormal" and min(numbers) <= 0:
+        raise ValueError("lognormal takes numbers above 0")
+    return name, numbers
+
+
+def _drawn(pod: Object, name: str) -> float:
+    """A number above 0 and below 1."""
+    digest = hashlib.blake2b(f"{uid_of(pod)}/{name}".encode(), digest_size=6).digest()
+    return (int.from_bytes(digest, "big") + 0.5) / 2**48

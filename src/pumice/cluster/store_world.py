@@ -1,0 +1,166 @@
+"""The store as controllers see it: their `World`, read straight from the store, and the changes they have not heard of yet.
+
+Objects are not copied. The questions that the store has no answer for are answered by an `Index` that follows every write. Changes wait in
+`take` until the controllers have time for them; `wake` says that some do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pumice.client.events import EventCorrelator, EventRecord, ObjectReference
+from pumice.cluster.apiserver import ApiError, Options, Store, Wish
+from pumice.cluster.apiserver import Patch as StorePatch
+from pumice.cluster.apiserver.watch import Event
+from pumice.controllers.controller import Change
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
+from pumice.controllers.world import Index, IndexKey
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
+
+
+class StoreWorld:
+    """A World over a store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.wake: Callable[[], None] | None = None  #: called when there is something to take after there was nothing
+        self._changes: list[Change] = []
+        self._storages: dict[str, str] = {}  #: kind to where its objects live
+        self._revision = -1  #: of the table of kinds that `_storages` is made of
+        self._index = Index()
+        for storage, shelf in store.ledger.shelves.items():
+            for key in shelf.keys:
+                self._heard(storage, None, shelf.objects[key])
+        store.ledger.listeners.append(self._written)
+
+    # The world that controllers see
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        storage = self.storage_of(kind)
+        return self.store.ledger.get(storage, (namespace, name)) if storage else None
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
+        storage = self.storage_of(kind)
+        return self.store.all(storage, namespace or "") if storage else iter(())
+
+    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
+        return self._objects(self._index.with_value(kind, path, value))
+
+    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
+        return self._objects(self._index.owned_by(uid, kind))
+
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return self._objects(self._index.strays(kind, namespace))
+
+    def kinds(self) -> Iterator[str]:
+        return iter(sorted(self._all_storages()))
+
+    def _objects(self, places: Iterable[IndexKey]) -> Iterator[Object]:
+        found = (self.get(kind, *key) for kind, key in places)
+        return (subject for subject in found if subject is not None)
+
+    def storage_of(self, kind: str) -> str | None:
+        """The store's name for a kind such as "Job.batch"; None if it serves no such kind."""
+        return self._all_storages().get(kind)
+
+    def _all_storages(self) -> dict[str, str]:
+        table = self.store.kinds
+        if self._revision != table.revision:
+            served = (kind for kind in table if kind.storage == kind.resource and not kind.reviewed_only)
+            self._storages = {kind.name: kind.storage for kind in served}
+            self._revision = table.revision
+        return self._storages
+
+    # The store's feed
+
+    def take(self) -> list[Change]:
+        """What has changed since the last time, in order."""
+        taken, self._changes = self._changes, []
+        return taken
+
+    def _written(self, storage: str, event: Event) -> None:
+        self._heard(storage, event.previous, None if event.type == "DELETED" else event.object)
+
+    def _heard(self, storage: str, old: Object | None, new: Object | None) -> None:
+        if storage == "events":  # no controller looks at them, and there are many
+            return
+        change = Change(old, new)
+        kind = kind_of(change.object)
+        metadata = change.object["metadata"]
+        key = Key(metadata.get("namespace") or "", metadata["name"])
+        self._index.changed(kind, key, old, new)
+        self._changes.append(change)
+        if len(self._changes) == 1 and self.wake is not None:
+            self.wake()
+
+
+# What controllers want written, carried out on the store in process.
+#
+# As `controllers.writes` says: what exists already is created well enough, an object with another uid is another object and left alone,
+# what is gone is deleted well enough. Everything else that the store refuses is an ApiError for the caller. Events are counted and thinned
+# out as every component of Kubernetes does it, with the same book.
+
+
+class StoreWrites:
+    """Writes to one store under the name of one component."""
+
+    def __init__(self, world: StoreWorld, component: str) -> None:
+        self._world = world
+        self._store: Store = world.store
+        self._options = Options(manager=component, validation="Ignore")
+        self._book = EventCorrelator(component)
+
+    def apply(self, write: Write) -> None:
+        """Raises ApiError."""
+        match write:
+            case Create():
+                self._create(write)
+            case Patch():
+                self._patch(write)
+            case Delete():
+                self._delete(write)
+            case Emit():
+                self.tell(write.about, write.type, write.reason, write.message)
+
+    def tell(self, about: Object, type_: str, reason: str, message: str) -> None:
+        """An event. One that cannot be written is lost, as events may be."""
+        regarding = ObjectReference(about["kind"], name_of(about), namespace_of(about), uid_of(about), about["apiVersion"])
+        event = self._book.note(EventRecord(regarding, type_, reason, message), self._store.now())
+        if event is None:
+            return
+        try:
+            if event.patch is not None and self._store.find("events", event.namespace, event.name) is not None:
+                self._store.patch("events", event.name, StorePatch("merge", event.patch), event.namespace, options=self._options)
+            else:
+                self._store.create("events", event.event, event.namespace, self._options)
+        except ApiError:
+            pass  # the namespace is going, most likely
+
+    def _create(self, write: Create) -> None:
+        subject = write.object
+        try:
+            self._store.create(self._storage(kind_of(subject)), subject, namespace_of(subject), self._options)
+        except ApiError as error:
+            if error.reason == "AlreadyExists":
+                return
+            if write.about is not None:
+                self.tell(write.about, "Warning", "FailedCreate", f"Error creating: {error.message}")
+            raise
+
+    def _patch(self, write: Patch) -> None:
+        found = self._world.get(write.kind, write.namespace, write.name)
+        if found is None or (write.uid and uid_of(found) != write.uid):
+            return
+        patch = StorePatch("merge", write.patch)
+        self._store.patch(self._storage(write.kind), write.name, patch, write.namespace, write.subresource, self._options)
+
+    def _delete(self, write: Delete) -> None:
+        found = self._world.get(write.kind, write.namespace, write.name)
+        if found is None or (write.uid and uid_of(found) != write.uid):
+            return
+        wish = Wish(grace_s=write.grace_s, propagation=write.propagation)
+        self._store.delete(self._storage(write.kind), write.name, write.namespace, wish, self._options)
+
+    def _storage(self, kind: str) -> str:
+        return self._world.storage_of(kind) or kind

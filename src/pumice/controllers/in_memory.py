@@ -1,0 +1,196 @@
+"""A world in dictionaries that applies writes: for tests, examples and what-if questions.
+
+It keeps the rules that controllers rely on: uids and resource versions are counted up, generation follows the spec, deletion
+waits for finalizers and, where a pod has a node, for somebody to finish it, and patches honour the uid. It has no validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pumice.api.json_objects import copied, merged
+from pumice.api.times import rfc3339
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change, Controller
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Key, Object, controller_of, field, key_of, owners_of, terminating, uid_of
+from pumice.controllers.work_queue import KeyQueue
+from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
+
+FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
+
+
+class Memory:
+    """Objects by kind and key. `emitted` lists the events in the order they were told."""
+
+    def __init__(self, objects: Iterable[Object] = (), now: float = 0.0) -> None:
+        self.now = now
+        self.emitted: list[Emit] = []
+        self._objects: dict[str, dict[Key, Object]] = {}
+        self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self._version = 0
+        for subject in objects:
+            self.apply(Create(subject))
+
+    # The world that controllers see
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._objects.get(kind, {}).get(Key(namespace, name))
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterator[Object]:
+        stored = self._objects.get(kind, {})
+        return (stored[key] for key in sorted(stored) if namespace is None or key.namespace == namespace)
+
+    def by_field(self, kind: str, path: str, value: str) -> Iterator[Object]:
+        return (subject for subject in self.all(kind) if (field(subject, path) or "") == value)
+
+    def dependents(self, uid: str, kind: str | None = None) -> Iterator[Object]:
+        found = sorted(self._dependents.get(uid, ()))
+        return (self._objects[each][key] for each, key in found if kind is None or each == kind)
+
+    def strays(self, kind: str, namespace: str) -> Iterator[Object]:
+        return (subject for subject in self.all(kind, namespace) if controller_of(subject) is None)
+
+    def kinds(self) -> Iterator[str]:
+        return iter(sorted(self._objects))
+
+    # What writes do to it
+
+    def apply(self, write: Write) -> list[Change]:
+        """Carry out one write. The changes it made are none if it had nothing to do."""
+        match write:
+            case Create(subject):
+                return self._create(subject)
+            case Patch():
+                return self._patch(write)
+            case Delete():
+                return self._delete(write)
+            case Emit():
+                self.emitted.append(write)
+        return []
+
+    def put(self, subject: Object) -> list[Change]:
+        """Store an object as it is, new or not: what a user or a kubelet does."""
+        if self.get(kind_of(subject), *key_of(subject)) is None:
+            return self._create(subject)
+        return self._store(subject)
+
+    def finish(self, subject: Object) -> list[Change]:
+        """Remove an object at once, as a kubelet does with a pod that has ended."""
+        return self._remove(kind_of(subject), key_of(subject))
+
+    def _create(self, subject: Object) -> list[Change]:
+        if self.get(kind_of(subject), *key_of(subject)) is not None:
+            return []
+        fresh = copied(subject)
+        meta = fresh["metadata"]
+        meta.setdefault("uid", f"00000000-0000-0000-0000-{self._version + 1:012d}")
+        meta.setdefault("creationTimestamp", rfc3339(self.now))
+        meta.setdefault("generation", 1)
+        return self._store(fresh)
+
+    def _patch(self, write: Patch) -> list[Change]:
+        before = self.get(write.kind, write.namespace, write.name)
+        if before is None or (write.uid and uid_of(before) != write.uid):
+            return []
+        return self._store(merged(before, write.patch))
+
+    def _store(self, subject: Object) -> list[Change]:
+        kind, key = kind_of(subject), key_of(subject)
+        before = self.get(kind, *key)
+        after = copied(subject)
+        self._version += 1
+        after["metadata"]["resourceVersion"] = str(self._version)
+        if before is not None and before.get("spec") != after.get("spec"):
+            after["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
+        self._link(before, after)
+        self._objects.setdefault(kind, {})[key] = after
+        if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_somebody(after):
+            return [Change(before, after), *self._remove(kind, key)]
+        return [Change(before, after)]
+
+    def _delete(self, write: Delete) -> list[Change]:
+        before = self.get(write.kind, write.namespace, write.name)
+        if before is None or (write.uid and uid_of(before) != write.uid):
+            return []
+        after = copied(before)
+        meta = after["metadata"]
+        if write.propagation in FINALIZERS and not terminating(before):
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), FINALIZERS[write.propagation]]
+        at_once = write.grace_s == 0 or _has_ended(before) or not _awaits_somebody(before)
+        if not meta.get("finalizers") and at_once:
+            return self._remove(write.kind, key_of(before))
+        if terminating(before):
+            return []
+        meta["deletionTimestamp"] = rfc3339(self.now)
+        return self._store(after)
+
+    def _remove(self, kind: str, key: Key) -> list[Change]:
+        before = self._objects[kind].pop(key)
+        self._link(before, None)
+        return [Change(before, None)]
+
+    def _link(self, before: Object | None, after: Object | None) -> None:
+        for subject, add in ((before, False), (after, True)):
+            for owner in owners_of(subject) if subject else ():
+                linked = self._dependents.setdefault(owner["uid"], {})
+                identity = (kind_of(subject or {}), key_of(subject or {}))
+                if add:
+                    linked[identity] = None
+                else:
+                    linked.pop(identity, None)
+
+
+def _awaits_somebody(subject: Object) -> bool:
+    """Whether a pod has to be ended on its node, or a namespace to be emptied, before it can go; others are removed at once."""
+    if kind_of(subject) == kinds.NAMESPACE:
+        return bool((subject.get("spec") or {}).get("finalizers"))
+    return kind_of(subject) == kinds.POD and bool(subject.get("spec", {}).get("nodeName"))
+
+
+def _has_ended(subject: Object) -> bool:
+    return (subject.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+# Run controllers on a world until nothing changes: the whole control loop in one function.
+#
+# Tests, examples and what-if questions use it as it is. A world that is fed from elsewhere too (the embedded store) uses `dispatch` with
+# its own loop instead.
+
+
+class Unsettled(RuntimeError):
+    """Controllers that undo each other's work, or one that never finds its result good."""
+
+
+class Loop:
+    """Controllers at work on a world: tell it what others changed, and let it settle."""
+
+    def __init__(self, world: Memory, controllers: Sequence[Controller]) -> None:
+        self.world = world
+        self.controllers = controllers
+        self.queue = KeyQueue(controllers)
+        self.queue.observe((Change(None, subject) for kind in world.kinds() for subject in world.all(kind)), world)
+
+    def observe(self, changes: Sequence[Change]) -> None:
+        self.queue.observe(changes, self.world)
+
+    def settle(self, now: float, limit: int = 10_000) -> int:
+        """Work until nothing is due; how many writes that took. Raises Unsettled after `limit` pieces of work."""
+        self.world.now = now
+        written = 0
+        for _ in range(limit):
+            work = self.queue.pop(now)
+            if work is None:
+                return written
+            outcome = work.controller.reconcile(work.key, self.world, now)
+            for write in outcome.writes:
+                self.queue.observe(self.world.apply(write), self.world)
+            written += len(outcome.writes)
+            for when, key in outcome.later:
+                self.queue.add_later(when, work.controller, key)
+        raise Unsettled(f"not settled after {limit} reconciliations")
+
+
+def settle(world: Memory, controllers: Sequence[Controller], now: float, limit: int = 10_000) -> int:
+    """Start from every object of the world and work until nothing changes; how many writes that took."""
+    return Loop(world, controllers).settle(now, limit)

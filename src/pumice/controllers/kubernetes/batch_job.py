@@ -1,0 +1,178 @@
+"""Kubernetes' Job: pods that run to completion, a number of them at a time, tried again within limits.
+
+Indexed jobs give each pod an index and count each index once; each index may have its own limit of failures. Failures delay the next pod,
+longer each time. A job that is suspended or has ended, well or not, loses its running pods. One that is managed by somebody else is
+left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import islice
+
+from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
+from pumice.api.integers import as_ranges
+from pumice.api.json_objects import copied
+from pumice.api.times import rfc3339
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Result, itself, result
+from pumice.controllers.kubernetes.adoption import claim, its_claimants
+from pumice.controllers.kubernetes.job_status import (
+    FAILED,
+    FIRST,
+    Attempts,
+    Tally,
+    by_index,
+    deadline,
+    entry,
+    finish,
+    has_ended,
+    index_of,
+    indexed,
+    tally,
+    verdict,
+)
+from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
+from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Emit, Write, delete, status_change
+
+# The pods that a Job makes.
+
+
+def plain_pods(job: Object, count: int, world: World) -> list[Object]:
+    return [from_template(job, spec_of(job).get("template") or {}, name, **_labels(job)) for name in free_names(job, count, world)]
+
+
+def indexed_pod(job: Object, index: int, attempts: Attempts | None, world: World) -> Object:
+    name = next(free_names(job, 1, world, f"{name_of(job)}-{index}"))
+    pod = from_template(job, spec_of(job).get("template") or {}, name, **_labels(job), **{COMPLETION_INDEX: str(index)})
+    notes = pod["metadata"].setdefault("annotations", {})
+    notes[COMPLETION_INDEX] = str(index)
+    if by_index(job):
+        counted, ignored, _ = attempts or FIRST
+        notes[INDEX_FAILURES] = str(counted)
+        if ignored:
+            notes[IGNORED_FAILURES] = str(ignored)
+    pod["spec"].setdefault("hostname", f"{name_of(job)}-{index}")
+    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{COMPLETION_INDEX}']"}}}
+    for container in (*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())):
+        container.setdefault("env", []).append(dict(variable))
+    return pod
+
+
+def _labels(job: Object) -> dict[str, str]:
+    names = {"controller-uid": uid_of(job), "job-name": name_of(job)}
+    return {**names, **{f"batch.kubernetes.io/{name}": value for name, value in names.items()}}
+
+
+OURS = "kubernetes.io/job-controller"
+
+
+class BatchJobs:
+    """Runs batch/v1 Jobs."""
+
+    name = "batch-job"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.BATCH_JOB: itself, kinds.POD: its_claimants(kinds.BATCH_JOB)}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        job = world.get(kinds.BATCH_JOB, *key)
+        if job is None or terminating(job) or spec_of(job).get("managedBy", OURS) != OURS:
+            return NOTHING
+        pods, claims = claim(job, kinds.POD, world)
+        counted = tally(job, pods)
+        if has_ended(job):
+            return result([*claims, *map(delete, counted.active), *status_change(job, {**status_of(job), **_counts(job, counted, 0)})])
+        end = verdict(job, counted, now)
+        status = _started(job, now)
+        later: list[tuple[float, Hashable]] = []
+        made = 0
+        if end is not None:
+            writes = finish(job, counted, end, status, now)
+            if end.type == FAILED:  # whoever is cut short has failed
+                counted = counted._replace(failed=counted.failed + len(counted.active))
+        elif spec_of(job).get("suspend"):
+            writes = ended(job, counted.active)
+        else:
+            writes, next_at = _scale(job, counted, world, now)
+            made = sum(isinstance(step, Create) for step in writes)
+            later = [(at, key) for at in (next_at, deadline(job, status)) if at is not None and at > now]
+        if end is not None or spec_of(job).get("suspend"):
+            counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
+        status |= _counts(job, counted, made)
+        return result([*claims, *_told(job, status), *writes, *status_change(job, status)], later)
+
+
+def _started(job: Object, now: float) -> Object:
+    status: Object = copied(status_of(job))
+    suspended = bool(spec_of(job).get("suspend"))
+    known = condition(job, "Suspended")
+    if suspended:
+        status.pop("startTime", None)
+    elif not status.get("startTime"):
+        status["startTime"] = rfc3339(now)
+    if suspended or known is not None:
+        said = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
+        if known is None or known.get("status") != said[0]:
+            others = [each for each in status.get("conditions") or () if each.get("type") != "Suspended"]
+            status["conditions"] = [*others, entry("Suspended", *said, now)]
+    return status
+
+
+def _told(job: Object, status: Object) -> list[Write]:
+    """That it was suspended or goes on, when its status begins to say so."""
+    said = condition({"status": status}, "Suspended")
+    if said is None or said == condition(job, "Suspended"):
+        return []
+    return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
+
+
+def _scale(job: Object, counted: Tally, world: World, now: float) -> tuple[list[Write], float | None]:
+    """As many pods as there shall be, and when to look again."""
+    spec = spec_of(job)
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    running = [pod for pod in counted.active if pod not in counted.surplus]
+    if completions is not None:
+        wanted = min(parallelism, int(completions) - counted.succeeded - len(counted.lost))
+    else:
+        wanted = parallelism if not counted.succeeded else min(parallelism, len(running))
+    missing = wanted - len(running)
+    too_many = [*counted.surplus, *dispensable_first(running)[: max(0, -missing)]]
+    if too_many:
+        return ended(job, too_many), None
+    if spec.get("podReplacementPolicy") == "Failed":
+        missing -= len(counted.leaving)
+    if missing <= 0 or counted.next_at > now:
+        return [], counted.next_at
+    if not indexed(job):
+        return created(job, plain_pods(job, missing, world)), None
+    return _indexes(job, counted, missing, world, now)
+
+
+def _indexes(job: Object, counted: Tally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
+    kept = [*counted.active, *(counted.leaving if spec_of(job).get("podReplacementPolicy") == "Failed" else ())]
+    taken = {*counted.done, *counted.lost, *map(index_of, kept)}
+    waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
+    free = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)
+    pods = [indexed_pod(job, index, counted.attempts.get(index, FIRST), world) for index in islice(free, min(missing, BURST))]
+    return created(job, pods), min(waiting.values(), default=None)
+
+
+def _counts(job: Object, counted: Tally, made: int) -> Object:
+    """Kubernetes writes some zeros and leaves out others."""
+    counts: Object = {
+        "active": len(counted.active) + made or None,
+        "ready": sum(map(ready, counted.active)),
+        "terminating": len(counted.leaving),
+        "succeeded": counted.succeeded or None,
+        "failed": counted.failed or None,
+        "uncountedTerminatedPods": {},
+    }
+    if indexed(job) and (counted.done or status_of(job).get("completedIndexes")):
+        counts["completedIndexes"] = as_ranges(counted.done)
+    if by_index(job):
+        counts["failedIndexes"] = as_ranges(counted.lost)
+    return counts

@@ -1,0 +1,119 @@
+"""PodDisruptionBudgets: how many of their pods may be taken away at this moment.
+
+A budget in per cent is of the pods that the workloads want, not of those that happen to exist. The eviction that was granted
+last is remembered in `disruptedPods` until its pod is seen to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.api.selectors import label_selector, matches
+from pumice.api.times import instant, rfc3339
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
+from pumice.controllers.objects import (
+    Key,
+    Object,
+    condition,
+    controller_of,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+)
+from pumice.controllers.world import World
+from pumice.controllers.writes import status_change
+
+FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
+SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)
+
+
+class DisruptionBudgets:
+    """Keeps the status of budgets."""
+
+    name = "disruption"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.DISRUPTION_BUDGET: itself, kinds.POD: _budgets_over}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        budget = world.get(kinds.DISRUPTION_BUDGET, *key)
+        if budget is None or terminating(budget):
+            return NOTHING
+        selector = label_selector(spec_of(budget).get("selector"))
+        everyone = world.all(kinds.POD, key.namespace) if selector is not None else ()
+        pods = [pod for pod in everyone if matches(selector or (), labels_of(pod)) and phase(pod) not in ENDED]
+        disrupted, forget_at = _disrupted(budget, pods, now)
+        expected, desired = _wanted(budget, pods, world)
+        healthy = sum(ready(pod) and not terminating(pod) and name_of(pod) not in disrupted for pod in pods)
+        allowed = max(0, healthy - desired) if expected else 0
+        status = {
+            **status_of(budget),
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "disruptionsAllowed": allowed,
+            "expectedPods": expected,
+            "disruptedPods": disrupted or None,
+            "observedGeneration": budget["metadata"].get("generation", 1),
+            "conditions": [_condition(budget, allowed, now)],
+        }
+        return result(status_change(budget, status), [(forget_at, key)] if forget_at is not None else [])
+
+
+def _wanted(budget: Object, pods: list[Object], world: World) -> tuple[int, int]:
+    """How many pods there should be, and how many must stay healthy."""
+    spec = spec_of(budget)
+    least, most_gone = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if most_gone is not None:
+        expected = _asked_for(pods, world)
+        return expected, max(0, expected - share(most_gone, expected, True))
+    if isinstance(least, str):
+        expected = _asked_for(pods, world)
+        return expected, share(least, expected, True)
+    return len(pods), int(least or 0)
+
+
+def _asked_for(pods: list[Object], world: World) -> int:
+    """The pods that the controllers of these pods want; a pod without one counts for itself."""
+    total, seen = 0, set()
+    for pod in pods:
+        owner = controller_of(pod)
+        if owner is None:
+            total += 1
+        elif owner["uid"] not in seen:
+            seen.add(owner["uid"])
+            workload = world.get(kind_of(owner), namespace_of(pod), owner["name"]) if kind_of(owner) in SCALED else None
+            same = [each for each in pods if (controller_of(each) or {}).get("uid") == owner["uid"]]
+            total += int(spec_of(workload).get("replicas", 1)) if workload is not None else len(same)
+    return total
+
+
+def _disrupted(budget: Object, pods: list[Object], now: float) -> tuple[dict[str, str], float | None]:
+    """Granted evictions whose pods are still there, and when the first of them is off."""
+    there = {name_of(pod) for pod in pods if not terminating(pod)}
+    granted: dict[str, str] = status_of(budget).get("disruptedPods") or {}
+    waiting = {name: since for name, since in granted.items() if name in there and now < instant(since) + FORGOTTEN_AFTER_S}
+    return waiting, min((instant(since) + FORGOTTEN_AFTER_S for since in waiting.values()), default=None)
+
+
+def _condition(budget: Object, allowed: int, now: float) -> Object:
+    said = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
+    before = condition(budget, "DisruptionAllowed") or {}
+    since = before.get("lastTransitionTime") if before.get("status") == said[0] else None
+    generation = budget["metadata"].get("generation", 1)
+    entry = {"type": "DisruptionAllowed", "status": said[0], "reason": said[1], "message": "", "observedGeneration": generation}
+    return {**entry, "lastTransitionTime": since or rfc3339(now)}
+
+
+def _budgets_over(change: Change, world: World) -> Iterable[Key]:
+    for budget in world.all(kinds.DISRUPTION_BUDGET, namespace_of(change.object)):
+        selector = label_selector(spec_of(budget).get("selector"))
+        if selector is not None and any(matches(selector, labels_of(state)) for state in change.states):
+            yield key_of(budget)

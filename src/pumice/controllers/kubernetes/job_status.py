@@ -1,0 +1,278 @@
+"""How a Job ends. First it says what it has come to (SuccessCriteriaMet, FailureTarget) and ends its pods; when the last of them is gone,
+that it is Complete or Failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
+from pumice.api.integers import index_set, integer
+from pumice.api.times import instant, rfc3339
+from pumice.controllers.kubernetes.pods import ENDED, active, ended, phase
+from pumice.controllers.objects import Object, annotations_of, condition, name_of, namespace_of, spec_of, status_of, terminating
+from pumice.controllers.writes import Emit, Write
+
+# What a Job's own rules say: which failures of pods count, and when it has succeeded before all its pods have.
+
+FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
+
+
+class Judged(NamedTuple):
+    """What the failure of a pod means."""
+
+    action: str
+    because: str = ""  #: in Kubernetes' words
+
+
+def judged(job: Object, pod: Object) -> Judged:
+    """By the first rule of the podFailurePolicy that fits."""
+    whose = f"{namespace_of(pod)}/{name_of(pod)}"
+    for number, rule in enumerate((spec_of(job).get("podFailurePolicy") or {}).get("rules") or ()):
+        met = _exited(rule["onExitCodes"], pod, whose) if rule.get("onExitCodes") else _has_condition(rule, pod, whose)
+        if met:
+            return Judged(rule["action"], f"{met} matching {rule['action']} rule at index {number}")
+    return Judged(COUNT)
+
+
+def _exited(wanted: Object, pod: Object, whose: str) -> str:
+    statuses = [*(status_of(pod).get("containerStatuses") or ()), *(status_of(pod).get("initContainerStatuses") or ())]
+    for each in statuses:
+        code = ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        if not code or wanted.get("containerName") not in (None, each["name"]):
+            continue
+        if (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In"):
+            return f"Container {each['name']} for pod {whose} failed with exit code {code}"
+    return ""
+
+
+def _has_condition(rule: Object, pod: Object, whose: str) -> str:
+    for pattern in rule.get("onPodConditions") or ():
+        found = condition(pod, pattern["type"])
+        if found is not None and found.get("status") == (pattern.get("status") or "True"):
+            return f"Pod {whose} has condition {pattern['type']}"
+    return ""
+
+
+def success_rule(job: Object, done: Collection[int]) -> int | None:
+    """The number of the first rule of the successPolicy that is met."""
+    for number, rule in enumerate((spec_of(job).get("successPolicy") or {}).get("rules") or ()):
+        named = index_set(rule["succeededIndexes"]) if rule.get("succeededIndexes") else None
+        succeeded = len(done) if named is None else len(named.intersection(done))
+        enough = rule.get("succeededCount")
+        if succeeded >= (int(enough) if enough is not None else len(named or ())):
+            return number
+    return None
+
+
+# What the pods of a Job amount to, with what its status knows of pods that are gone.
+
+BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 360.0
+
+
+class Attempts(NamedTuple):
+    """The failures of one index."""
+
+    counted: int = 0
+    ignored: int = 0
+    next_at: float = 0.0  #: when it may be tried again
+
+
+FIRST = Attempts()
+
+
+class Tally(NamedTuple):
+    active: list[Object]
+    surplus: list[Object]  #: active, yet with an index that is done, failed, beyond the last one or another pod's
+    leaving: list[Object]
+    succeeded: int
+    failed: int
+    done: frozenset[int]  #: indexes that are complete
+    lost: frozenset[int]  #: indexes that have failed for good
+    verdict: str  #: why a pod's failure is that of the job
+    attempts: dict[int, Attempts]  #: by index
+    next_at: float  #: when the next pod may be made, by all failures together
+
+
+def indexed(job: Object) -> bool:
+    return bool(spec_of(job).get("completionMode") == "Indexed")
+
+
+def by_index(job: Object) -> bool:
+    """Whether each index has failures of its own."""
+    return indexed(job) and spec_of(job).get("backoffLimitPerIndex") is not None
+
+
+def index_of(pod: Object) -> int:
+    return integer(annotations_of(pod).get(COMPLETION_INDEX, ""), -1)
+
+
+def tally(job: Object, pods: list[Object]) -> Tally:
+    stored = status_of(job)
+    ended = [pod for pod in pods if phase(pod) in ENDED and (not indexed(job) or _is_index(job, index_of(pod)))]
+    won, failures = [], []
+    for pod in ended:
+        if phase(pod) == "Succeeded":
+            won.append(pod)
+        else:
+            failures.append((pod, judged(job, pod)))
+    counted = sum(verdict.action != IGNORE for _, verdict in failures)
+    done = _known(job, "completedIndexes") | {index_of(pod) for pod in won} if indexed(job) else frozenset()
+    attempts: dict[int, Attempts] = {}
+    lost = _known(job, "failedIndexes")
+    if by_index(job):
+        for pod, verdict in failures:
+            index = index_of(pod)
+            attempts[index] = max(attempts.get(index, FIRST), _attempt(pod, ignored=verdict.action == IGNORE))
+            if verdict.action == FAIL_INDEX or attempts[index].counted > int(spec_of(job)["backoffLimitPerIndex"]):
+                lost |= {index}
+        lost -= done
+    running = [pod for pod in pods if active(pod)]
+    return Tally(
+        running,
+        _surplus(job, running, done | lost) if indexed(job) else [],
+        [pod for pod in pods if terminating(pod) and phase(pod) not in ENDED],
+        len(done) if indexed(job) else max(len(won), int(stored.get("succeeded") or 0)),
+        max(counted, int(stored.get("failed") or 0)),
+        frozenset(done),
+        frozenset(lost),
+        next((verdict.because for _, verdict in failures if verdict.action == FAIL_JOB), ""),
+        attempts,
+        0.0 if by_index(job) else _next_at(won, [pod for pod, _ in failures]),
+    )
+
+
+def _is_index(job: Object, index: int) -> bool:
+    return 0 <= index < int(spec_of(job).get("completions") or 0)
+
+
+def _known(job: Object, field: str) -> frozenset[int]:
+    return frozenset(index for index in index_set(status_of(job).get(field) or "") if _is_index(job, index))
+
+
+def _surplus(job: Object, running: Iterable[Object], settled: frozenset[int]) -> list[Object]:
+    taken = set(settled)
+    surplus = []
+    for pod in sorted(running, key=lambda each: (not spec_of(each).get("nodeName"), phase(each) != "Running", name_of(each))):
+        index = index_of(pod)
+        if index in taken or not _is_index(job, index):
+            surplus.append(pod)
+        taken.add(index)
+    return surplus
+
+
+def _attempt(pod: Object, *, ignored: bool) -> Attempts:
+    notes = annotations_of(pod)
+    before = integer(notes.get(INDEX_FAILURES, "0")), integer(notes.get(IGNORED_FAILURES, "0"))
+    return Attempts(before[0] + (not ignored), before[1] + ignored, _ended_at(pod) + _pause_s(sum(before) + 1))
+
+
+def _next_at(won: list[Object], failures: list[Object]) -> float:
+    """After failures the next pod waits, counted from the last one; a success in between ends the count."""
+    last_success = max(map(_ended_at, won), default=-1.0)
+    ends = [at for at in map(_ended_at, failures) if at > last_success]
+    return max(ends) + _pause_s(len(ends)) if ends else 0.0
+
+
+def _pause_s(failures: int) -> float:
+    return min(LONGEST_BACKOFF_S, BACKOFF_S * 2.0 ** min(10, failures - 1))
+
+
+def _ended_at(pod: Object) -> float:
+    stamps = [
+        ((each.get("state") or {}).get("terminated") or {}).get("finishedAt") for each in status_of(pod).get("containerStatuses") or ()
+    ]
+    return max((instant(stamp) for stamp in stamps if stamp), default=0.0)
+
+
+COMPLETE, FAILED = "Complete", "Failed"
+_FIRST = {COMPLETE: "SuccessCriteriaMet", FAILED: "FailureTarget"}
+BACKOFF_LIMIT = 6
+
+
+class End(NamedTuple):
+    type: str  #: COMPLETE or FAILED
+    reason: str
+    message: str
+
+
+def has_ended(job: Object) -> bool:
+    return any(_says(job, type_) for type_ in _FIRST)
+
+
+def _says(job: Object, type_: str) -> bool:
+    return (condition(job, type_) or {}).get("status") == "True"
+
+
+def verdict(job: Object, tally: Tally, now: float) -> End | None:
+    """What the job has come to. What it has said once, stays."""
+    for type_, first in _FIRST.items():
+        if _says(job, first):
+            said = condition(job, first) or {}
+            return End(type_, said.get("reason", ""), said.get("message", ""))
+    return _failure(job, tally, now) or _success(job, tally) or _without_hope(job, tally)
+
+
+def _failure(job: Object, tally: Tally, now: float) -> End | None:
+    spec = spec_of(job)
+    if tally.verdict:
+        return End(FAILED, "PodFailurePolicy", tally.verdict)
+    limit = int(spec.get("backoffLimit", BACKOFF_LIMIT))
+    if tally.failed > limit or _restarted(job, tally) >= max(1, limit):
+        return End(FAILED, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    at = deadline(job, status_of(job))
+    if at is not None and now >= at and not spec.get("suspend"):
+        return End(FAILED, "DeadlineExceeded", "Job was active longer than specified deadline")
+    most = spec.get("maxFailedIndexes")
+    if by_index(job) and most is not None and len(tally.lost) > int(most):
+        return End(FAILED, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
+    return None
+
+
+def _restarted(job: Object, tally: Tally) -> int:
+    """Where containers are restarted in their pods these are the failures."""
+    if ((spec_of(job).get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
+        return 0
+    pods = (status_of(pod) for pod in tally.active)
+    statuses = (each for pod in pods for part in ("initContainerStatuses", "containerStatuses") for each in pod.get(part) or ())
+    return sum(int(each.get("restartCount") or 0) for each in statuses)
+
+
+def _success(job: Object, tally: Tally) -> End | None:
+    rule = success_rule(job, tally.done) if indexed(job) else None
+    if rule is not None:
+        return End(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
+    completions = spec_of(job).get("completions")
+    enough = tally.succeeded >= int(completions) if completions is not None else tally.succeeded > 0 and not tally.active
+    return End(COMPLETE, "CompletionsReached", "Reached expected number of succeeded pods") if enough else None
+
+
+def _without_hope(job: Object, tally: Tally) -> End | None:
+    over = tally.lost and len(tally.lost) + len(tally.done) >= int(spec_of(job).get("completions") or 0)
+    return End(FAILED, "FailedIndexes", "Job has failed indexes") if over else None
+
+
+def deadline(job: Object, status: Object) -> float | None:
+    limit, start = spec_of(job).get("activeDeadlineSeconds"), status.get("startTime")
+    return instant(start) + float(limit) if limit is not None and start else None
+
+
+def finish(job: Object, tally: Tally, end: End, status: Object, now: float) -> list[Write]:
+    """Say it in `status`, and end the pods."""
+    before = _FIRST[end.type]
+    if not _says(job, before):
+        status["conditions"] = [*(status.get("conditions") or ()), entry(before, "True", end.reason, end.message, now)]
+    writes = ended(job, tally.active)
+    if any(phase(pod) not in ENDED for pod in (*tally.active, *tally.leaving)):
+        return writes
+    status["conditions"] = [*status["conditions"], entry(end.type, "True", end.reason, end.message, now)]
+    if end.type == COMPLETE:
+        status["completionTime"] = rfc3339(now)
+        return [*writes, Emit(job, "Normal", "Completed", "Job completed")]
+    return [*writes, Emit(job, "Warning", end.reason, end.message)]
+
+
+def entry(type_: str, status: str, reason: str, message: str, now: float) -> Object:
+    stamp = rfc3339(now)
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastProbeTime": stamp, "lastTransitionTime": stamp}

@@ -1,0 +1,145 @@
+"""ResourceClaims: made for pods that name a template, and given back by pods that have ended.
+
+The name of a made claim stands in its pod's status, where the scheduler looks for it. A claim that nobody has reserved any more is free to
+be allocated anew; one that was made for a pod goes when the pod has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from pumice.api.annotations import POD_CLAIM
+from pumice.api.json_objects import copied
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.kubernetes.pods import ENDED, phase
+from pumice.controllers.objects import (
+    Object,
+    controlled_by,
+    controller_of,
+    key_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    suffix,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Emit, Write, delete, status_change
+
+
+class Subject(NamedTuple):
+    """A pod, or a claim."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class ResourceClaims:
+    """Makes claims from templates and releases them."""
+
+    name = "resourceclaim"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.POD: _pod_touched, kinds.DEVICE_CLAIM: _claim_touched, kinds.DEVICE_CLAIM_TEMPLATE: _pods_waiting}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Subject)
+        subject = world.get(*key)
+        if subject is None or terminating(subject):
+            return NOTHING
+        return result(_made(subject, world) if key.kind == kinds.POD else _released(subject, world))
+
+
+def _made(pod: Object, world: World) -> list[Write]:
+    """The claims that the pod lacks, and where they are in its status."""
+    if phase(pod) in ENDED:
+        return []
+    known: list[Object] = list(status_of(pod).get("resourceClaimStatuses") or ())
+    named = {each["name"] for each in known}
+    writes: list[Write] = []
+    for asked in _templated(pod):
+        template = world.get(kinds.DEVICE_CLAIM_TEMPLATE, namespace_of(pod), asked["resourceClaimTemplateName"])
+        if asked["name"] in named:
+            continue
+        if template is None:
+            text = f'resourceclaimtemplate "{asked["resourceClaimTemplateName"]}" not found'
+            writes.append(Emit(pod, "Warning", "FailedResourceClaimCreation", f"PodResourceClaim {asked['name']}: {text}"))
+            continue
+        claim = _claim(pod, asked["name"], template)
+        writes.append(Create(claim))
+        known.append({"name": asked["name"], "resourceClaimName": name_of(claim)})
+    return [*writes, *status_change(pod, {**status_of(pod), "resourceClaimStatuses": known})] if known else writes
+
+
+def _templated(pod: Object) -> list[Object]:
+    return [each for each in spec_of(pod).get("resourceClaims") or () if each.get("resourceClaimTemplateName")]
+
+
+def _claim(pod: Object, asked: str, template: Object) -> Object:
+    stated = spec_of(template)
+    name = f"{name_of(pod)}-{asked}-{suffix(uid_of(pod), asked)}"
+    claim = kinds.new(kinds.DEVICE_CLAIM, namespace_of(pod), name, spec=copied(stated.get("spec") or {}))
+    given = stated.get("metadata") or {}
+    claim["metadata"] |= {
+        "ownerReferences": [controlled_by(pod)],
+        "annotations": {**(given.get("annotations") or {}), POD_CLAIM: asked},
+        **({"labels": dict(given["labels"])} if given.get("labels") else {}),
+    }
+    return claim
+
+
+def _released(claim: Object, world: World) -> list[Write]:
+    """A claim without the pods that have ended."""
+    owner = controller_of(claim)
+    if owner is not None and kind_of(owner) == kinds.POD and POD_CLAIM in (claim["metadata"].get("annotations") or {}):
+        pod = world.get(kinds.POD, namespace_of(claim), owner["name"])
+        if pod is not None and uid_of(pod) == owner["uid"] and phase(pod) in ENDED:
+            return [delete(claim)]
+    status = status_of(claim)
+    reserved = status.get("reservedFor") or []
+    kept = [each for each in reserved if each.get("resource") != "pods" or _lives(each, namespace_of(claim), world)]
+    if len(kept) == len(reserved):
+        return []
+    left = {key: value for key, value in status.items() if key not in ("reservedFor", "allocation")}
+    return status_change(claim, {**left, "reservedFor": kept, "allocation": status.get("allocation")} if kept else left)
+
+
+def _lives(consumer: Object, namespace: str, world: World) -> bool:
+    pod = world.get(kinds.POD, namespace, consumer["name"])
+    return pod is not None and uid_of(pod) == consumer["uid"] and phase(pod) not in ENDED
+
+
+def _pod_touched(change: Change, world: World) -> Iterable[Subject]:
+    pod = change.object
+    if not spec_of(pod).get("resourceClaims"):
+        return
+    namespace = namespace_of(pod)
+    if change.new is not None and phase(pod) not in ENDED:
+        if _templated(pod):
+            yield Subject(kinds.POD, *key_of(pod))
+        return
+    made = {each["name"]: each.get("resourceClaimName") for each in status_of(pod).get("resourceClaimStatuses") or ()}
+    for each in spec_of(pod)["resourceClaims"]:
+        name = each.get("resourceClaimName") or made.get(each["name"])
+        if name:
+            yield Subject(kinds.DEVICE_CLAIM, namespace, name)
+
+
+def _claim_touched(change: Change, world: World) -> Iterable[Subject]:
+    if change.new is not None and status_of(change.new).get("reservedFor"):
+        yield Subject(kinds.DEVICE_CLAIM, *key_of(change.new))
+
+
+def _pods_waiting(change: Change, world: World) -> Iterable[Subject]:
+    """Pods that asked for a template before it was there."""
+    if change.old is None:
+        name = name_of(change.object)
+        for pod in world.all(kinds.POD, namespace_of(change.object)):
+            if any(each["resourceClaimTemplateName"] == name for each in _templated(pod)):
+                yield Subject(kinds.POD, *key_of(pod))

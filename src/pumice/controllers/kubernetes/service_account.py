@@ -1,0 +1,69 @@
+"""ServiceAccounts: every namespace has one called "default", which pods have that name none."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.objects import Key, name_of, namespace_of, terminating
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, patch
+
+DEFAULT = "default"
+
+
+class ServiceAccounts:
+    """Makes what is missing."""
+
+    name = "serviceaccount"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.NAMESPACE: itself, kinds.SERVICE_ACCOUNT: _lost}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        namespace = world.get(kinds.NAMESPACE, *key)
+        if namespace is None or terminating(namespace) or world.get(kinds.SERVICE_ACCOUNT, key.name, DEFAULT) is not None:
+            return NOTHING
+        return result([Create(kinds.new(kinds.SERVICE_ACCOUNT, key.name, DEFAULT))])
+
+
+def _lost(change: Change, world: World) -> Iterable[Key]:
+    if change.new is None and name_of(change.object) == DEFAULT:
+        yield Key("", namespace_of(change.object))
+
+
+# The certificate that pods trust: every namespace has it in the ConfigMap `kube-root-ca.crt`, which their token volumes show them.
+
+NAME, FIELD = "kube-root-ca.crt", "ca.crt"
+_NOTE = {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver."}
+
+
+class RootCertificates:
+    """Makes what is missing and mends what was changed."""
+
+    name = "root-ca-certificate-publisher"
+
+    def __init__(self, certificate: str) -> None:
+        self._data = {FIELD: certificate}
+        self.watches = {kinds.NAMESPACE: itself, kinds.CONFIG_MAP: _touched}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        namespace = world.get(kinds.NAMESPACE, *key)
+        if namespace is None or terminating(namespace):
+            return NOTHING
+        found = world.get(kinds.CONFIG_MAP, key.name, NAME)
+        writes: list[Write] = []
+        if found is None:
+            fresh = kinds.new(kinds.CONFIG_MAP, key.name, NAME)
+            writes.append(Create({**fresh, "metadata": {**fresh["metadata"], "annotations": _NOTE}, "data": self._data}))
+        elif found.get("data") != self._data:
+            writes.append(patch(found, {"data": dict.fromkeys(found.get("data") or {}) | self._data}))
+        return result(writes)
+
+
+def _touched(change: Change, world: World) -> Iterable[Key]:
+    if name_of(change.object) == NAME:
+        yield Key("", namespace_of(change.object))

@@ -1,0 +1,158 @@
+"""StatefulSets: pods with a place and, if they want, a volume each that stays.
+
+In order unless told otherwise: a pod is made when its predecessors are ready and ended when its successors are gone. An
+update replaces pods from the last one down to the partition; older revisions are kept as ControllerRevisions so that a lost
+pod below the partition comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
+from pumice.api.integers import integer
+from pumice.api.json_objects import copied
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Result, itself, result
+from pumice.controllers.kubernetes.adoption import claim, its_claimants
+from pumice.controllers.kubernetes.pods import BURST, ENDED, available, from_template, of_set, phase, ready, revision_of
+from pumice.controllers.kubernetes.revisions import keep_revision
+from pumice.controllers.objects import Key, Object, labels_of, name_of, namespace_of, spec_of, status_of, terminating
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, delete, status_change
+
+
+class Revisions(NamedTuple):
+    """Names of the template that pods have and of the one they shall have."""
+
+    current: str
+    update: str
+
+
+class StatefulSets:
+    """Keeps ordered pods."""
+
+    name = "statefulset"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.STATEFUL_SET: itself, kinds.POD: its_claimants(kinds.STATEFUL_SET)}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Key)
+        owner = world.get(kinds.STATEFUL_SET, *key)
+        if owner is None:
+            return NOTHING
+        mine, claims = claim(owner, kinds.POD, world, lambda pod: _ordinal(pod, owner) >= 0)
+        pods = {_ordinal(pod, owner): pod for pod in mine}
+        update = f"{name_of(owner)}-{revision_of(spec_of(owner).get('template') or {})}"
+        revisions = Revisions(status_of(owner).get("currentRevision") or update, update)
+        writes: list[Write] = []
+        if not terminating(owner):
+            in_use = {*revisions, *map(_revision, pods.values())}
+            writes = [*claims, *keep_revision(owner, update, update, in_use, world), *_next_step(owner, pods, revisions, world)]
+        status, next_ready = _status(owner, pods, revisions, now)
+        return result([*writes, *status_change(owner, status)], [(next_ready, key)] if next_ready is not None else [])
+
+
+def _ordinal(pod: Object, owner: Object) -> int:
+    """Negative if it is called as none of the set's is."""
+    of, _, number = name_of(pod).rpartition("-")
+    return integer(number, -1) if of == name_of(owner) else -1
+
+
+def _next_step(owner: Object, pods: dict[int, Object], revisions: Revisions, world: World) -> list[Write]:
+    """Replace what ended, make what is missing, end what is too much, then update: each only when the one before is done."""
+    spec = spec_of(owner)
+    first = int((spec.get("ordinals") or {}).get("start") or 0)
+    wanted = range(first, first + int(spec.get("replicas", 1)))
+    together = spec.get("podManagementPolicy") == "Parallel"
+    writes: list[Write] = []
+    for ordinal in wanted:
+        pod = pods.get(ordinal)
+        if pod is None:
+            writes.extend(_make(owner, ordinal, _revision_for(owner, ordinal, revisions), world))
+            if len(writes) > BURST:
+                return writes
+        elif phase(pod) in ENDED and not terminating(pod):
+            writes.append(delete(pod))
+        elif ready(pod) and not terminating(pod):
+            continue
+        if not together:
+            return writes
+    surplus = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
+    if surplus:
+        ending = [pod for pod in surplus if terminating(pod)]
+        now_too = [pod for pod in surplus if not terminating(pod)]
+        return [*writes, *_end(owner, now_too if together else now_too[: 0 if ending else 1])]
+    return writes or _update(owner, pods, revisions)
+
+
+def _update(owner: Object, pods: dict[int, Object], revisions: Revisions) -> list[Write]:
+    """End the last pod of an older revision, if all behind it are ready."""
+    strategy = spec_of(owner).get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return []
+    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    for ordinal in sorted(pods, reverse=True):
+        if ordinal < partition:
+            return []
+        if terminating(pods[ordinal]) or (_revision(pods[ordinal]) == revisions.update and not ready(pods[ordinal])):
+            return []
+        if _revision(pods[ordinal]) != revisions.update:
+            return _end(owner, [pods[ordinal]])
+    return []
+
+
+def _end(owner: Object, pods: list[Object]) -> list[Write]:
+    return [write for pod in pods for write in (delete(pod), of_set("delete", pod, owner))]
+
+
+def _revision(pod: Object) -> str:
+    return labels_of(pod).get(CONTROLLER_REVISION_HASH, "")
+
+
+def _revision_for(owner: Object, ordinal: int, revisions: Revisions) -> str:
+    strategy = spec_of(owner).get("updateStrategy") or {}
+    partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+    return revisions.current if ordinal < partition else revisions.update
+
+
+def _make(owner: Object, ordinal: int, revision: str, world: World) -> list[Write]:
+    kept = world.get(kinds.CONTROLLER_REVISION, namespace_of(owner), revision)
+    template = kept["data"]["spec"]["template"] if kept else spec_of(owner).get("template") or {}
+    name = f"{name_of(owner)}-{ordinal}"
+    pod = from_template(owner, template, name, **{CONTROLLER_REVISION_HASH: revision, STATEFUL_POD_NAME: name, POD_INDEX: str(ordinal)})
+    pod["spec"]["hostname"] = name
+    pod["spec"]["subdomain"] = spec_of(owner).get("serviceName") or ""
+    claims: list[Write] = []
+    for claim_template in spec_of(owner).get("volumeClaimTemplates") or ():
+        claim = f"{claim_template['metadata']['name']}-{name}"
+        volume = {"name": claim_template["metadata"]["name"], "persistentVolumeClaim": {"claimName": claim}}
+        others = [each for each in pod["spec"].get("volumes") or () if each["name"] != volume["name"]]
+        pod["spec"]["volumes"] = [*others, volume]
+        if world.get(kinds.CLAIM, namespace_of(owner), claim) is None:
+            made = kinds.new(kinds.CLAIM, namespace_of(owner), claim, spec=copied(claim_template.get("spec") or {}))
+            made["metadata"]["labels"] = dict((spec_of(owner).get("selector") or {}).get("matchLabels") or {})
+            claims += [Create(made, owner), of_set("create", made, owner)]
+    return [*claims, Create(pod, owner), of_set("create", pod, owner)]
+
+
+def _status(owner: Object, pods: dict[int, Object], revisions: Revisions, now: float) -> tuple[Object, float | None]:
+    there = [pod for pod in pods.values() if phase(pod) not in ENDED]
+    count, next_ready = available(there, float(spec_of(owner).get("minReadySeconds") or 0), now)
+    updated = sum(_revision(pod) == revisions.update and not terminating(pod) for pod in there)
+    wanted = int(spec_of(owner).get("replicas", 1))
+    counts = {
+        "replicas": len(there),
+        "readyReplicas": sum(ready(pod) and not terminating(pod) for pod in there),
+        "availableReplicas": count,
+        "updatedReplicas": updated,
+    }
+    done = updated == counts["readyReplicas"] == wanted
+    current = revisions.update if done else revisions.current
+    counts["currentReplicas"] = sum(_revision(pod) == current and not terminating(pod) for pod in there)
+    stored = status_of(owner)
+    stated = {name: value for name, value in counts.items() if value or name in stored or name == "replicas"}
+    seen = {"observedGeneration": owner["metadata"].get("generation", 1), "currentRevision": current, "updateRevision": revisions.update}
+    return {**stored, **stated, **seen}, next_ready

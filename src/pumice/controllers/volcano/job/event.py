@@ -1,0 +1,228 @@
+"""What happened to a job: the key of the job controller, made from changes of jobs, pods, PodGroups and Commands.
+
+Something that only calls for another look is the bare request; so a thousand pods that start are one piece of work. A
+request with an event is made only if one of the job's policies would act on it. A pod that is first seen failed counts as one
+that has just failed: it did so while nobody looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pumice.api import annotations as key
+from pumice.api.integers import integer
+from pumice.controllers import kinds
+from pumice.controllers.controller import Change
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import (
+    Object,
+    annotations_of,
+    condition,
+    controller_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
+from pumice.controllers.volcano.job import spec
+from pumice.controllers.world import World
+
+ANY = "*"
+OUT_OF_SYNC = "OutOfSync"
+POD_FAILED, POD_EVICTED, POD_PENDING, UNKNOWN = "PodFailed", "PodEvicted", "PodPending", "Unknown"
+TASK_COMPLETED, TASK_FAILED = "TaskCompleted", "TaskFailed"
+
+
+class JobEvent(NamedTuple):
+    """An event of one job, or (with no event) the wish to have it looked at."""
+
+    namespace: str
+    job: str
+    event: str = OUT_OF_SYNC
+    uid: str = ""  #: of the job that the event belongs to
+    task: str = ""
+    pod: str = ""
+    pod_uid: str = ""
+    partition: str = ""
+    exit_code: int = 0
+    version: int = 0  #: the job's version that the pod was made for
+    action: str = ""  #: a decision made before: what a delayed request will do
+    due: float = 0.0  #: when a delayed action is to happen
+
+
+def from_job(change: Change, world: World) -> Iterable[JobEvent]:
+    """A job that is new, or whose spec or phase changed."""
+    old, new = change
+    if new is None or (old and spec_of(old) == spec_of(new) and spec.phase_of(old) == spec.phase_of(new)):
+        return
+    yield JobEvent(namespace_of(new), name_of(new))
+
+
+def from_group(change: Change, world: World) -> Iterable[JobEvent]:
+    """The phase of a job's PodGroup changed, or what keeps it from being placed, or the group is gone."""
+    owner = controller_of(change.object)
+    if owner is None or kind_of(owner) != kinds.JOB:
+        return
+    bare = JobEvent(namespace_of(change.object), owner["name"])
+    before, after = (status_of(state).get("phase") or "" if state else None for state in change)
+    if before not in (None, after) and after == UNKNOWN:
+        yield bare._replace(event=UNKNOWN, uid=owner["uid"], version=_version_of_job(bare, world))
+    elif before != after or why_unschedulable(change.old) != why_unschedulable(change.new):
+        yield bare
+
+
+def why_unschedulable(group: Object | None) -> str:
+    """What the scheduler says of a group that it has not placed yet."""
+    if group is None or status_of(group).get("phase") not in (None, "", "Pending", "Inqueue"):
+        return ""
+    found = condition(group, "Unschedulable") or {}
+    return str(found.get("message") or "") if found.get("status") == "True" else ""
+
+
+def from_lost(change: Change, world: World) -> Iterable[JobEvent]:
+    """What a plugin made is gone: by somebody's hand, or with the earlier job of this name that it belonged to."""
+    owner = controller_of(change.object)
+    if change.new is None and owner is not None and kind_of(owner) == kinds.JOB:
+        yield JobEvent(namespace_of(change.object), owner["name"])
+
+
+def _version_of_job(request: JobEvent, world: World) -> int:
+    job = world.get(kinds.JOB, request.namespace, request.job)
+    return spec.version_of(job) if job else 0
+
+
+def from_queue(change: Change, world: World) -> Iterable[JobEvent]:
+    """Jobs that wait for a queue that did not exist."""
+    if change.old is None:
+        for job in world.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
+            yield JobEvent(namespace_of(job), name_of(job))
+
+
+def from_claim(change: Change, world: World) -> Iterable[JobEvent]:
+    """Jobs that wait for a volume claim that did not exist."""
+    if change.old is None:
+        for job in world.all(kinds.JOB, namespace_of(change.object)):
+            if any(volume.get("volumeClaimName") == name_of(change.object) for volume in spec_of(job).get("volumes") or ()):
+                yield JobEvent(namespace_of(job), name_of(job))
+
+
+def from_pod(change: Change, world: World) -> Iterable[JobEvent]:
+    """A pod of a job changed."""
+    pod = change.object
+    owner = controller_of(pod)
+    if change.new is None:
+        yield from _waiting_for_its_name(pod, world)
+    if owner is None or kind_of(owner) != kinds.JOB:
+        return
+    bare = JobEvent(namespace_of(pod), owner["name"])
+    job = world.get(kinds.JOB, *bare[:2])
+    event, exit_code = _pod_event(change)
+    task = annotations_of(pod).get(key.TASK_SPEC, "")
+    if job is None or not _interests(job, task, event) or not _complete(event, job, task, world):
+        yield bare
+        return
+    yield _about(pod, owner, event, exit_code)
+
+
+def _about(pod: Object, owner: Object, event: str, exit_code: int) -> JobEvent:
+    return JobEvent(
+        namespace_of(pod),
+        owner["name"],
+        event=event,
+        uid=owner["uid"],
+        task=annotations_of(pod).get(key.TASK_SPEC, ""),
+        pod=name_of(pod),
+        pod_uid=uid_of(pod),
+        partition=labels_of(pod).get(key.PARTITION_ID, ""),
+        exit_code=exit_code,
+        version=_number(annotations_of(pod).get(key.JOB_VERSION, "")),
+    )
+
+
+def failures(job: Object, world: World) -> Iterable[JobEvent]:
+    """Of the job's pods, as events that some policy of it would answer."""
+    for pod in world.dependents(uid_of(job), kinds.POD):
+        owner = controller_of(pod)
+        mine = owner is not None and owner["uid"] == uid_of(job) and not terminating(pod)
+        if mine and status_of(pod).get("phase") == "Failed" and _interests(job, annotations_of(pod).get(key.TASK_SPEC, ""), POD_FAILED):
+            yield _about(pod, owner or {}, POD_FAILED, _exit_code(pod))
+
+
+def _waiting_for_its_name(pod: Object, world: World) -> Iterable[JobEvent]:
+    """Jobs that may have wanted the name of a pod that was not theirs."""
+    name, owner = name_of(pod), controller_of(pod)
+    for end in (index for index, letter in enumerate(name) if letter == "-"):
+        job = world.get(kinds.JOB, namespace_of(pod), name[:end])
+        if job is not None and (owner is None or owner["uid"] != uid_of(job)):
+            yield JobEvent(namespace_of(pod), name[:end])
+
+
+def _pod_event(change: Change) -> tuple[str, int]:
+    """What the change means, and the exit code that goes with it."""
+    if change.new is None:
+        meant = key.KILLED_ON_PURPOSE in annotations_of(change.object)
+        return (OUT_OF_SYNC if meant else POD_EVICTED), 0
+    if terminating(change.new):
+        return OUT_OF_SYNC, 0  # how it ends says nothing: its removal is the event
+    before = status_of(change.old).get("phase") if change.old else None
+    after = status_of(change.new).get("phase") or "Pending"
+    if after == "Failed" and before != "Failed":
+        return POD_FAILED, _exit_code(change.new)
+    if after == "Succeeded" and before != "Succeeded":
+        return TASK_COMPLETED, 0
+    restarts = _restarts(change.old) if change.old else 0
+    if after in ("Pending", "Running") and _restarts(change.new) > restarts:
+        return TASK_FAILED, 0
+    return (POD_PENDING if after == "Pending" else OUT_OF_SYNC), 0
+
+
+def _number(text: str) -> int:
+    """What an annotation says that anybody may have written."""
+    return max(0, integer(text))
+
+
+def _exit_code(pod: Object) -> int:
+    """Of the first container, if it has ended."""
+    first: Object = next(iter(status_of(pod).get("containerStatuses") or ()), {})
+    return int(((first.get("state") or {}).get("terminated") or {}).get("exitCode") or 0)
+
+
+def _restarts(pod: Object) -> int:
+    status = status_of(pod)
+    containers = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return sum(int(each.get("restartCount") or 0) for each in containers)
+
+
+def _complete(event: str, job: Object, task_name: str, world: World) -> bool:
+    """Whether an event about a task has come true for the task as a whole."""
+    task = spec.task_named(job, task_name)
+    if event not in (TASK_COMPLETED, TASK_FAILED) or task is None:
+        return event not in (TASK_COMPLETED, TASK_FAILED)
+    if event == TASK_COMPLETED:
+        names = (spec.pod_name(job, task_name, index) for index in reversed(range(spec.replicas(task))))
+        return all(_succeeded(world.get(kinds.POD, namespace_of(job), name)) for name in names)  # the first that has not ends it
+    pods = [pod for pod in world.dependents(uid_of(job), kinds.POD) if annotations_of(pod).get(key.TASK_SPEC) == task_name]
+    limit = int(task.get("maxRetry") or spec.MAX_RETRY)
+    restarts = sum(_restarts(pod) for pod in pods if status_of(pod).get("phase") in ("Running", "Pending"))
+    return 0 <= limit <= restarts
+
+
+def _succeeded(pod: Object | None) -> bool:
+    return pod is not None and status_of(pod).get("phase") == "Succeeded"
+
+
+def _interests(job: Object, task_name: str, event: str) -> bool:
+    """Whether some policy names the event, or an exit code if there is one to compare."""
+    task = spec.task_named(job, task_name) or {}
+    for policy in (*(task.get("policies") or ()), *(spec_of(job).get("policies") or ())):
+        if event in events_of(policy) or ANY in events_of(policy) or (event == POD_FAILED and policy.get("exitCode") is not None):
+            return event != OUT_OF_SYNC
+    return False
+
+
+def events_of(policy: Object) -> list[str]:
+    return [*((policy["event"],) if policy.get("event") else ()), *(policy.get("events") or ())]

@@ -1,0 +1,59 @@
+"""What a job's plugins add: objects beside its pods, and environment, volumes or commands inside them.
+
+One file a plugin, all of the shape `Plugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
+`ssh`. Arguments are written like command line flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pumice.controllers.objects import Object, spec_of
+from pumice.controllers.volcano.job.plugins.env import Env
+from pumice.controllers.volcano.job.plugins.hcclrank import HcclRank
+from pumice.controllers.volcano.job.plugins.mpi import Mpi
+from pumice.controllers.volcano.job.plugins.plugin import Plugin
+from pumice.controllers.volcano.job.plugins.pytorch import Pytorch
+from pumice.controllers.volcano.job.plugins.ray import Ray
+from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap
+from pumice.controllers.volcano.job.plugins.ssh import KeyPair, KeyPairs, Ssh
+from pumice.controllers.volcano.job.plugins.svc import Svc
+from pumice.controllers.volcano.job.plugins.tensorflow import Tensorflow
+
+PLUGINS: Mapping[str, Callable[[Sequence[str]], Plugin]] = {
+    "env": Env,
+    "svc": Svc,
+    "tensorflow": Tensorflow,
+    "pytorch": Pytorch,
+    "mpi": Mpi,
+    "ray": Ray,
+    "hcclrank": HcclRank,
+    "ringsconfigmap": RingsConfigMap,
+}  #: those that need nothing but their arguments
+
+NAMES = frozenset({*PLUGINS, "ssh"})
+PORTS = {
+    **dict.fromkeys(("tensorflow", "pytorch", "mpi"), ("port",)),
+    "ray": ("port", "dashboardPort", "clientServerPort"),
+    "ssh": ("ssh-port",),
+}  #: flags of ports
+IMPLIED = {"tensorflow": ("svc",), "pytorch": ("svc",), "mpi": ("svc", "ssh"), "ray": ("svc",)}
+
+
+def with_implied(plugins: Mapping[str, Sequence[str] | None]) -> dict[str, list[str]]:
+    """The plugins as written, and those that they imply."""
+    stated = {name: list(arguments or ()) for name, arguments in plugins.items()}
+    implied: dict[str, list[str]] = {other: [] for name in stated for other in IMPLIED.get(name, ()) if other not in stated}
+    return {**stated, **implied}
+
+
+def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, Plugin]:
+    """A job's plugins in the order of their names; unknown ones are admission's business."""
+    stated = with_implied(spec_of(job).get("plugins") or {})
+    made: dict[str, Plugin] = {name: PLUGINS[name](stated[name]) for name in sorted(stated) if name in PLUGINS}
+    if "ssh" in stated:
+        made["ssh"] = Ssh(stated["ssh"], key_pairs)
+    return made
+
+
+__all__ = ["IMPLIED", "NAMES", "PORTS", "KeyPair", "KeyPairs", "Plugin", "plugins_of", "with_implied"]

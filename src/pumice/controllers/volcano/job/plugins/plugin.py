@@ -1,0 +1,108 @@
+"""The shape of a job plugin, its arguments, and the touches to pods that several of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pumice.api import annotations as key
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
+from pumice.controllers.volcano.job import spec
+from pumice.controllers.world import World
+from pumice.controllers.writes import Write, delete
+
+
+class Plugin:
+    """Adds to a job. What a plugin does not override it leaves alone."""
+
+    def keep(self, job: Object, world: World) -> list[Write]:
+        """Make and update the objects that the job needs beside its pods."""
+        return []
+
+    def remove(self, job: Object, world: World) -> list[Write]:
+        """Remove them: the job's attempt is over."""
+        return []
+
+    def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
+        """Change a pod that is about to be created."""
+
+
+def owned(job: Object, kind: str, name: str, **fields: object) -> Object:
+    """An object that goes with the job, and that its controller finds by the label."""
+    made = kinds.new(kind, namespace_of(job), name, **fields)
+    made["metadata"] |= {"labels": {key.JOB_NAME: name_of(job)}, "ownerReferences": [controlled_by(job)]}
+    return made
+
+
+def removed(job: Object, kind: str, name: str, world: World) -> list[Write]:
+    """Delete an object that the job made; one that somebody else has under this name stays."""
+    found = world.get(kind, namespace_of(job), name)
+    owner = controller_of(found) if found is not None else None
+    return [delete(found)] if found is not None and owner is not None and owner["uid"] == uid_of(job) else []
+
+
+def flags(arguments: Sequence[str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """`--name=value`, `--name value` and bare `--name` (true) over their defaults; unknown ones are passed over."""
+    found = dict(defaults)
+    words = iter([*arguments, ""])
+    word = next(words)
+    while word:
+        following = next(words, "")
+        name, equals, value = word.lstrip("-").partition("=")
+        takes_next = not equals and bool(following) and not following.startswith("-")
+        if name in found:
+            found[name] = value if equals else following if takes_next else "true"
+        word = next(words, "") if takes_next else following
+    return found
+
+
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
+
+
+def port(given: str, default: str) -> int:
+    """A port as an argument states it; one that is none is passed over."""
+    return int(given if is_port(given) else default)
+
+
+def containers(pod: Object) -> Iterator[Object]:
+    """The pod's containers, those for its start included."""
+    for part in ("initContainers", "containers"):
+        yield from pod["spec"].get(part) or ()
+
+
+def set_env(pod: Object, **variables: str | Object) -> None:
+    """Set variables in every container: a text, or where to take it from."""
+    for container in containers(pod):
+        env = container.setdefault("env", [])
+        env.extend({"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in variables.items())
+
+
+def open_port(pod: Object, name: str, port: int) -> None:
+    """Declare a port in every container that has none of this number."""
+    for container in pod["spec"].get("containers") or ():
+        ports = container.setdefault("ports", [])
+        if all(each.get("containerPort") != port for each in ports):
+            ports.append({"name": name, "containerPort": port, "protocol": "TCP"})
+
+
+def mount(pod: Object, volume: Object, path: str, folder: str = "") -> None:
+    """Add a volume and mount it, or a folder of it, in every container."""
+    pod["spec"].setdefault("volumes", []).append(volume)
+    place = {"name": volume["name"], "mountPath": path} | ({"subPath": folder} if folder else {})
+    for container in containers(pod):
+        container.setdefault("volumeMounts", []).append(dict(place))
+
+
+def hosts(job: Object, task: Object) -> list[str]:
+    """The names by which the pods of a task find each other."""
+    template = spec_of(task.get("template") or {})
+    domain = template.get("subdomain") or name_of(job)
+    if template.get("hostname"):
+        return [f"{template['hostname']}.{domain}"]
+    return [f"{spec.pod_name(job, spec.task_name(job, task), index)}.{domain}" for index in range(spec.replicas(task))]
+
+
+def hosts_of(job: Object, task_name: str) -> list[str]:
+    task = spec.task_named(job, task_name)
+    return hosts(job, task) if task is not None else []

@@ -1,0 +1,68 @@
+"""ssh: the job's pods log in to each other without a password.
+
+A Secret holds one key pair for the whole job, allowed everywhere in it, and a client configuration that names every pod.
+It is mounted as a folder within the volume: the volume itself may be written by everybody, and sshd trusts no keys in such a place.
+Arguments: --ssh-key-file-path (/root/.ssh), --ssh-private-key and --ssh-public-key (made if not given), --ssh-port (22).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pumice.controllers import kinds
+from pumice.controllers.objects import Object, name_of, namespace_of
+from pumice.controllers.volcano.job import spec
+from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts, mount, owned, port, removed
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write
+
+FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
+FOLDER = ".ssh"
+PORT = "22"
+READ_BY_OWNER = 0o600
+
+
+class KeyPair(NamedTuple):
+    private_pem: str
+    public_openssh: str  #: one line
+
+
+KeyPairs = Callable[[], KeyPair]  #: makes a new pair each time it is called
+
+
+class Ssh(Plugin):
+    def __init__(self, arguments: Sequence[str], key_pairs: KeyPairs) -> None:
+        given = flags(arguments, {"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "ssh-port": PORT})
+        self.path, self.port = given["ssh-key-file-path"], port(given["ssh-port"], PORT)
+        self._given = KeyPair(given["ssh-private-key"], given["ssh-public-key"])
+        self._key_pairs = key_pairs
+
+    def keep(self, job: Object, world: World) -> list[Write]:
+        if world.get(kinds.SECRET, namespace_of(job), secret_name(job)) is not None:
+            return []
+        pair = self._given if all(self._given) else self._key_pairs()
+        texts = (pair.private_pem, pair.public_openssh, pair.public_openssh, _client_configuration(job, self.port))
+        data = {file: base64.b64encode(text.encode()).decode() for file, text in zip(FILES, texts, strict=True)}
+        return [Create(owned(job, kinds.SECRET, secret_name(job), type="Opaque", data=data), job)]
+
+    def remove(self, job: Object, world: World) -> list[Write]:
+        return removed(job, kinds.SECRET, secret_name(job), world)
+
+    def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
+        items = [{"key": file, "path": f"{FOLDER}/{file}"} for file in FILES]
+        secret = {"secretName": secret_name(job), "items": items, "defaultMode": READ_BY_OWNER}
+        mount(pod, {"name": secret_name(job), "secret": secret}, self.path, FOLDER)
+
+
+def secret_name(job: Object) -> str:
+    return f"{name_of(job)}-ssh"
+
+
+def _client_configuration(job: Object, port: int) -> str:
+    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    for task in spec.tasks(job):
+        for host in hosts(job, task):
+            lines += [f"Host {host.partition('.')[0]}", f"  HostName {host}", f"  Port {port}"]
+    return "\n".join(lines) + "\n"

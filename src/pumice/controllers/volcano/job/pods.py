@@ -1,0 +1,158 @@
+"""The pods of a job: what they are called, what is written on them, and which of them should exist now.
+
+A pod carries the job's version (events of older pods are ignored) and its place (task, index, partition), as annotations for
+the scheduler and as labels for selectors. A task that depends on others gets no pods before those are ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pumice.api import annotations as key
+from pumice.api.json_objects import copied
+from pumice.api.names import SCHEDULER_NAME
+from pumice.controllers import kinds
+from pumice.controllers.objects import (
+    Object,
+    annotations_of,
+    controlled_by,
+    labels_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    suffix,
+    uid_of,
+)
+from pumice.controllers.volcano.job import spec
+from pumice.controllers.world import World
+from pumice.controllers.writes import Create, Write, patch
+
+FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
+LABELS_FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME)
+
+
+def make_pod(job: Object, task: Object, index: int, group: str, forwarded: bool = False) -> Object:
+    """The pod of a task at an index, before volumes and plugins."""
+    template = copied(task.get("template") or {})
+    task_name = spec.task_name(job, task)
+    pod = kinds.new(kinds.POD, namespace_of(job), spec.pod_name(job, task_name, index), spec=template.get("spec") or {})
+    meta = template.get("metadata") or {}
+    labels, notes = _labels(job, task, task_name, index), _annotations(job, task, task_name, index, group)
+    if forwarded:
+        labels[key.JOB_FORWARDING] = notes[key.JOB_FORWARDING] = "true"
+    pod["metadata"]["labels"] = {**(meta.get("labels") or {}), **labels}
+    pod["metadata"]["annotations"] = {**(meta.get("annotations") or {}), **notes}
+    pod["metadata"]["ownerReferences"] = [controlled_by(job)]
+    pod["spec"]["schedulerName"] = pod["spec"].get("schedulerName") or spec_of(job).get("schedulerName") or SCHEDULER_NAME
+    priority_class = pod["spec"].get("priorityClassName") or spec_of(job).get("priorityClassName")
+    if priority_class:
+        pod["spec"]["priorityClassName"] = priority_class
+    return pod
+
+
+def _labels(job: Object, task: Object, task_name: str, index: int) -> dict[str, str]:
+    labels = {
+        key.JOB_NAME: name_of(job),
+        key.TASK_SPEC: task_name,
+        key.TASK_INDEX: str(index),
+        key.JOB_NAMESPACE: namespace_of(job),
+        key.JOB_QUEUE: spec.queue_name(job),
+        **{name: labels_of(job)[name] for name in LABELS_FROM_JOB if name in labels_of(job)},
+    }
+    if spec.partition_size(task):
+        labels[key.PARTITION_ID] = str(index // spec.partition_size(task))
+    return labels
+
+
+def _annotations(job: Object, task: Object, task_name: str, index: int, group: str) -> dict[str, str]:
+    notes = {
+        key.TASK_SPEC: task_name,
+        key.TASK_INDEX: str(index),
+        key.GROUP_NAME: group,
+        key.JOB_NAME: name_of(job),
+        key.JOB_QUEUE: spec.queue_name(job),
+        key.JOB_VERSION: str(spec.version_of(job)),
+        key.JOB_RETRY_COUNT: str(spec.retry_count(job)),
+        key.TEMPLATE_UID: f"{name_of(job)}-{task_name}",
+        **{name: annotations_of(job)[name] for name in FROM_JOB if name in annotations_of(job)},
+    }
+    if policy := task.get("topologyPolicy"):
+        notes[key.NUMA_POLICY] = policy
+    return notes
+
+
+def by_task(pods: Sequence[Object]) -> dict[str, dict[str, Object]]:
+    """Pods by name, by task."""
+    found: dict[str, dict[str, Object]] = {}
+    for pod in pods:
+        found.setdefault(annotations_of(pod).get(key.TASK_SPEC, ""), {})[name_of(pod)] = pod
+    return found
+
+
+def may_start(job: Object, task: Object, pods: Mapping[str, Mapping[str, Object]]) -> bool:
+    """Whether the tasks that this one depends on are ready."""
+    depends = task.get("dependsOn") or {}
+    names = depends.get("name") or []
+    ready = [_ready(job, name, pods.get(name, {})) for name in names]
+    return any(ready) if depends.get("iteration") == "any" and len(names) > 1 else all(ready)
+
+
+def _ready(job: Object, name: str, pods: Mapping[str, Object]) -> bool:
+    task = spec.task_named(job, name)
+    if task is None or task.get("minAvailable") is None:
+        return True
+    return sum(_serves(pod) for pod in pods.values()) >= int(task["minAvailable"])
+
+
+def _serves(pod: Object) -> bool:
+    """Whether a pod has succeeded, or runs with all its containers ready."""
+    phase = status_of(pod).get("phase")
+    if phase == "Succeeded":
+        return True
+    return phase == "Running" and all(each.get("ready") for each in status_of(pod).get("containerStatuses") or ())
+
+
+# The volumes of a job: claims that it names must exist, claims that it describes are made, and all pods mount them.
+#
+# A described claim is called after the job's uid and its place in the list, and the name is written into the job for its users to read.
+
+
+def claims(job: Object) -> Iterator[tuple[str, Object]]:
+    """(name of the claim, entry of the job)."""
+    for index, volume in enumerate(spec_of(job).get("volumes") or ()):
+        generated = f"{name_of(job)}-pvc-{suffix(uid_of(job), 'volume', index, length=12)}"
+        yield volume.get("volumeClaimName") or generated, volume
+
+
+def missing_claim(job: Object, world: World) -> str:
+    """A claim that the job names, does not describe, and that does not exist; or nothing."""
+    for name, volume in claims(job):
+        if not volume.get("volumeClaim") and world.get(kinds.CLAIM, namespace_of(job), name) is None:
+            return name
+    return ""
+
+
+def volume_writes(job: Object, status: Object, world: World) -> list[Write]:
+    """Claims to make, and their names in the job; the status remembers all claims."""
+    named = [{**volume, "volumeClaimName": name} for name, volume in claims(job)]
+    writes: list[Write] = [patch(job, {"spec": {"volumes": named}})] if named != (spec_of(job).get("volumes") or []) else []
+    for name, volume in claims(job):
+        status["controlledResources"] = {**(status.get("controlledResources") or {}), f"volume-pvc-{name}": name}
+        if volume.get("volumeClaim") and world.get(kinds.CLAIM, namespace_of(job), name) is None:
+            claim = kinds.new(kinds.CLAIM, namespace_of(job), name, spec=copied(volume["volumeClaim"]))
+            claim["metadata"]["ownerReferences"] = [controlled_by(job)]
+            writes.append(Create(claim, job))
+    return writes
+
+
+def mount(pod: Object, job: Object) -> None:
+    """Give every container of a pod the job's volumes; a claim that appears at two places is one volume."""
+    mounted: set[str] = set()
+    for claim, volume in claims(job):
+        name = f"volume-{suffix(uid_of(job), claim, length=12)}"  # claims may have names that volumes may not
+        if claim not in mounted:
+            mounted.add(claim)
+            pod["spec"].setdefault("volumes", []).append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        for container in pod["spec"].get("containers") or ():
+            container.setdefault("volumeMounts", []).append({"name": name, "mountPath": volume["mountPath"]})

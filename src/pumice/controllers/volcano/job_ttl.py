@@ -1,0 +1,61 @@
+"""Finished jobs that are to be kept only for a time: deleted, with what they own, when it is up.
+
+For Volcano's Jobs (counted from their last transition) or Kubernetes' (from their end), which elsewhere are its own controllers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from pumice.api.times import instant
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Object, condition, field, key_of, spec_of, terminating
+from pumice.controllers.volcano.job import spec
+from pumice.controllers.volcano.job.state import FINISHED
+from pumice.controllers.world import World
+from pumice.controllers.writes import delete
+
+
+class Finished(NamedTuple):
+    """A job of either kind."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class JobTtl:
+    """Deletes finished jobs by their `ttlSecondsAfterFinished`."""
+
+    name = "job-ttl"
+
+    def __init__(self, kind: str = kinds.JOB) -> None:
+        self.watches = {kind: _with_ttl}
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(key, Finished)
+        job = world.get(*key)
+        if job is None or terminating(job):
+            return NOTHING
+        ttl_s, ended_at = spec_of(job).get("ttlSecondsAfterFinished"), _ended_at(job)
+        if ttl_s is None or ended_at is None:
+            return NOTHING
+        due = ended_at + float(ttl_s)
+        return result([], [(due, key)]) if now < due else result([delete(job, propagation="Foreground")])
+
+
+def _ended_at(job: Object) -> float | None:
+    if kind_of(job) == kinds.JOB:
+        stamp = field(job, "status.state.lastTransitionTime") if spec.phase_of(job) in FINISHED else None
+    else:
+        ends = [condition(job, type_) for type_ in ("Complete", "Failed")]
+        stamp = next((end.get("lastTransitionTime") for end in ends if end and end.get("status") == "True"), None)
+    return instant(stamp) if stamp else None
+
+
+def _with_ttl(change: Change, world: World) -> Iterable[Finished]:
+    if change.new is not None and spec_of(change.new).get("ttlSecondsAfterFinished") is not None:
+        yield Finished(kind_of(change.new), *key_of(change.new))

@@ -1,0 +1,132 @@
+"""Queues: their state (Open, Closing, Closed, Unknown), commands that open and close them, and what a tree of them implies.
+
+A closing queue is Closed once no PodGroup names it. A queue under a closed parent is closed with it (and marked, so that it
+opens again with it); `root` cannot be closed, and a child cannot be opened before its parent. All of it is read off the
+objects: a queue is looked at when it, its parent, its children, its PodGroups or a Command for it change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.api import annotations as key
+from pumice.api.names import ROOT_QUEUE
+from pumice.controllers import kinds
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
+from pumice.controllers.volcano.command import commands_for, taken, target_of
+from pumice.controllers.world import World
+from pumice.controllers.writes import Emit, Write, delete, patch, status_change
+
+OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
+SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"
+
+
+def next_state(state: str, action: str, busy: bool) -> str:
+    """The state table. `busy`: PodGroups name the queue."""
+    if action == OPEN_QUEUE:
+        return OPEN
+    if action == CLOSE_QUEUE and state != CLOSED:
+        return CLOSING if busy else CLOSED
+    if state == CLOSING:
+        return CLOSING if busy else CLOSED
+    if state == CLOSED:
+        return CLOSED
+    return OPEN if state in ("", OPEN) else UNKNOWN
+
+
+class Queues:
+    """Keeps `status.state` and `spec.parent` of queues."""
+
+    name = "queue"
+
+    def __init__(self) -> None:
+        self.watches = {kinds.QUEUE: _with_relatives, kinds.POD_GROUP: _queue_named, kinds.COMMAND: target_of(kinds.QUEUE)}
+
+    def reconcile(self, queue_key: Hashable, world: World, now: float) -> Result:
+        assert isinstance(queue_key, Key)
+        queue = world.get(kinds.QUEUE, "", queue_key.name)
+        if queue is None or terminating(queue):
+            return NOTHING
+        command = next(commands_for(queue, world), None)
+        if command is None:
+            entered = _enter(queue, *_without_command(queue, world), world)
+            is_new = not status_of(queue).get("state")  # who waits until it is open finds its parent
+            return result([*_adopt(queue), *entered] if is_new else [*entered, *_adopt(queue)])
+        refusal = _refusal(queue, command["action"], world)
+        if refusal:
+            return result([delete(command), Emit(queue, "Warning", "CommandRefused", refusal)])
+        done = Emit(queue, "Normal", command["action"], f"{command['action'].removesuffix('Queue')} queue succeed")
+        told = (delete(command), taken(command, queue, command["action"]), done)
+        by_hand = False if key.CLOSED_BY_PARENT in annotations_of(queue) else None  # what a user closes does not open with its parent
+        return result([*_enter(queue, command["action"], by_hand, world), *told, *_adopt(queue)])  # to follow it twice does no harm
+
+
+def _adopt(queue: Object) -> list[Write]:
+    """Last of all for what has a state: a queue from before admission knew of some rule may be refused it."""
+    if name_of(queue) == ROOT_QUEUE or spec_of(queue).get("parent"):
+        return []
+    return [patch(queue, {"spec": {"parent": ROOT_QUEUE}})]
+
+
+def _refusal(queue: Object, action: str, world: World) -> str:
+    """Why a command cannot be followed, or nothing."""
+    parent = _parent(queue, world)
+    if action not in (OPEN_QUEUE, CLOSE_QUEUE):
+        return f'"{action}" is not an action for a queue; use {OPEN_QUEUE} or {CLOSE_QUEUE}'
+    if action == CLOSE_QUEUE and name_of(queue) == ROOT_QUEUE:
+        return "the root queue cannot be closed"
+    if action == OPEN_QUEUE and parent is not None and _shut(parent):
+        return f'queue "{name_of(queue)}" cannot be opened while its parent "{name_of(parent)}" is {state_of(parent)}; open that first'
+    return ""
+
+
+def _without_command(queue: Object, world: World) -> tuple[str, bool | None]:
+    """What the parent's state asks for: an action, and the mark to leave (None: as it is)."""
+    parent = _parent(queue, world)
+    if parent is not None and _shut(parent) and not _shut(queue):
+        return CLOSE_QUEUE, True
+    freed = parent is None or state_of(parent) == OPEN
+    if freed and _shut(queue) and annotations_of(queue).get(key.CLOSED_BY_PARENT) == "true":
+        return OPEN_QUEUE, False
+    return SYNC, None
+
+
+def _parent(queue: Object, world: World) -> Object | None:
+    """The parent, unless it is root: that one is always open."""
+    name = spec_of(queue).get("parent") or ROOT_QUEUE
+    return None if name in (ROOT_QUEUE, name_of(queue)) else world.get(kinds.QUEUE, "", name)
+
+
+def _enter(queue: Object, action: str, closed_by_parent: bool | None, world: World) -> list[Write]:
+    busy = any(True for _ in world.by_field(kinds.POD_GROUP, "spec.queue", name_of(queue)))
+    state = next_state(status_of(queue).get("state") or "", action, busy)
+    if state == OPEN and key.CLOSED_BY_PARENT in annotations_of(queue):
+        closed_by_parent = False
+    writes: list[Write] = []
+    mark = None if closed_by_parent is None else str(closed_by_parent).lower()
+    if mark is not None and annotations_of(queue).get(key.CLOSED_BY_PARENT) != mark:
+        writes.append(patch(queue, {"metadata": {"annotations": {key.CLOSED_BY_PARENT: mark}}}))
+    return [*writes, *status_change(queue, {**status_of(queue), "state": state})]
+
+
+def state_of(queue: Object) -> str:
+    return str(status_of(queue).get("state") or OPEN)
+
+
+def _shut(queue: Object) -> bool:
+    return state_of(queue) in (CLOSED, CLOSING)
+
+
+def _with_relatives(change: Change, world: World) -> Iterable[Key]:
+    """The queue, and its children: their state follows its."""
+    yield from itself(change, world)
+    for child in world.by_field(kinds.QUEUE, "spec.parent", name_of(change.object)):
+        yield Key("", name_of(child))
+
+
+def _queue_named(change: Change, world: World) -> Iterable[Key]:
+    """The queues that gained or lost a PodGroup."""
+    names = [field(state, "spec.queue") if state else None for state in change]
+    if names[0] != names[1]:
+        yield from (Key("", name) for name in names if name)

@@ -1,0 +1,121 @@
+"""The work queue: which controller has to look at which key, and when.
+
+First come, first served; a key that waits already is not queued twice. Keys to be looked at later lie in a heap by time.
+The queue has no clock and carries out nothing: its owner tells it about changes and asks for the next piece of work.
+An object that a controller cannot make sense of is told and passed over: it must not keep the others from being looked after.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+from pumice.controllers.controller import EVERY, Change, Controller, GivesUp, KeysOf
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.world import World
+
+log = logging.getLogger(__name__)
+
+
+class Work(NamedTuple):
+    controller: Controller
+    key: Hashable
+
+
+class KeyQueue:
+    """The queue of some controllers."""
+
+    def __init__(self, controllers: Sequence[Controller]) -> None:
+        self._watchers: dict[str, list[tuple[Controller, KeysOf]]] = {}
+        for controller in controllers:
+            for kind, keys_of in controller.watches.items():
+                self._watchers.setdefault(kind, []).append((controller, keys_of))
+        self._ready: deque[Work] = deque()
+        self._waiting: set[tuple[str, Hashable]] = set()  #: what stands in `_ready`
+        self._later: list[tuple[float, int, Work]] = []  #: heap
+        self._due: dict[tuple[str, Hashable], float] = {}  #: earliest time of what stands in `_later`
+        self._serial = 0
+
+    def __len__(self) -> int:
+        """How much can be done at once."""
+        return len(self._ready)
+
+    def observe(self, changes: Iterable[Change], world: World) -> None:
+        """Queue what these changes touch."""
+        for change in changes:
+            kind = kind_of(change.object)
+            for controller, keys_of in (*self._watchers.get(kind, ()), *self._watchers.get(EVERY, ())):
+                for key in _keys(controller, keys_of, change, world):
+                    self.add(controller, key)
+
+    def add(self, controller: Controller, key: Hashable) -> None:
+        if (controller.name, key) not in self._waiting:
+            self._waiting.add((controller.name, key))
+            self._ready.append(Work(controller, key))
+
+    def add_later(self, when: float, controller: Controller, key: Hashable) -> None:
+        """Queue a key at a time, unless it comes up earlier anyway."""
+        identity = (controller.name, key)
+        if self._due.get(identity, float("inf")) <= when:
+            return
+        self._due[identity] = when
+        self._serial += 1
+        heapq.heappush(self._later, (when, self._serial, Work(controller, key)))
+
+    def next_time(self) -> float | None:
+        """When the earliest of the later keys is due."""
+        return self._later[0][0] if self._later else None
+
+    def pop(self, now: float) -> Work | None:
+        """The next piece of work that is due."""
+        while self._later and self._later[0][0] <= now:
+            when, _, work = heapq.heappop(self._later)
+            identity = (work.controller.name, work.key)
+            if self._due.get(identity) == when:
+                del self._due[identity]
+                self.add(*work)
+        if not self._ready:
+            return None
+        work = self._ready.popleft()
+        self._waiting.discard((work.controller.name, work.key))
+        return work
+
+
+def _keys(controller: Controller, keys_of: KeysOf, change: Change, world: World) -> list[Hashable]:
+    try:
+        return list(keys_of(change, world))
+    except Exception:
+        log.exception("%s passes over %s %s", controller.name, kind_of(change.object), change.object["metadata"])
+        return []
+
+
+# What becomes of a key whose writes failed: another try after a pause that doubles, or another key where the controller gives up.
+#
+# A controller gives up on what is refused again and again. A server that is away, overloaded or behind says nothing about the key.
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S, DOUBLINGS = 0.05, 60.0, 20
+
+
+class Retries:
+    """Failures in a row, by controller and key. `refused`: the server has looked at the write and does not want it."""
+
+    def __init__(self, queue: KeyQueue) -> None:
+        self._queue = queue
+        self._counts: dict[tuple[str, Hashable], tuple[int, int]] = {}  #: all, and those that were refusals
+
+    def succeeded(self, work: Work) -> None:
+        self._counts.pop((work.controller.name, work.key), None)
+
+    def failed(self, work: Work, now: float, *, refused: bool = True) -> None:
+        identity = (work.controller.name, work.key)
+        count, refusals = self._counts.get(identity, (0, 0))
+        count, refusals = self._counts[identity] = count + 1, refusals + refused
+        if isinstance(work.controller, GivesUp) and 0 <= work.controller.max_failures < refusals:
+            del self._counts[identity]
+            self._queue.add(work.controller, work.controller.gave_up(work.key))
+            return
+        pause_s = min(FIRST_PAUSE_S * 2 ** min(count - 1, DOUBLINGS), LONGEST_PAUSE_S)
+        self._queue.add_later(now + pause_s, work.controller, work.key)

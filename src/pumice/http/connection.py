@@ -1,0 +1,226 @@
+"""One connection to a server: set up layer by layer, then one call at a time, each read whole or as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from pumice.http.reply import Reply, TooLong
+
+# TLS between two buffers in memory, so that one protocol speaks over as many layers of it as there are: none, one, or two by a proxy.
+
+Bytes = bytes | memoryview
+RECORD = 16 * 1024  #: what a record holds at most
+
+
+class TlsLayer:
+    """One side of a handshake and what follows: the client's, who names the server, or the server's. Raises ssl.SSLError from `open`."""
+
+    def __init__(self, context: ssl.SSLContext, name: str | None) -> None:
+        self.ready = False
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        plain = name.encode() if name is not None and name.isascii() else name  # a str would load the tables of international names
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=plain)
+
+    def open(self, data: Bytes) -> bytes:
+        """What they mean that came. The handshake goes on meanwhile; what it wants to say comes with the next `seal`."""
+        self._incoming.write(data)
+        parts = []
+        try:
+            if not self.ready:
+                self._tls.do_handshake()
+                self.ready = True
+            while (self._incoming.pending or self._tls.pending()) and (part := self._tls.read(RECORD)):
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            pass
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def seal(self, data: bytes) -> bytes:
+        """What to send for it."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._tls.write(rest) :]
+        return self._outgoing.read()
+
+    def end(self) -> bytes:
+        """What to send last: that nothing more comes."""
+        with suppress(ssl.SSLError):
+            self._tls.unwrap()
+        return self._outgoing.read()
+
+
+class Answer(NamedTuple):
+    status: int
+    retry_after: str
+    body: bytes
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A call that failed, was late or was cancelled takes its connection with it, so an answer never reaches another call.
+
+    What is received is used at once, so all connections of one event loop may share a `buffer` to receive into.
+    """
+
+    def __init__(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self.open = False
+        self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._layers: list[TlsLayer] = []
+        self._reply: Reply | None = None  #: of the call under way
+        self._whole = False  #: it is of no use before its end
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: Exception | None = None  #: why the connection is lost
+        self._heard_at = 0.0
+
+    # ---- setting up; raises OSError
+
+    async def secure(self, context: ssl.SSLContext, name: str) -> None:
+        """Everything after this goes through TLS."""
+        layer = TlsLayer(context, name)
+        layer.open(b"")
+        self._send(layer.seal(b""))
+        self._layers.append(layer)
+        while not layer.ready:
+            await self._news()
+
+    async def tunnel(self, request: bytes) -> None:
+        """Everything after this goes to where the proxy was asked to connect to."""
+        reply = self._reply = Reply()
+        self._send(request)
+        while not reply.status:
+            await self._news()
+        self._reply = None
+        if reply.status >= 300:
+            raise ConnectionError(f"the proxy answered {reply.status}")
+
+    # ---- calls; raises OSError, TimeoutError among them
+
+    async def ask(self, request: bytes, timeout_s: float, max_bytes: int | None = None) -> Answer:
+        reply = self._reply = Reply(max_bytes)
+        self._whole = True
+        timer = self._loop.call_later(timeout_s, self._lost, TimeoutError())
+        try:
+            self._send(request)
+            while not reply.ended:
+                await self._news()
+            return Answer(reply.status, reply.retry_after, reply.whole())
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            timer.cancel()
+            self._ended()
+
+    async def listen(self, request: bytes, idle_s: float) -> AsyncIterator[Answer]:
+        """The answer in parts as they come, the first of them at once; none may take longer than `idle_s`."""
+        reply = self._reply = Reply()
+        self._whole = False
+        self._heard_at = self._loop.time()
+        self._timer = self._loop.call_later(idle_s, self._still_speaks, idle_s)
+        try:
+            self._send(request)
+            told = False
+            while True:
+                body = reply.take()
+                if body or (reply.status and not told):
+                    told = True
+                    yield Answer(reply.status, reply.retry_after, body)
+                elif reply.ended:
+                    return
+                else:
+                    await self._news()
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._timer.cancel()
+            self._ended()
+
+    def _still_speaks(self, idle_s: float) -> None:
+        """Looks again when the other side could have been silent for too long."""
+        left_s = self._heard_at + idle_s - self._loop.time()
+        if left_s <= 0:
+            self._lost(TimeoutError())
+        else:
+            self._timer = self._loop.call_later(left_s, self._still_speaks, idle_s)
+
+    def abort(self) -> None:
+        self.open = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _ended(self) -> None:
+        if self._reply is not None and not self._reply.lasting:
+            self.abort()
+        self._reply = None
+        self.idle_since = self._loop.time()
+
+    def _send(self, data: bytes) -> None:
+        for layer in reversed(self._layers):
+            data = layer.seal(data)
+        if data and self._transport is not None:
+            self._transport.write(data)
+
+    async def _news(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    # ---- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.open = True
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data: Bytes = memoryview(self._buffer)[:nbytes]
+        self._heard_at = self._loop.time()
+        try:
+            for layer in self._layers:
+                data = layer.open(data)
+            if self._layers:
+                self._send(b"")  # what the layers answer of their own
+            if data:
+                if self._reply is None:
+                    self.abort()  # nobody asked
+                    return
+                self._reply.feed(data)
+        except (ssl.SSLError, TooLong) as error:
+            self._lost(error)
+        except ValueError:
+            self._lost(ConnectionError("the answer is not HTTP"))
+        else:
+            if not self._whole or self._reply is None or self._reply.ended:
+                self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.open = False
+        if self._reply is not None and error is None:
+            self._reply.cut()
+            if self._reply.ended:
+                self._wake()
+        self._lost(error or ConnectionResetError("closed by the server"))
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _lost(self, error: Exception) -> None:
+        self._error = self._error or error
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(error)
+        self.abort()

@@ -1,0 +1,91 @@
+"""A server of a few paths, each with a handler of its own, which answers at once or later."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Self
+
+from pumice.http.messages import Answer, Request, Response, Stream
+from pumice.http.server import LARGEST_BODY, Connections, ServerConnection
+
+Handler = Callable[[Request], Response | Stream | Awaitable[Response]]
+SWEEP_EVERY_S = 5.0
+LAST_ANSWERS_S = 2.0  #: for what is being answered when we are told to end
+
+_log = logging.getLogger(__name__)
+
+
+class Listener:
+    """`address` is host:port; without a host it is all of the machine's. Use it as an asynchronous context manager."""
+
+    def __init__(
+        self, address: str, routes: Mapping[str, Handler], tls: ssl.SSLContext | None = None, *, largest_body: int = LARGEST_BODY
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        self._host, self._port = host.strip("[]") or None, int(port)
+        self._routes = routes
+        self._door = Connections(time.monotonic, tls=tls, largest_body=largest_body)
+        self._answering: set[asyncio.Task[Response | Stream]] = set()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        """The one that was given, or that the system chose."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def __aenter__(self) -> Self:
+        """Raises OSError if the address is taken."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: ServerConnection(self._respond, self._door), self._host, self._port)
+        self._sweep()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        assert self._server is not None and self._sweeper is not None
+        self._sweeper.cancel()
+        self._server.close()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=LAST_ANSWERS_S)
+        for task in self._answering:
+            task.cancel()
+        self._door.close()
+        await self._server.wait_closed()
+
+    def _respond(self, request: Request) -> Answer:
+        handler = self._routes.get(request.path)
+        if handler is None:
+            return Response.text("404: Not Found", 404)
+        try:
+            answer = handler(request)
+        except Exception:
+            return _failed(request)
+        return self._later(request, answer) if isinstance(answer, Awaitable) else answer
+
+    def _later(self, request: Request, answer: Awaitable[Response]) -> asyncio.Future[Response | Stream]:
+        task = asyncio.get_running_loop().create_task(_awaited(request, answer))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        return task
+
+    def _sweep(self) -> None:
+        self._door.sweep()
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY_S, self._sweep)
+
+
+async def _awaited(request: Request, answer: Awaitable[Response]) -> Response | Stream:
+    try:
+        return await answer
+    except Exception:
+        return _failed(request)
+
+
+def _failed(request: Request) -> Response:
+    """Said in full to those who run the server, and in a word to those who asked."""
+    _log.exception("%s %s failed", request.method, request.path)
+    return Response.text("500: Internal Server Error", 500)

@@ -1,0 +1,163 @@
+"""As many kept-alive connections to one server as there are calls under way; the one used last is used next.
+
+Through a proxy, HTTPS goes in a tunnel (CONNECT) and plain HTTP by whole URLs, as every proxy knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from urllib.parse import SplitResult, quote, urlsplit
+
+from pumice.http.connection import Answer, Connection
+from pumice.http.head import basic_of, head_of
+
+CONNECT_S = 10.0
+KEPT_ALIVE_S = 60.0
+RECEIVED_AT_ONCE = 64 * 1024
+
+
+class NotConnected(Exception):
+    """No connection could be made; nothing was sent."""
+
+
+class Pool:
+    """`server` is the URL that targets are added to; `server_name` the name its certificate must have, if not the URL's."""
+
+    def __init__(self, server: str, server_name: str = "", proxy: str = "") -> None:
+        url = urlsplit(server)
+        self._url = url
+        self._name = server_name or url.hostname or ""
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._buffer = bytearray(RECEIVED_AT_ONCE)
+        self._idle: list[Connection] = []
+        self._tls: ssl.SSLContext | None = None
+        host = url.netloc.rpartition("@")[2]
+        self._origin, self._own_head = url.path, head_of([("Host", host)])
+        if self._proxy and url.scheme == "http":
+            self._origin, self._own_head = f"http://{host}{url.path}", head_of([("Host", host), *_proof(self._proxy)])
+
+    async def ask(
+        self,
+        method: str,
+        target: str,
+        head: bytes,
+        body: bytes | None,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        max_bytes: int | None = None,
+    ) -> Answer:
+        """`head`: header lines beside Host and length. Raises NotConnected, TimeoutError, or OSError when it broke after sending."""
+        connection = self._take(tls) or await self._connect(tls)
+        answer = await connection.ask(self._request(method, target, head, body), timeout_s, max_bytes)
+        if connection.open:
+            self._idle.append(connection)
+        return answer
+
+    async def listen(self, target: str, head: bytes, tls: ssl.SSLContext | None, idle_s: float) -> AsyncIterator[Answer]:
+        """An answer in parts, as they come. Its connection serves nobody after it."""
+        connection = self._take(tls) or await self._connect(tls)
+        try:
+            async with aclosing(connection.listen(self._request("GET", target, head, None), idle_s)) as parts:  # type: ignore[type-var]
+                async for part in parts:
+                    yield part
+        finally:
+            connection.abort()
+
+    def close(self) -> None:
+        for connection in self._idle:
+            connection.abort()
+        self._idle = []
+
+    def _request(self, method: str, target: str, head: bytes, body: bytes | None) -> bytes:
+        length = b"Content-Length: %d\r\n\r\n" % len(body) if body is not None else b"\r\n"
+        return b"".join((f"{method} {self._origin}{target} HTTP/1.1\r\n".encode("ascii"), self._own_head, head, length, body or b""))
+
+    def _take(self, tls: ssl.SSLContext | None) -> Connection | None:
+        """The idle connection used last. Those that are old, or made with another certificate, are given up."""
+        if tls is not self._tls:
+            self.close()
+            self._tls = tls
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.open and now - connection.idle_since < KEPT_ALIVE_S:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self, tls: ssl.SSLContext | None) -> Connection:
+        first = self._proxy or self._url
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                made = partial(Connection, self._buffer)
+                _, connection = await asyncio.get_running_loop().create_connection(made, first.hostname or "", _port(first))
+                if self._proxy is not None:
+                    await self._pass_proxy(connection, self._proxy, tls)
+                if tls is not None:
+                    await connection.secure(tls, self._name)
+        except BaseException as error:  # a TimeoutError, a failed handshake and an unknown host among them
+            if connection is not None:
+                connection.abort()
+            if isinstance(error, OSError):
+                raise NotConnected(str(error) or "timed out") from error
+            raise
+        return connection
+
+    async def _pass_proxy(self, connection: Connection, proxy: SplitResult, tls: ssl.SSLContext | None) -> None:
+        """A proxy with TLS of its own is trusted as the server is: so does Go."""
+        if proxy.scheme == "https":
+            await connection.secure(tls or ssl.create_default_context(), proxy.hostname or "")
+        if self._url.scheme == "https":
+            name = self._url.hostname or ""
+            host = f"{f'[{name}]' if ':' in name else name}:{_port(self._url)}"
+            head = head_of([("Host", host), *_proof(proxy)])
+            await connection.tunnel(f"CONNECT {host} HTTP/1.1\r\n".encode("ascii") + head + b"\r\n")
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _proof(proxy: SplitResult) -> list[tuple[str, str]]:
+    known = basic_of(proxy)
+    return [("Proxy-Authorization", known)] if known else []
+
+
+# One call to a server that is not asked often.
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+AS_WRITTEN = "!$%&'()*+,/:;=?@[]~"  #: of a URL; whatever else stands in one is quoted
+
+
+async def fetch(
+    url: str,
+    *,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout_s: float,
+    max_bytes: int = LARGEST_ANSWER,
+) -> Answer:
+    """GET, or POST if there is a body. Raises OSError, TooLong among them, or ValueError. All of it, however slowly it comes, may take
+    `timeout_s`; `tls` is for https, the machine's authorities by default."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f'"{url}" is not an http or https URL')
+    known = basic_of(parts)
+    named = {"Accept-Encoding": "identity", **({"Authorization": known} if known else {}), **(headers or {})}
+    head = head_of(named.items())
+    target = quote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/", safe=AS_WRITTEN)
+    pool = Pool(f"{parts.scheme}://{parts.netloc}")
+    context = tls or ssl.create_default_context() if parts.scheme == "https" else None
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await pool.ask("GET" if body is None else "POST", target, head, body, context, timeout_s, max_bytes)
+    except NotConnected as error:
+        raise ConnectionError(f"no connection: {error}") from error
+    finally:
+        pool.close()

@@ -1,0 +1,380 @@
+"""HTTP/1.1 as a server speaks it: an asyncio.Protocol that parses by hand, since that is several times faster than a framework.
+
+Keep-alive and pipelining; bodies by length or chunked. One request of a connection is answered at a time, in order; while its answer is
+awaited, or waits for the journal, or is streamed, the next ones wait in the buffer.
+
+Nobody costs much who asks for nothing: heads, bodies, connections and what waits in either direction are limited in number or bytes, and
+every wait for a client in time. TLS is done here too, since asyncio's keeps a quarter of a megabyte for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import resource
+import ssl
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import cast
+
+from pumice.http.connection import TlsLayer
+from pumice.http.head import MAX_HEAD, Head, Malformed, is_loopback
+from pumice.http.messages import Answer, Outgoing, Request, Respond, Response, Stream
+
+LARGEST_BODY = 3 * 1024 * 1024
+READ_TIMEOUT_S = 30.0  #: from the first byte of a request to its last, and from a connection to its first request
+IDLE_TIMEOUT_S = 90.0  #: between two requests
+WRITE_TIMEOUT_S = 60.0  #: for a client that reads nothing of its answer
+MOST_CONNECTIONS = 4096
+FILES_LEFT = 128  #: for everything but connections
+RECEIVED_BYTES = 256 * 1024 * 1024  #: of all requests that are not whole yet
+SENT_BYTES = 256 * 1024 * 1024  #: of all answers that wait for their clients
+SMALL = 64 * 1024  #: a request that nobody minds
+MAX_CHUNK_LINE = 256
+
+_log = logging.getLogger(__name__)
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\Z")
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def _in_plain_words(error: Malformed) -> Response:
+    return Response.text(f"{error}\n", error.code)
+
+
+def _at_once(version: int) -> bool:
+    return True
+
+
+def _never(version: int, then: Callable[[], None]) -> None:
+    raise NotImplementedError
+
+
+class ServerConnection(asyncio.Protocol):
+    """One client. `durable` says whether a version is in the journal, `when_durable` calls back once it is."""
+
+    def __init__(self, respond: Respond, door: Connections) -> None:
+        self._respond = respond
+        self._door = door
+        self._tls = TlsLayer(door.tls, None) if door.tls else None
+        self._buffer = bytearray()
+        self._head: Head | None = None
+        self._chunks = bytearray()
+        self._received = 0  #: bytes of `_buffer` and `_chunks`, as the door knows them
+        self._continued = False
+        self._busy = False
+        self._keep_alive = True
+        self._local = False
+        self._framed = True  #: a stream says where it ends; to clients of HTTP/1.0 by closing
+        self._ending = False
+        self._stream: Stream | None = None
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._out: Outgoing = cast(Outgoing, None)
+        self.since_s = 0.0  #: the client is waited for, or does not read
+        self._patience_s = READ_TIMEOUT_S
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._out = Outgoing(self._transport, self._tls.seal if self._tls else bytes)
+        self._local = is_loopback(transport.get_extra_info("peername"))
+        self.since_s = self._door.time()
+        self._door.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._door.connections.discard(self)
+        self._buffer.clear()
+        self._chunks.clear()
+        self._account()
+        self._end_stream()
+
+    def pause_writing(self) -> None:
+        self._out.stopped = True
+        self.since_s = self._door.time()
+
+    def resume_writing(self) -> None:
+        self._out.stopped = False
+        self._out.go_on()
+        self.since_s = self._door.time()
+        self._sent()
+
+    def data_received(self, data: bytes) -> None:
+        if self._tls is not None:
+            data = self._opened(self._tls, data)
+        if not data or self._ending:
+            return
+        if not (self._buffer or self._head or self._busy):
+            self._wait_for_client(READ_TIMEOUT_S)
+        self._buffer += data
+        if not (self._busy or self._out.stopped):
+            self._serve()
+        elif len(self._buffer) > self._door.largest_body + MAX_HEAD:
+            self._transport.pause_reading()
+        self._account()
+
+    def _opened(self, tls: TlsLayer, data: bytes) -> bytes:
+        try:
+            return tls.open(data)
+        except ssl.SSLError:  # among them, that the client has nothing more to say
+            self._end_stream()
+            self._ending = True
+        finally:
+            self._transport.write(tls.seal(b""))  # what TLS says of its own
+            if self._ending:
+                self._sent()
+        return b""
+
+    def _account(self) -> None:
+        """Tell the door how much is kept here of requests that are not whole."""
+        received = len(self._buffer) + len(self._chunks)
+        self._door.received += received - self._received
+        self._received = received
+        if self._door.received > RECEIVED_BYTES and received > SMALL:
+            self.abort()
+
+    def _wait_for_client(self, patience_s: float) -> None:
+        self.since_s, self._patience_s = self._door.time(), patience_s
+
+    def is_waited_for(self) -> bool:
+        """Whether nothing can go on here but by the client."""
+        return not self._busy or self._out.stopped
+
+    def is_overdue(self, now_s: float) -> bool:
+        return self.is_waited_for() and now_s - self.since_s > (WRITE_TIMEOUT_S if self._out.stopped else self._patience_s)
+
+    def waiting(self) -> int:
+        """Bytes that the client does not read."""
+        return self._out.size
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def close(self) -> None:
+        """Once everything is sent."""
+        self._end_stream()
+        self._ending = True
+        self._sent()
+
+    # Requests
+
+    def _serve(self) -> None:
+        """Answer as many requests as the buffer holds, one after the other."""
+        try:
+            while not (self._busy or self._ending or self._out.stopped):
+                request = self._next_request()
+                if request is None:
+                    return
+                self._answer(self._respond(request))
+        except Malformed as error:
+            self._keep_alive = False
+            self._send_response(self._door.refuse(error))
+
+    def _next_request(self) -> Request | None:
+        """A whole request from the buffer, or None until more has come."""
+        if self._head is None:
+            while self._buffer[:2] == b"\r\n":
+                del self._buffer[:2]
+            end = self._buffer.find(b"\r\n\r\n", 0, MAX_HEAD)
+            if end < 0:
+                if len(self._buffer) >= MAX_HEAD:
+                    raise Malformed(431, "the head of the request is too long")
+                if self._buffer.count(b"\n") != self._buffer.count(b"\r\n"):
+                    raise Malformed(400, "a line ends without CR")
+                return None
+            self._head = Head(bytes(self._buffer[:end]))
+            del self._buffer[: end + 4]
+        head = self._head
+        body = self._chunked_body() if head.chunked else self._sized_body(head.length)
+        if body is None:
+            if not self._continued and head.headers.get("expect", "").lower() == "100-continue":
+                self._continued = True
+                self._out.send(_CONTINUE)
+            return None
+        self._head = None
+        self._continued = False
+        self._keep_alive, self._framed = head.keep_alive, head.framed
+        return Request(head.method, head.target, head.headers, body, local=self._local)
+
+    def _sized_body(self, length: int) -> bytes | None:
+        self._door.check_length(length)
+        if len(self._buffer) < length:
+            return None
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return body
+
+    def _chunked_body(self) -> bytes | None:
+        while True:
+            end = self._buffer.find(b"\r\n", 0, MAX_CHUNK_LINE)
+            if end < 0:
+                if len(self._buffer) >= MAX_CHUNK_LINE:
+                    raise Malformed(400, "a chunk is malformed")
+                return None
+            line = _CHUNK_LINE.match(self._buffer, 0, end)
+            if line is None:
+                raise Malformed(400, "the size of a chunk is malformed")
+            size = int(line[1], 16)
+            self._door.check_length(len(self._chunks) + size)
+            if len(self._buffer) < end + 2 + size + 2:
+                return None
+            if self._buffer[end + 2 + size : end + 4 + size] != b"\r\n":
+                raise Malformed(400, "a chunk has not the size it says (trailers are not accepted)")
+            self._chunks += self._buffer[end + 2 : end + 2 + size]
+            del self._buffer[: end + 4 + size]
+            if size == 0:
+                body = bytes(self._chunks)
+                self._chunks.clear()
+                return body
+
+    # Answers
+
+    def _answer(self, answer: Answer, late: bool = False) -> None:
+        self._busy = True
+        if isinstance(answer, asyncio.Future):
+            answer.add_done_callback(self._answer_awaited)
+            return
+        if not isinstance(answer, Response):
+            self._stream = answer
+        if self._door.durable(answer.version):
+            self._begin(answer, late)
+        else:
+            self._door.when_durable(answer.version, lambda: self._begin(answer, late=True))
+
+    def _answer_awaited(self, answer: asyncio.Future[Response | Stream]) -> None:
+        if answer.cancelled():
+            self.abort()
+        elif self._ending or self._transport.is_closing():
+            if not isinstance(result := answer.result(), Response):
+                result.stop()
+        else:
+            self._answer(answer.result(), late=True)
+
+    def _begin(self, answer: Response | Stream, late: bool) -> None:
+        if self._ending or self._transport.is_closing():
+            return
+        if not isinstance(answer, Response):
+            self._begin_stream(answer)
+            return
+        self._send_response(answer)
+        self._busy = False
+        self._wait_for_client(READ_TIMEOUT_S if self._buffer else IDLE_TIMEOUT_S)
+        if late:
+            self._next()
+
+    def _next(self) -> None:
+        """The answer under way is finished: go on with what came meanwhile."""
+        if not (self._busy or self._ending or self._out.stopped):
+            self._transport.resume_reading()
+            self._serve()
+            self._account()
+
+    def _send_response(self, response: Response) -> None:
+        extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers) if response.headers else ""
+        closing = "" if self._keep_alive else "Connection: close\r\n"
+        fields = f"Content-Type: {response.content_type}\r\n{extra}{closing}Content-Length: {len(response.body)}\r\n\r\n"
+        self._out.send((_STATUS_LINES[response.status] + fields).encode("latin-1"), response.body)
+        if not self._keep_alive:
+            self.close()
+
+    # Streams: this connection is the pipe of what it serves
+
+    def _begin_stream(self, stream: Stream) -> None:
+        closing = "" if self._keep_alive else "Connection: close\r\n"
+        framing = "Transfer-Encoding: chunked\r\n" if self._framed else ""
+        self._out.send(f"{_STATUS_LINES[200]}Content-Type: {stream.content_type}\r\n{closing}{framing}\r\n".encode("latin-1"))
+        stream.start(self)
+
+    def send(self, *parts: bytes) -> None:
+        if self._framed:
+            self._out.send(b"%x\r\n" % sum(map(len, parts)), *parts, b"\r\n")
+        else:
+            self._out.send(*parts)
+
+    def is_full(self) -> bool:
+        return self._out.stopped
+
+    def finish(self) -> None:
+        self._end_stream()
+        self._busy = False
+        self._wait_for_client(READ_TIMEOUT_S if self._buffer else IDLE_TIMEOUT_S)
+        if self._framed:
+            self._out.send(b"0\r\n\r\n")
+        if self._keep_alive and self._framed:
+            self._next()
+        else:
+            self.close()
+
+    def _sent(self) -> None:
+        """The client has taken some of what waited."""
+        if self._ending and not self._out.size and not self._transport.is_closing():
+            if self._tls is not None:
+                self._transport.write(self._tls.end())
+            self._transport.close()
+        elif self._stream is None:
+            self._next()
+        elif not self._out.stopped:
+            self._stream.resume()
+
+    def _end_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.stop()
+
+
+class Connections:
+    """What all connections share: who they are, how many there may be and how large a body, and how it is said that a request is none."""
+
+    def __init__(
+        self,
+        time: Callable[[], float],
+        *,
+        tls: ssl.SSLContext | None = None,
+        largest_body: int = LARGEST_BODY,
+        refuse: Callable[[Malformed], Response] = _in_plain_words,
+        durable: Callable[[int], bool] = _at_once,
+        when_durable: Callable[[int, Callable[[], None]], None] = _never,
+    ) -> None:
+        self.connections: set[ServerConnection] = set()
+        self.time = time
+        self.tls = tls
+        self.largest_body = largest_body
+        self.refuse = refuse
+        self.durable = durable  #: whether a version is in the journal
+        self.when_durable = when_durable  #: calls back once it is
+        self.received = 0  #: bytes of requests that are not whole yet
+        self._most = min(MOST_CONNECTIONS, max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_LEFT, 1))
+
+    def admit(self, connection: ServerConnection) -> None:
+        """When the house is full, the client goes that has been waited for longest; if all are served, the one who comes last."""
+        if len(self.connections) >= self._most:
+            silent = [one for one in self.connections if one.is_waited_for()]
+            victim = min(silent, key=lambda one: one.since_s, default=connection)
+            victim.abort()
+            self.connections.discard(victim)
+            if victim is connection:
+                return
+        self.connections.add(connection)
+
+    def check_length(self, length: int) -> None:
+        if length > self.largest_body:
+            raise Malformed(413, f"Request entity too large: limit is {self.largest_body}")
+
+    def sweep(self) -> None:
+        """Cut off clients that began a request and do not go on, say nothing for long, or do not read what they asked for."""
+        now_s = self.time()
+        for connection in [connection for connection in self.connections if connection.is_overdue(now_s)]:
+            connection.abort()
+        waiting = sorted((one for one in self.connections if one.waiting()), key=lambda one: one.since_s)
+        excess = sum(one.waiting() for one in waiting) - SENT_BYTES
+        for connection in waiting:
+            if excess > 0:
+                excess -= connection.waiting()
+                connection.abort()
+
+    def close(self) -> None:
+        for connection in list(self.connections):
+            connection.close()
+            if connection.waiting():
+                connection.abort()

@@ -1,0 +1,157 @@
+"""One replica of the controllers, from its first request to its last: the election, the controllers, probes, signals.
+
+Replicas that do not lead wait without reading the cluster, as with the scheduler.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections import Counter as Count
+from contextlib import AsyncExitStack
+
+import msgspec
+
+from pumice import __version__
+from pumice.api.kinds import LEASES, ObjectRef
+from pumice.client.access import Access
+from pumice.client.client import Client, Limits
+from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.leader_election import Candidate, Election, Term, new_identity
+from pumice.controllers import kinds
+from pumice.controllers.controller import Controller
+from pumice.controllers.keys import rsa_key_pair
+from pumice.controllers.objects import name_of, spec_of, status_of
+from pumice.controllers.registry import volcano_controllers
+from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.volcano.job.controller import MAX_FAILURES
+from pumice.controllers.volcano.jobflow_status import Reachable
+from pumice.http.listener import Listener
+from pumice.live.controllers.loop import Controllers
+from pumice.live.controllers.probes import Reach
+from pumice.live.exposition import Gauge, Labels, render
+from pumice.live.health import listeners, measures, probes
+from pumice.live.lifecycle import WallClock, first, told_to_end, while_leading
+
+# What the controllers measure: the PodGroups of each queue under Volcano's names, and our own.
+
+PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
+
+
+class ControllerMetrics:
+    def __init__(self) -> None:
+        self.leading = Gauge("pumice_leading", "1 while this replica leads, or needs no lead.")
+        self._objects = Gauge("pumice_controllers_objects", "Objects known, by kind.", ("kind",))
+        self._waiting = Gauge("pumice_controllers_waiting", "Keys that could be worked on at once.")
+        self._dropped = Gauge("pumice_events_dropped", "Events that were not sent.")
+        self._groups = {
+            phase: Gauge(f"volcano_queue_pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.", ("queue_name",))
+            for phase in PHASES
+        }
+
+    def page(self, controllers: Controllers | None) -> str:
+        """The text of a scrape."""
+        if controllers is not None:
+            self._measure(controllers)
+        return render([self.leading, self._objects, self._waiting, self._dropped, *self._groups.values()])
+
+    def _measure(self, controllers: Controllers) -> None:
+        cache = controllers.cache
+        self._objects.replace({(kind,): float(cache.count(kind)) for kind in cache.kinds()})
+        self._waiting.set(float(controllers.waiting))
+        self._dropped.set(float(controllers.recorder.dropped))
+        counts = Count(
+            (spec_of(group).get("queue") or "", status_of(group).get("phase") or "Pending") for group in cache.all(kinds.POD_GROUP)
+        )
+        queues = [name_of(queue) for queue in cache.all(kinds.QUEUE)]
+        for phase, gauge in self._groups.items():
+            values: dict[Labels, float] = {(queue,): float(counts[queue, phase]) for queue in queues}
+            gauge.replace(values)
+
+
+log = logging.getLogger(__name__)
+
+
+class ControllerSettings(msgspec.Struct):
+    """Everything that flags say."""
+
+    scheduler_names: tuple[str, ...] = ("volcano",)
+    chosen: frozenset[str] | None = None  #: names of the controllers to run; None: all
+    inherit_owner_annotations: bool = True
+    max_failures: int = MAX_FAILURES  #: of a job's writes in a row; -1 for as many as there are
+    discovery: HyperNodeDiscovery = msgspec.field(default_factory=HyperNodeDiscovery)
+    qps: float = 2000.0
+    burst: float = 2000.0
+    term: Term | None = None  #: None: no election
+    lock: ObjectRef = ObjectRef("vc-controller-manager", "volcano-system")
+    metrics_address: str = ""
+    healthz_address: str = ""
+    tls: ssl.SSLContext | None = None  #: of the health address
+
+
+def chosen_controllers(settings: ControllerSettings, reachable: Reachable) -> list[Controller]:
+    """Those that the settings name, of what Volcano's controller manager runs."""
+    inherit, failures = settings.inherit_owner_annotations, settings.max_failures
+    found = volcano_controllers(rsa_key_pair, settings.scheduler_names, settings.discovery, reachable, inherit, failures)
+    return [each for each in found if settings.chosen is None or each.name in settings.chosen]
+
+
+class ControllerReplica:
+    """`serve` returns when it was told to end, and raises LostLead."""
+
+    def __init__(self, access: Access, settings: ControllerSettings) -> None:
+        self._access = access
+        self._settings = settings
+        self._clock = WallClock()
+        self._controllers: Controllers | None = None
+        self._election: Election | None = None
+        self._metrics = ControllerMetrics()
+
+    async def serve(self) -> None:
+        log.info("pumice %s controls %s for the schedulers %s", __version__, self._access.server, ", ".join(self._settings.scheduler_names))
+        async with AsyncExitStack() as stack:
+            limits = Limits(self._settings.qps, self._settings.burst)
+            client = await stack.enter_async_context(Client(self._access, limits=limits))
+            for server in self._servers():
+                await stack.enter_async_context(server)
+            ended = stack.enter_context(told_to_end())
+            await first(self._work(client), ended.wait())
+
+    async def _work(self, client: Client) -> None:
+        term = self._settings.term
+        if term is None:
+            return await self._control(client)
+        async with Client(self._access, user_agent="pumice/leader-election") as lease_client:
+            election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
+            fenced = client.fenced(election.leading)
+            return await while_leading(election, lambda: self._control(fenced, election.candidate.identity))
+
+    async def _control(self, client: Client, identity: str = "") -> None:
+        async with Reach(self._clock) as reach:
+            controllers = self._controllers = Controllers(client, chosen_controllers(self._settings, reach), self._clock)
+            self._metrics.leading.set(1)
+            if identity:
+                lock = self._settings.lock
+                regarding = ObjectReference(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
+                controllers.recorder.tell(EventRecord(regarding, "Normal", "LeaderElection", f"{identity} became leader"))
+            try:
+                await controllers.run()
+            finally:
+                self._metrics.leading.set(0)
+
+    # ---- what is asked over HTTP
+
+    def _servers(self) -> list[Listener]:
+        settings = self._settings
+        return listeners(settings.metrics_address, measures(self), settings.healthz_address, probes(self), settings.tls)
+
+    def alive(self) -> str:
+        lost = self._election is not None and self._election.candidate.lost
+        return "the lead was lost" if lost else ""
+
+    def ready(self) -> str:
+        reading = self._controllers is not None and not self._controllers.synced.is_set()
+        return self.alive() or ("the cluster is being read" if reading else "")
+
+    def metrics(self) -> str:
+        return self._metrics.page(self._controllers)

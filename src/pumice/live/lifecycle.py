@@ -1,0 +1,156 @@
+"""How a replica of any of our programs stands, works and ends: signals, the election, and work side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from pumice.client.leader_election import Election
+from pumice.client.reflector import Reflector
+
+
+class LostLead(Exception):
+    """A write was held back: another replica may lead. What was assumed is worth nothing any more."""
+
+
+async def first(*work: Awaitable[object]) -> None:
+    """Wait until one of them ends, with its failure if it failed; the others are cancelled, except what was a task already."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    own = [task for task, each in zip(tasks, work, strict=True) if task is not each]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
+
+
+async def while_leading(election: Election, work: Callable[[], Awaitable[object]]) -> None:
+    """Wait for the lead, then work for as long as it lasts. Raises LostLead; the lease is released at the end."""
+    running = asyncio.create_task(election.run())
+    try:
+        await first(election.won.wait(), running)
+        if not election.leading():
+            raise LostLead
+        await first(work(), running)
+        raise LostLead
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await election.release()
+
+
+@contextmanager
+def told_to_end(others: Mapping[signal.Signals, Callable[[], object]] | None = None) -> Iterator[asyncio.Event]:
+    """The event is set by SIGTERM and SIGINT; other signals call what is given."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    handlers: dict[signal.Signals, Callable[[], object]] = {signal.SIGTERM: ended.set, signal.SIGINT: ended.set, **(others or {})}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield ended
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+
+# Time as an argument: the scheduler asks a clock what time it is and to sleep, so that a simulated one can take its place.
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class WallClock:
+    """The machine's own. A step of the machine's time makes no difference but to what is written down."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+# Log lines that machines read too: logfmt (`ts=... level=info msg="..."`) or one JSON object a line, on standard error.
+
+FORMATS = ("logfmt", "text", "json")
+
+
+class _Structured(logging.Formatter):
+    def fields(self, record: logging.LogRecord) -> dict[str, str]:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields = {"ts": at, "level": record.levelname.lower(), "logger": record.name, "msg": record.getMessage()}
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        return fields
+
+
+class Logfmt(_Structured):
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(f"{key}={_quoted(value)}" for key, value in self.fields(record).items())
+
+
+class Json(_Structured):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.fields(record), ensure_ascii=False)
+
+
+def _quoted(value: str) -> str:
+    plain = value and not any(char in ' "=\\' or not char.isprintable() for char in value)
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def set_up(form: str, verbosity: int) -> None:
+    """`verbosity` as Kubernetes' programs count: 0 tells what matters to an operator, 4 and more everything."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Json() if form == "json" else Logfmt())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+# Waiting at the start until the cluster has been read, and saying what for.
+
+TOLD_AFTER_S = 1.0
+PAUSE_S = 0.01
+log = logging.getLogger(__name__)
+
+
+async def synced(needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]], timeout_s: float) -> None:
+    """Wait until all have been read; for `others` no longer than the time-out, and not at all for what the role does not let us read."""
+    loop = asyncio.get_running_loop()
+    began, told = loop.time(), False
+    while waits := _unread(needed, others if loop.time() - began < timeout_s else ()):
+        if not told and loop.time() - began >= TOLD_AFTER_S:
+            told = True
+            log.info("waiting until these have been read: %s", ", ".join(map(_with_trouble, waits)))
+        await asyncio.sleep(PAUSE_S)
+    for reflector in others:
+        if reflector.forbidden:
+            log.info("our role does not let %s be read; we do without", reflector.scope.resource.plural)
+        elif not reflector.synced.is_set():
+            log.error("%s cannot be read and are left out for now: %s", reflector.scope.resource.plural, reflector.trouble)
+
+
+def _unread(needed: Collection[Reflector[Any]], others: Collection[Reflector[Any]]) -> list[Reflector[Any]]:
+    missing = [reflector for reflector in needed if not reflector.synced.is_set()]
+    return missing + [reflector for reflector in others if not reflector.synced.is_set() and not reflector.forbidden]
+
+
+def _with_trouble(reflector: Reflector[Any]) -> str:
+    plural = reflector.scope.resource.plural
+    return f"{plural} ({reflector.trouble})" if reflector.trouble is not None else plural

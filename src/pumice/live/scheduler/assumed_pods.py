@@ -1,0 +1,240 @@
+"""What is assumed of the cluster until the server says so: a bind holds its room, an eviction frees it only when the pod is gone.
+
+Assumptions end in one of three ways. The watch shows what was assumed (confirmed). The write fails and the pod is read again: it is then
+taken as it is (forgotten). The write was granted but the watch never shows it (expired after `EXPIRY_S`): the pod is read again too. What
+was read counts only against the assumption that it was read for, and only if the watch has not told anything newer meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from pumice.api.codec import decoder
+from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, QUEUES, Kind, ObjectRef
+from pumice.api.pod import Pod
+from pumice.api.volcano import NodeShard, PodGroup, Queue
+from pumice.client.errors import KubeError
+from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.retry import is_refusal
+from pumice.live.lifecycle import Clock
+from pumice.live.scheduler.cycle_timing import Urgency
+from pumice.live.scheduler.effects import about_pod
+from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
+from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.raw_objects import RawObjects, slim
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.single_writer import SingleWriter
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+
+EXPIRY_S = 30.0
+GONE = 2**63  #: the version of what is no more: nothing that is told of it is newer
+WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard", "PersistentVolumeClaim", "PersistentVolume")
+Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
+log = logging.getLogger(__name__)
+
+
+class AssumedPods:
+    """The sender's `Outcomes`. `news` is told what may matter to the next cycle, `tell` takes events."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        said: SentStatus,
+        clock: Clock,
+        metrics: LiveMetrics,
+        tell: Callable[[EventRecord], None],
+        news: Callable[[Urgency], None],
+        pod_version: Callable[[str, str], int],
+        hints: EventTranslation,
+        state: SingleWriter,
+    ) -> None:
+        """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
+        self.originals = {kind: RawObjects() for kind in WHOLE_KINDS}
+        self.lost_lead = False
+        self._cluster = cluster
+        self._said = said
+        self._clock = clock
+        self._metrics = metrics
+        self._tell = tell
+        self._news = news
+        self._pod_version = pod_version
+        self._hints = hints
+        self._state = state
+        self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
+        self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
+
+    def expired(self) -> Iterator[ReadPod]:
+        """Pods to be read again because the watch did not show their bind, or that they are being deleted."""
+        now = self._clock.now()
+        for uid, (doubtful, deadline) in list(self._unseen.items()):
+            task = self._task(doubtful.pod)
+            if task is not None and task.status == doubtful.assumed and not task.deleting:
+                if now < deadline:
+                    return  # the others were granted later
+                self._metrics.expired.add()
+                log.warning("pod %s was bound or evicted, but the watch has not shown it for %.0f s", doubtful.pod, EXPIRY_S)
+                yield doubtful
+            del self._unseen[uid]
+
+    def _task(self, ref: ObjectRef) -> Task | None:
+        task = self._cluster.tasks.get(f"{ref.namespace}/{ref.name}")
+        return task if task is not None and task.uid == ref.uid else None
+
+    # ---- pods
+
+    def bound(self, request: BindPod) -> None:
+        self._granted(request.pod, status.BINDING)
+        self._said.pauses.forget("Fault", str(request.pod))
+        self._metrics.binds.add("bound")
+        self.reached(request, "Bound")
+        self._tell(EventRecord(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
+
+    def watched(self, task: Task) -> None:
+        """The watch told of a new pod."""
+        self._metrics.observe_stage(task, "Watched", self._clock.now())
+
+    def reached(self, request: BindPod, stage: str) -> None:
+        task = self._task(request.pod)
+        if task is not None:
+            self._metrics.observe_stage(task, stage, self._clock.now())
+
+    def took(self, stage: str, seconds: float) -> None:
+        self._metrics.stages.observe(seconds * 1000, stage)
+
+    def _granted(self, pod: ObjectRef, assumed: int) -> None:
+        self._unseen.pop(pod.uid, None)
+        self._unseen[pod.uid] = (ReadPod(pod, assumed), self._clock.now() + EXPIRY_S)
+
+    def amiss(self, request: Any, error: Exception) -> float:
+        self._metrics.amiss.add(type(request).__name__)
+        log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
+        return self._said.pauses.longer("PodGroup" if isinstance(request, WriteGroup) else "Fault", str(request[0]), self._clock.now())
+
+    def bind_failed(self, request: BindPod, error: KubeError) -> None:
+        self._metrics.binds.add("failed")
+        log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
+        self._tell(EventRecord(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
+
+    def evicted(self, request: EvictPod) -> None:
+        self._granted(request.pod, status.RELEASING)
+        self._metrics.evictions.add("deleted")
+
+    def evict_failed(self, request: EvictPod, error: KubeError) -> None:
+        self._metrics.evictions.add("failed")
+        log.warning("pod %s was not evicted: %s", request.pod, error)
+
+    async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        return await self._state.changed(partial(self._taken, request, pod))
+
+    def _taken(self, request: ReadPod, pod: Pod | None) -> bool:
+        ref = request.pod
+        task = self._task(ref)
+        if task is None or task.status != request.assumed:
+            return True  # the watch has settled it
+        if pod is not None and int(pod.metadata.resource_version or 0) < self._pod_version(ref.namespace, ref.name):
+            return False
+        self._unseen.pop(ref.uid, None)
+        self._read[ref.uid] = int(pod.metadata.resource_version or 0) if pod is not None else GONE
+        if pod is None:
+            self._hints.pod_gone(task)
+            self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
+        else:
+            before = PodSnapshot.at(task)
+            self._cluster.restore(pod)
+            self._hints.read_again(before, task, self._clock.now())
+        self._news(Urgency.SOON)
+        return True
+
+    def is_older(self, pod: Pod) -> bool:
+        """Whether the watch tells of a pod as it was before we read it: taken over, it would go back in time."""
+        uid = pod.metadata.uid or ""
+        if int(pod.metadata.resource_version or 0) < self._read.get(uid, 0):
+            return True
+        self._read.pop(uid, None)
+        return False
+
+    def ended(self, uid: str) -> None:
+        """The watch told that a pod is gone."""
+        self._read.pop(uid, None)
+
+    def gate_failed(self, request: OpenGate, error: KubeError) -> None:
+        self._failed("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
+
+    def mark_failed(self, request: MarkPod, error: KubeError) -> None:
+        self._said.pods.pop(request.pod.uid, None)
+        self._failed("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
+
+    # ---- statuses
+
+    def group_written(self, request: WriteGroup, raw: bytes) -> None:
+        group = self._keep(PodGroup, str(request.group), raw)
+        note = self._said.group(str(request.group), request.group.uid)
+        if note is not None and note.status is request.status:
+            note.version = int(group.metadata.resource_version or 0)
+        self._said.pauses.forget("PodGroup", str(request.group))
+        self._metrics.writes.add("PodGroup", "written")
+
+    def group_failed(self, request: WriteGroup, error: KubeError) -> None:
+        note = self._said.group(str(request.group), request.group.uid)
+        if note is not None and note.status is request.status:
+            del self._said.groups[str(request.group)]
+            if not is_refusal(error):
+                self._state.change(self._tell_again, str(request.group))
+        self._failed("PodGroup", str(request.group), f"PodGroup {request.group}", _about(POD_GROUPS, request.group), error)
+
+    def _tell_again(self, uid: str) -> None:
+        """The next cycle is to tell how the job stands."""
+        job = self._cluster.jobs.get(uid)
+        if job is not None and job.group is not None:
+            self._cluster.changed[job.uid] = job
+
+    def queue_written(self, request: WriteQueue, raw: bytes) -> None:
+        queue = self._keep(Queue, request.queue, raw)
+        note = self._said.queues.get(request.queue)
+        if note is not None:
+            note.version = int(queue.metadata.resource_version or 0)
+        self._said.pauses.forget("Queue", request.queue)
+        self._metrics.writes.add("Queue", "written")
+
+    def queue_failed(self, request: WriteQueue, error: KubeError) -> None:
+        self._said.queues.pop(request.queue, None)
+        self._failed("Queue", request.queue, f"the status of queue {request.queue}", _about(QUEUES, ObjectRef(request.queue)), error)
+
+    def shard_written(self, request: WriteShard, raw: bytes) -> None:
+        self._keep(NodeShard, request.shard, raw)
+        self._said.pauses.forget("NodeShard", request.shard)
+        self._metrics.writes.add("NodeShard", "written")
+
+    def shard_failed(self, request: WriteShard, error: KubeError) -> None:
+        self._said.shards.pop(request.shard, None)
+        about = _about(NODE_SHARDS, ObjectRef(request.shard))
+        self._failed("NodeShard", request.shard, f"the status of NodeShard {request.shard}", about, error)
+
+    def _keep(self, struct: type[Whole], key: str, raw: bytes) -> Whole:
+        item: Whole = decoder(struct).decode(raw)
+        self.originals[struct.__name__].keep(key, item.metadata, slim(raw))
+        return item
+
+    def _failed(self, kind: str, key: str, what: str, about: ObjectReference, error: KubeError) -> None:
+        """The next cycle sees that the server does not have it and asks again: after the period, or, if it was refused, with pauses."""
+        self._metrics.writes.add(kind, "failed")
+        if not is_refusal(error):
+            log.info("%s was not written: %s", what, error)
+            self._news(Urgency.LATER)
+        elif self._said.pauses.refused(kind, key, self._clock.now()):
+            log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
+            self._tell(EventRecord(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
+
+    def fenced(self) -> None:
+        self.lost_lead = True
+        self._news(Urgency.SOON)
+
+
+def _about(resource: Kind, ref: ObjectRef) -> ObjectReference:
+    return ObjectReference(resource.kind, ref.name, ref.namespace, ref.uid, resource.api_version)

@@ -1,0 +1,55 @@
+"""When to decide next: pure arithmetic on what happened and how long deciding takes.
+
+* News that could place a pod are answered within a few hundredths of a second, gathered so that a job of a thousand pods is one cycle.
+* News that change only what is reported (a bound pod runs) wait for the period, as does everything while pods wait for time to pass.
+* With nothing new and nobody waiting, cycles are as rare as keeps them below two thousandths of a core; plugins that act by the clock
+  (time windows, rescheduling) still get their turn.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+GATHER_S = 0.03
+WAITING_SHARE = 4.0  #: with pods waiting but nothing new: so many times the cycle's own duration passes between cycles
+IDLE_SHARE = 500.0
+IDLE_LEAST_S = 1.0
+
+
+class Urgency(IntEnum):
+    """How much some news matter."""
+
+    NOTHING = 0
+    LATER = 1
+    SOON = 2
+
+
+class CycleTimer:
+    """Remembers the last cycle and the news since. Times are seconds of one clock."""
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._ended_at = float("-inf")
+        self._took_s = 0.0
+        self._news = Urgency.SOON
+        self._news_at = float("-inf")
+
+    def news(self, urgency: Urgency, now: float) -> None:
+        if urgency > self._news:
+            self._news = urgency
+            self._news_at = now
+
+    def cycled(self, began_at: float, took_s: float) -> None:
+        self._news = Urgency.NOTHING
+        self._took_s = took_s
+        self._ended_at = began_at + took_s
+
+    def due_at(self, waiting: bool) -> float:
+        """When the next cycle should begin, if nothing else happens. `waiting`: some pod or group waits."""
+        if self._news is Urgency.SOON:
+            return max(self._ended_at + min(self._took_s, self._period_s), self._news_at + GATHER_S)
+        if self._news is Urgency.LATER:
+            return max(self._ended_at, self._news_at) + self._period_s
+        if waiting:
+            return self._ended_at + max(self._period_s, WAITING_SHARE * self._took_s)
+        return self._ended_at + max(self._period_s, IDLE_LEAST_S, IDLE_SHARE * self._took_s)

@@ -1,0 +1,197 @@
+"""From a cycle's decisions to requests: exact bodies, and only what differs from what the server has or was told already.
+
+Pure but for `said`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew. Each
+request is made by itself: a fault of ours in making one is told as the failure of that one, and the others leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from pumice.api.annotations import ALLOCATED_HYPERNODE
+from pumice.api.kinds import POD_GROUPS, ObjectRef
+from pumice.api.times import rfc3339
+from pumice.client.events import EventRecord, ObjectReference
+from pumice.live.scheduler.options import UNSHARDED, Sharding
+from pumice.live.scheduler.prerequisites import prerequisites
+from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup
+from pumice.live.scheduler.sent_status import GroupNote, Mark, SentStatus
+from pumice.live.scheduler.shard import shard_requests
+from pumice.live.scheduler.statuses import is_news, known_status, next_status, queue_requests
+from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Waiting
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
+from pumice.scheduler.model.task import Task
+
+T = TypeVar("T")
+R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup)
+
+
+def effects(
+    cluster: Cluster, decisions: Decisions, said: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
+) -> Requests:
+    """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
+    events = _told(cluster, decisions, said, now)  # first: there may be too many of the others about one group
+    amiss: list[Amiss] = []
+    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, said), _blamed_bind, amiss)
+    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, events), _blamed_eviction, amiss)
+    nominated = {task.uid: node for task, node in decisions.nominations.items()}
+    marks = _each(decisions.waiting, lambda waiting: _mark(waiting, nominated, said, events, now), _blamed_mark, amiss)
+    for uid in said.pauses.over("PodGroup", now):
+        if uid in cluster.jobs:
+            cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
+    ours = [group for group in decisions.groups if not _is_others(group.job, cluster, said)]
+    groups = _each(ours, lambda group: _group(group, said, events, now, transition), _blamed_group, amiss)
+    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
+    queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
+    return Requests(evictions, binds, gates, marks, groups, queues, shards, events, amiss)
+
+
+def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
+    """The requests that are made of the items; `blamed` is what stands for one that cannot be made."""
+    made = []
+    for item in items:
+        try:
+            request = make(item)
+        except Exception as error:
+            amiss.append(Amiss(blamed(item), error))
+        else:
+            if request is not None:
+                made.append(request)
+    return made
+
+
+def _told(cluster: Cluster, decisions: Decisions, said: SentStatus, now: float) -> list[EventRecord]:
+    """What the cycle itself has to say, each time that it is another thing than before."""
+    events = []
+    for event in decisions.events:
+        silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
+        if not silent and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
+            events.append(EventRecord(about_group(event.job), event.type, event.reason, event.message))
+    return events
+
+
+def _is_others(job: Job, cluster: Cluster, said: SentStatus) -> bool:
+    """Whether none of its pods is ours to place: two schedulers that know different pods of a group would overwrite each other for ever."""
+    return job.uid in said.others and not any(task.template.scheduler_name in cluster.schedulers for task in job.tasks.values())
+
+
+def pod_ref(task: Task) -> ObjectRef:
+    return ObjectRef(task.name, task.namespace, task.uid)
+
+
+def about_pod(pod: ObjectRef) -> ObjectReference:
+    return ObjectReference("Pod", pod.name, pod.namespace, pod.uid, "v1")
+
+
+def about_group(job: Job) -> ObjectReference:
+    uid = (job.group.metadata.uid if job.group else None) or ""
+    return ObjectReference(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
+
+
+def _bind(bind: Bind, cluster: Cluster, said: SentStatus) -> BindPod:
+    made = _blamed_bind(bind)._replace(already=bool(bind.bound_by), needs=prerequisites(cluster, bind.task))
+    said.forget_pod(bind.task.uid)
+    return made
+
+
+def _blamed_bind(bind: Bind) -> BindPod:
+    return BindPod(pod_ref(bind.task), bind.node, bind.annotations)
+
+
+def _blamed_eviction(eviction: Evict) -> EvictPod:
+    return EvictPod(pod_ref(eviction.task), "", eviction.task.template.scheduler_name)
+
+
+def _evict(eviction: Evict, events: list[EventRecord]) -> EvictPod:
+    task = eviction.task
+    whom = f" for {eviction.beneficiary}" if eviction.beneficiary else ""
+    why = f"Pod is evicted, because of {eviction.action}{whom}"
+    events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
+    if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
+        events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{eviction.action}: {task.name}{whom}"))
+    return EvictPod(pod_ref(task), why, task.template.scheduler_name)
+
+
+# ---- pods that wait
+
+
+def _mark(waiting: Waiting, nominated: dict[str, str], said: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
+    task = waiting.task
+    if task.gated or said.pauses.holds("Pod", task.uid, now):
+        return None
+    mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
+    if _is_marked(said.pods.get(task.uid), mark):
+        return None
+    said.pods[task.uid] = mark
+    events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
+    return _blamed_mark(waiting)._replace(nominated=mark.nominated)
+
+
+def _blamed_mark(waiting: Waiting) -> MarkPod:
+    return MarkPod(pod_ref(waiting.task), waiting.reason, waiting.message, None)
+
+
+def _is_marked(known: Mark | None, mark: Mark) -> bool:
+    if known is None or (known.reason, known.message) != (mark.reason, mark.message):
+        return False
+    return mark.nominated is None or mark.nominated == known.nominated
+
+
+# ---- PodGroups
+
+
+def _group(group: GroupStatus, said: SentStatus, events: list[EventRecord], now: float, transition: str) -> WriteGroup | None:
+    write = _status(group, said, now, transition)
+    events += _speech(group, said, now, written=write is not None)
+    return write
+
+
+def _blamed_group(group: GroupStatus) -> WriteGroup:
+    return WriteGroup(ObjectRef(group.job.name, group.job.namespace), {}, {})
+
+
+def _status(group: GroupStatus, said: SentStatus, now: float, transition: str) -> WriteGroup | None:
+    wire = group.job.group
+    if wire is None or is_shadow(wire) or said.pauses.holds("PodGroup", group.job.uid, now):
+        return None
+    uid = wire.metadata.uid or ""
+    note = said.group(group.job.uid, uid)
+    before = note.status if note is not None else known_status(wire)
+    after = next_status(before, group, rfc3339(now), transition)
+    annotations = _hypernode(group, note)
+    if not annotations and not is_news(before, after, now):
+        return None
+    said.groups[group.job.uid] = GroupNote(uid, after, annotations)
+    return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
+
+
+def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
+    """The annotation to write, None to take it away; empty if it is there as it should be."""
+    told = (note.annotations if note is not None else {}) or dict(group.job.annotations)
+    known: Any = told.get(ALLOCATED_HYPERNODE, group.job.annotations.get(ALLOCATED_HYPERNODE)) or None
+    wanted = group.hypernode or None
+    return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
+
+
+def _speech(group: GroupStatus, said: SentStatus, now: float, *, written: bool) -> list[EventRecord]:
+    """What is told of a group: why its gang is not placed, each time that changes; or once that it stands."""
+    job, condition = group.job, group.condition
+    if job.group is None or is_shadow(job.group):
+        return []
+    if group.phase in (PENDING, INQUEUE, UNKNOWN):
+        message = _complaint(job, condition)
+        if not message or not said.is_news(job.uid, "Unschedulable", message, now):
+            return []
+        return [EventRecord(about_group(job), "Warning", "Unschedulable", message)]
+    return [EventRecord(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []
+
+
+def _complaint(job: Job, condition: Condition | None) -> str:
+    """What is wrong with a gang that is not placed; empty if nothing is but that its pods are not there, or have not started, yet."""
+    if condition is None or condition.type != "Unschedulable":
+        return ""
+    if not job.tasks:
+        return f"0/0 tasks in gang unschedulable: pod group is not ready, {job.min_member} minAvailable. Not let in: {condition.message}"
+    return condition.message

@@ -1,0 +1,161 @@
+"""What kube-scheduler's waiting pods are told of the cluster's changes: who could be helped by one is tried again, the others stay.
+
+Only where the policy has the action `schedule`: each cycle is given the `queue` and tries who is due. Here every change that
+the watch shows becomes the happening that it means. Pods that Volcano's actions place are none of the backlog's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pumice.api.core import Node
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
+from pumice.scheduler.kube.cluster_events import ClusterEvent, EventKind, of_node
+from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Pairs, Task
+from pumice.scheduler.model.template import Template
+
+OTHERS = {
+    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", "StorageClass"), EventKind.VOLUMES),
+    **dict.fromkeys(("CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"), EventKind.VOLUMES),
+    **dict.fromkeys(("ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"), EventKind.DEVICES),
+    **dict.fromkeys(("Service", "ReplicationController", "ReplicaSet", "StatefulSet"), EventKind.SELECTORS),
+    "Namespace": EventKind.NAMESPACE,
+    "Numatopology": EventKind.OTHER,
+    "PodGroup": EventKind.ANYTHING,  #: one that is gone waits for no room any more
+}
+NEVER = float("inf")
+
+
+class PodSnapshot(NamedTuple):
+    """All of a task that decisions read."""
+
+    status: int
+    nominated: str
+    node_name: str
+    uid: str
+    template: Template
+    labels: Pairs
+    annotations: Pairs
+    priority: int
+    claims: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def at(cls, task: Task) -> PodSnapshot:
+        own = (task.uid, task.template, task.labels, task.annotations, task.priority, task.claims)
+        return cls(task.status, task.nominated, task.node_name, *own)
+
+    @property
+    def own(self) -> tuple[object, ...]:
+        """All but what becomes of it."""
+        return self[4:]
+
+    @property
+    def room(self) -> str:
+        """The node where it takes room, or where room is held for it."""
+        if self.status == status.PENDING:
+            return self.nominated
+        return "" if self.status & status.FINISHED else self.node_name
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is on a node, and the server knows."""
+        return bool(self.node_name) and not self.status & (status.FINISHED | status.PENDING | status.BINDING)
+
+
+class EventTranslation:
+    """See the module. Methods are called once the cluster has the change."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._backlog: SchedulingQueue | None = None
+        self._alone = False
+
+    def adopt(self, policy: Policy) -> None:
+        """Under another policy everybody is tried anew."""
+        profiles = policy.profiles
+        self._alone = profiles is not None and not policy.has_action("allocate")
+        self._backlog = SchedulingQueue(self._cluster, profiles.initial_backoff_s, profiles.max_backoff_s) if profiles is not None else None
+
+    @property
+    def queue(self) -> WaitingPods:
+        """For cycles."""
+        return self._backlog if self._backlog is not None else EVERYBODY
+
+    @property
+    def someone_is_left(self) -> bool:
+        """Whether anybody waits whom no hint will wake."""
+        cluster = self._cluster
+        if self._backlog is None:
+            return bool(cluster.waiting or cluster.not_enqueued or cluster.without_job)
+        return not self._alone and bool(cluster.waiting or cluster.not_enqueued)
+
+    def next_due(self) -> float:
+        """When somebody's back-off ends, or patience."""
+        due = self._backlog.next_due() if self._backlog is not None else None
+        return NEVER if due is None else due
+
+    # ---- changes
+
+    def pod(self, before: PodSnapshot | None, task: Task) -> None:
+        if self._backlog is None:
+            return
+        now = PodSnapshot.at(task)
+        if before is None:
+            before = now._replace(node_name="", nominated="")
+        if now.stands and not before.stands:
+            self._backlog.forget(task)
+            self._tell(EventKind.POD_PLACED, task)
+        if before.room not in ("", now.room):
+            self._tell(EventKind.POD_GONE, task)
+        if before.stands and now.stands:
+            self._changed(before, now, task)
+        elif before.own != now.own:
+            self._tell(EventKind.OWN_UPDATE, task)
+
+    def _changed(self, before: PodSnapshot, now: PodSnapshot, task: Task) -> None:
+        """A pod that stands on a node, now as before."""
+        assert self._backlog is not None
+        if now.status == status.RELEASING != before.status:
+            self._tell(EventKind.POD_LEAVING, task)
+        if before.labels != now.labels:
+            self._backlog.happened(ClusterEvent(EventKind.POD_LABELS, task.node_name, task, labels=before.labels))
+        if before.template is not now.template:
+            self._backlog.happened(ClusterEvent(EventKind.POD_SHRUNK, task.node_name, task, before.template.taken))
+
+    def evicted(self, task: Task) -> None:
+        """By ourselves; the watch says no more of it until it is gone."""
+        if self._backlog is not None:
+            self._tell(EventKind.POD_LEAVING, task)
+
+    def pod_gone(self, task: Task) -> None:
+        """Told before the cluster forgets where it stood."""
+        if self._backlog is not None:
+            self._backlog.forget(task)
+            if PodSnapshot.at(task).room:
+                self._tell(EventKind.POD_GONE, task)
+            if task.status == status.PENDING and not self._alone:
+                self._tell(EventKind.ANYTHING, task)  # room may have been kept for its gang
+
+    def read_again(self, before: PodSnapshot, task: Task, now: float) -> None:
+        """What was assumed of it was not so, or is known at last. If its bind came to nothing, it backs off."""
+        if self._backlog is not None and before.status == status.BINDING and task.status == status.PENDING:
+            self._backlog.failed(task, now)
+        self.pod(before, task)
+
+    def node(self, before: Node | None, after: Node | None) -> None:
+        if self._backlog is not None:
+            for event in of_node(self._cluster, before, after):
+                self._backlog.happened(event)
+
+    def other(self, kind: str) -> None:
+        what = OTHERS.get(kind)
+        if self._backlog is not None and what is not None:
+            self._backlog.happened(ClusterEvent(what))
+
+    def _tell(self, what: EventKind, task: Task) -> None:
+        assert self._backlog is not None
+        self._backlog.happened(ClusterEvent(what, task.node_name, task))

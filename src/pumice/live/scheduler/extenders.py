@@ -1,0 +1,153 @@
+"""Extenders over HTTP: the edge of what `framework.world` calls an Extender. One request at a time, JSON there and back.
+
+A call has its time-out in all, from connecting to the last byte. An extender that gives no answer must not cost that for each pod for
+ever: once it has lost us LOST_S of a cycle it counts as failed for the rest of it, without being asked; after some failures in a row it
+does so for a while that grows, and then one call tries it. Whatever it answers, also that it failed, is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import ssl
+import tempfile
+import time
+import weakref
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pumice.api.codec import encode
+from pumice.http.connection import Answer
+from pumice.http.pool import LARGEST_ANSWER, fetch
+from pumice.http.reply import TooLong
+
+FAILURES = 3  #: in a row, until it is left alone
+LOST_S = 10.0  #: that an extender may cost a cycle by not answering
+LONGEST_PAUSE_S = 60.0
+log = logging.getLogger(__name__)
+
+Heard = Callable[[str, str], object]
+
+
+class HttpExtender:
+    """See the module. `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer.
+
+    `heard` is told which extender is left alone and why, and with an empty text that it answers again.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        timeout_s: float,
+        options: dict[str, Any],
+        heard: Heard = lambda url, why: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        parts = urlsplit(url)
+        scheme = "https" if options.get("https") or parts.scheme == "https" else "http"
+        self._url = parts._replace(scheme=scheme, path=parts.path.rstrip("/"), query="", fragment="").geturl()
+        self._path = parts.path.rstrip("/")
+        self._timeout_s = timeout_s
+        self._tls_config = options.get("tls") or {}
+        self._max_bytes = options.get("max_bytes", LARGEST_ANSWER)
+        self._heard = heard
+        self._clock = clock
+        self._loop = asyncio.new_event_loop()  # cycles run beside the loop of the process, or without one
+        weakref.finalize(self, self._loop.close)
+        self._failures = 0  #: in a row
+        self._why = ""  #: the last of them
+        self._asked_again_at = 0.0
+        self._lost_s = 0.0  #: in this cycle
+
+    def begin(self) -> None:
+        """A cycle begins. Certificates are read anew, for they may have been renewed."""
+        self._lost_s = 0.0
+        self.__dict__.pop("_context", None)
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """POST to the verb. Raises OSError if there is no answer, ValueError if it is not one."""
+        path = f"{self._path}/{verb.strip('/')}"
+        if self._lost_s >= LOST_S or self._clock() < self._asked_again_at:
+            raise OSError(f"POST {path}: not asked for now, it does not answer ({self._why})")
+        began = self._clock()
+        try:
+            answer = self._loop.run_until_complete(self._post(verb.strip("/"), encode(arguments)))
+        except TooLong as error:
+            self._answered()
+            raise ValueError(f"POST {path}: answered {error}") from None
+        except OSError as error:
+            why = f"no answer in {self._timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
+            self._failed(why, self._clock() - began)
+            raise OSError(f"POST {path}: {why}") from None
+        self._answered()
+        return _content(path, answer)
+
+    async def _post(self, verb: str, body: bytes) -> Answer:
+        headers = {"Content-Type": "application/json"}
+        target, tls = f"{self._url}/{verb}", self._context if self._url.startswith("https:") else None
+        return await fetch(target, headers=headers, body=body, tls=tls, timeout_s=self._timeout_s, max_bytes=self._max_bytes)
+
+    # ---- whether it is asked
+
+    def _failed(self, why: str, took_s: float) -> None:
+        self._failures += 1
+        self._why = why
+        self._lost_s += took_s
+        beyond = self._failures - FAILURES
+        if beyond >= 0:
+            pause_s = min(max(1.0, 2 * self._timeout_s) * 2.0 ** min(beyond, 10), LONGEST_PAUSE_S)
+            self._asked_again_at = self._clock() + pause_s
+        if beyond == 0:
+            log.warning("%s does not answer and counts as failed without being asked, but for a try now and then: %s", self.name, why)
+            self._heard(self.name, why)
+
+    def _answered(self) -> None:
+        if self._failures >= FAILURES:
+            log.info("%s answers again", self.name)
+            self._heard(self.name, "")
+        self._failures, self._asked_again_at = 0, 0.0
+
+    @property
+    def name(self) -> str:
+        """Its URL, without a password."""
+        parts = urlsplit(self._url)
+        return "extender " + parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    # ---- TLS
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        tls = self._tls_config
+        authority = base64.b64decode(tls["ca_data"]).decode() if tls.get("ca_data") else None
+        context = ssl.create_default_context(cafile=tls.get("ca_file") or None, cadata=authority)
+        if tls.get("insecure"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        self._present_certificate(context)
+        return context
+
+    def _present_certificate(self, context: ssl.SSLContext) -> None:
+        tls = self._tls_config
+        if tls.get("cert_file"):
+            context.load_cert_chain(tls["cert_file"], tls.get("key_file") or None)
+        elif tls.get("cert_data"):
+            with tempfile.TemporaryDirectory() as folder:
+                pem = Path(folder, "pair.pem")
+                pem.touch(mode=0o600)
+                pem.write_bytes(base64.b64decode(tls["cert_data"]) + b"\n" + base64.b64decode(tls.get("key_data") or ""))
+                context.load_cert_chain(pem)
+
+
+def _content(path: str, answer: Answer) -> Any:
+    if answer.status != 200:
+        raise ValueError(f"POST {path}: answered {answer.status}")
+    try:
+        return msgspec.json.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError):
+        raise ValueError(f"POST {path}: the answer is not JSON") from None

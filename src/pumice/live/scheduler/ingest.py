@@ -1,0 +1,307 @@
+"""Changes that reflectors tell, into the kept state; and whether they could matter to a decision.
+
+A cycle never awaits, so changes are applied the moment they come: none can come while it decides. Some are not taken at their word:
+
+* pods that neither are ours to place nor stand on a node, and what `--node-selector` or the ring leaves to others, are passed over;
+* of a PodGroup or Queue from before our last write of its status, all but the status is taken; of a pod from before it was read, nothing;
+* objects that say nothing new (heartbeats, other fields than ours) are dropped before they cost anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.core import Node
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup, Queue
+from pumice.client.known_objects import Change, Deleted
+from pumice.client.retry import Backoff
+from pumice.live.lifecycle import Clock
+from pumice.live.scheduler.assumed_pods import AssumedPods
+from pumice.live.scheduler.cycle_timing import Urgency
+from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
+from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.raw_objects import RawObject
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+
+# Objects that could not be taken in: each is tried again, with pauses that grow, until it can be, is changed, or is gone.
+#
+# What it is not to be trusted with is told once for each of its faults, and counted each time.
+
+PAUSES = Backoff(2.0, 600.0)
+NEVER = float("inf")
+Key = tuple[str, str, str]
+log = logging.getLogger(__name__)
+
+
+class _Trouble(NamedTuple):
+    change: Change[Any]
+    fault: str
+    failures: int
+    due: float
+
+
+class PassedOver:
+    """By kind, namespace and name, the newest change that failed."""
+
+    def __init__(self, metrics: LiveMetrics) -> None:
+        self._troubles: dict[Key, _Trouble] = {}
+        self._metrics = metrics
+
+    def __len__(self) -> int:
+        return len(self._troubles)
+
+    def failed(self, kind: str, change: Change[Any], error: Exception, now: float) -> None:
+        key, fault = _key(kind, change), f"{type(error).__name__}: {error}"
+        before = self._troubles.get(key)
+        self._metrics.refused.add(kind)
+        if before is None or before.fault != fault:
+            name = "/".join(filter(None, key[1:])) or "without a name"
+            log.error("%s %s was passed over, and is tried again: %s", kind, name, error, exc_info=not isinstance(error, ValueError))
+        failures = before.failures if before is not None else 0
+        self._troubles[key] = _Trouble(change, fault, failures + 1, now + PAUSES.delay_s(failures, 1.0))
+
+    def succeeded(self, kind: str, change: Change[Any]) -> None:
+        if self._troubles:
+            self._troubles.pop(_key(kind, change), None)
+
+    def due(self, now: float) -> list[tuple[str, Change[Any]]]:
+        return [(kind, trouble.change) for (kind, _, _), trouble in self._troubles.items() if trouble.due <= now]
+
+    def next_due(self) -> float:
+        return min((trouble.due for trouble in self._troubles.values()), default=NEVER)
+
+
+def _key(kind: str, change: Change[Any]) -> Key:
+    if isinstance(change, Deleted):
+        return kind, change.namespace, change.name
+    meta = getattr(change.object, "metadata", None)
+    return kind, getattr(meta, "namespace", None) or "", getattr(meta, "name", None) or ""
+
+
+ANOTHER = "another replica"  #: in place of the schedulerName of pods that are not ours; no such name can be
+
+
+class Ingest:
+    """`take` is what reflectors deliver to."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: Options,
+        said: SentStatus,
+        ledger: AssumedPods,
+        hints: EventTranslation,
+        metrics: LiveMetrics,
+        news: Callable[[Urgency], None],
+        clock: Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._hints = hints
+        self._node_labels = options.node_labels
+        self._ring = options.sharding.ring
+        self._said = said
+        self._ledger = ledger
+        self._passed_over = PassedOver(metrics)
+        self._clock = clock
+        self._news = news
+
+    def take(self, kind: str, change: Change[Any]) -> None:
+        """An object that the model cannot read spoils nothing but itself."""
+        try:
+            urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
+        except Exception as error:
+            self._passed_over.failed(kind, change, error, self._clock.now())
+            return
+        self._passed_over.succeeded(kind, change)
+        if urgency:
+            self._news(urgency)
+
+    def try_again(self) -> None:
+        """What was passed over, as far as its pause is over."""
+        for kind, change in self._passed_over.due(self._clock.now()):
+            self.take(kind, change)
+
+    def next_due(self) -> float:
+        return self._passed_over.next_due()
+
+    def _put(self, kind: str, item: Any) -> Urgency:
+        match item:
+            case Pod():
+                return self._pod(item)
+            case Node():
+                return self._node(item)
+            case RawObject(PodGroup() as group, raw):
+                return self._group(group, raw)
+            case RawObject(Queue() as queue, raw):
+                return self._queue(queue, raw)
+            case RawObject(whole, raw):
+                self._ledger.originals[kind].told(raw)
+                if kind == "NodeShard":
+                    self._said.shards.pop(whole.metadata.name, None)
+                return self._other(kind, whole)
+        return self._other(kind, item)
+
+    # ---- pods
+
+    def _pod(self, pod: Pod) -> Urgency:
+        cluster = self._cluster
+        if self._ledger.is_older(pod):
+            return Urgency.NOTHING
+        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+        ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
+        if ours and self._ring is not None and not self._ring.has_job_of(pod.metadata):
+            ours, pod = False, replace(pod, spec=replace(pod.spec, scheduler_name=ANOTHER))
+        self._note_whose(pod, ours)
+        if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
+            return self._pod_gone(key)
+        task = cluster.tasks.get(key)
+        before = PodSnapshot.at(task) if task is not None else None
+        cluster.put("Pod", pod)
+        task = cluster.tasks[key]
+        self._hints.pod(before, task)
+        if before is None and ours and task.status == status.PENDING:
+            self._ledger.watched(task)
+        return _difference(before, PodSnapshot.at(task)) if before is not None else Urgency.SOON
+
+    def _note_whose(self, pod: Pod, ours: bool) -> None:
+        """Whose PodGroup it is: its pods tell, even those that have ended."""
+        group = (pod.metadata.annotations or {}).get(GROUP_NAME)
+        if group:
+            uid = f"{pod.metadata.namespace or 'default'}/{group}"
+            if ours:
+                self._said.others.discard(uid)
+            else:
+                self._said.others.add(uid)
+
+    def _pod_gone(self, key: str) -> Urgency:
+        task = self._cluster.tasks.get(key)
+        if task is None:
+            return Urgency.NOTHING
+        self._said.forget_pod(task.uid)
+        self._hints.pod_gone(task)
+        self._cluster.remove("Pod", key)
+        return Urgency.LATER if task.status & status.FINISHED else Urgency.SOON
+
+    # ---- nodes
+
+    def _node(self, node: Node) -> Urgency:
+        cluster, name = self._cluster, node.metadata.name
+        labels = node.metadata.labels or {}
+        chosen = not self._node_labels or any(labels.get(key) == value for key, value in self._node_labels)
+        if not chosen or not (self._ring is None or self._ring.has(name)):
+            return self._node_gone(name)
+        known = self._known_node(name)
+        if known is not None and _same(known, node):
+            return Urgency.NOTHING
+        cluster.put("Node", node)
+        self._hints.node(known, node)
+        return Urgency.SOON
+
+    def _known_node(self, name: str) -> Node | None:
+        nodes = self._cluster.nodes
+        row = nodes.rows.get(name)
+        return nodes.wire[row] if row is not None and nodes.alive[row] else None
+
+    def _node_gone(self, name: str) -> Urgency:
+        if name not in self._cluster.nodes.rows:
+            return Urgency.NOTHING
+        known = self._known_node(name)
+        self._cluster.remove("Node", name)
+        self._hints.node(known, None)
+        return Urgency.SOON
+
+    # ---- groups and queues
+
+    def _group(self, group: PodGroup, raw: bytes) -> Urgency:
+        cluster, meta = self._cluster, group.metadata
+        if self._ring is not None and not self._ring.has_job_of(meta):
+            return Urgency.NOTHING
+        key = f"{meta.namespace}/{meta.name}"
+        self._ledger.originals["PodGroup"].keep(key, meta, raw)
+        job = cluster.jobs.get(key)
+        known = job.group if job is not None else None
+        older = self._said.is_older(key, meta.uid or "", int(meta.resource_version or 0))
+        phase, domain = (job.phase, job.allocated_hypernode) if job is not None else ("", "")
+        if job is not None and known is not None and _same(known, group):
+            return Urgency.NOTHING
+        cluster.put("PodGroup", group)
+        if older and job is not None:
+            job.allocated_hypernode = domain
+            cluster.set_phase(job, phase)
+        if known is None or known.metadata.uid != meta.uid or known.spec != group.spec or cluster.jobs[key].phase != phase:
+            return Urgency.SOON
+        return Urgency.NOTHING
+
+    def _queue(self, queue: Queue, raw: bytes) -> Urgency:
+        cluster, meta = self._cluster, queue.metadata
+        self._ledger.originals["Queue"].keep(meta.name, meta, raw)
+        self._said.queue_heard(meta.name, int(meta.resource_version or 0))
+        known = cluster.queue(meta.name).wire
+        cluster.put("Queue", queue)
+        if known is None or known.spec != queue.spec or known.status.state != queue.status.state:
+            return Urgency.SOON
+        return Urgency.NOTHING if known.metadata.annotations == meta.annotations else Urgency.LATER
+
+    # ---- the rest
+
+    def _other(self, kind: str, item: Any) -> Urgency:
+        meta = item.metadata
+        item = replace(item, metadata=replace(meta, resource_version=None, generation=None))
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        if self._cluster.of(kind).get(key) == item:
+            return Urgency.NOTHING
+        self._cluster.put(kind, item)
+        self._hints.other(kind)
+        return Urgency.SOON
+
+    def _removed(self, kind: str, gone: Deleted) -> Urgency:
+        key = f"{gone.namespace}/{gone.name}" if gone.namespace else gone.name
+        if kind == "Pod":
+            self._ledger.ended(gone.uid)
+            return self._pod_gone(key)
+        if kind == "Node":
+            return self._node_gone(key)
+        if kind in self._ledger.originals:
+            self._ledger.originals[kind].forget(key)
+        if kind == "PodGroup":
+            self._said.forget_group(key)
+        elif kind == "Queue":
+            self._said.queues.pop(key, None)
+        elif kind == "NodeShard":
+            self._said.shards.pop(key, None)
+        self._cluster.remove(kind, key)
+        self._hints.other(kind)
+        return Urgency.SOON
+
+
+def _same(known: Any, told: Any) -> bool:
+    """Whether two forms of an object are equal in all that we read but their versions."""
+    if known.metadata.resource_version == told.metadata.resource_version:
+        return True
+    return bool(_versionless(known) == _versionless(told))
+
+
+def _versionless(item: Any) -> Wire:
+    form: Wire = replace(item, metadata=replace(item.metadata, resource_version=None, generation=None))
+    return form
+
+
+def _difference(before: PodSnapshot, after: PodSnapshot) -> Urgency:
+    """What a pod's change can mean for decisions."""
+    if before == after:
+        return Urgency.NOTHING
+    if (before.uid, before.own) != (after.uid, after.own):
+        return Urgency.SOON
+    if before.node_name == after.node_name and not after.status & (status.FINISHED | status.RELEASING | status.PENDING):
+        return Urgency.LATER  # what it holds stays; Bound, Running and the like only show in its group
+    return Urgency.SOON

@@ -1,0 +1,321 @@
+"""The live scheduler: follow the cluster, decide when something happened that could matter, let the decisions leave.
+
+The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they give.
+A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that come meanwhile are made after it. Writes leave in
+the background and their outcomes come back through the `AssumedPods`; the next cycle does not wait for them, since what was decided is assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from pumice.api.kinds import PODS
+from pumice.client.events import EventRecord
+from pumice.client.recorder import Recorder
+from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
+from pumice.client.transport import Transport
+from pumice.live.lifecycle import Clock, LostLead, WallClock, first
+from pumice.live.scheduler.assumed_pods import AssumedPods
+from pumice.live.scheduler.cycle_timing import CycleTimer, Urgency
+from pumice.live.scheduler.effects import effects, pod_ref
+from pumice.live.scheduler.event_translation import NEVER, EventTranslation
+from pumice.live.scheduler.ingest import Ingest
+from pumice.live.scheduler.metrics import CycleTiming, LiveMetrics
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.requests import ReadPod
+from pumice.live.scheduler.sender import Sender
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.live.scheduler.shard import sharded
+from pumice.live.scheduler.single_writer import SingleWriter, Where, inline
+from pumice.live.scheduler.sources import all_synced, reflectors, sources
+from pumice.scheduler.framework.containment import Failure
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Observer, Together
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.scheduling_queue import WaitingPods
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+DEFAULT_OPTIONS = Options()
+LONGEST_PAUSE_S = 60.0  #: between cycles that come to nothing
+
+
+class Onlooker(Observer):
+    """An observer that is told as well what came of each cycle. It runs where cycles run, but for `cycled`."""
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None: ...
+
+
+class Scheduler:
+    """See the module. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        policy: Policy,
+        options: Options = DEFAULT_OPTIONS,
+        clock: Clock | None = None,
+        *,
+        world: World = NOWHERE,
+        recorder: Recorder | None = None,
+        metrics: LiveMetrics | None = None,
+        pace: Pace = DEFAULT_PACE,
+        when_synced: Callable[[], None] = lambda: None,
+        where: Where = inline,
+    ) -> None:
+        """`where` is where cycles run."""
+        self.options = options
+        self.clock: Clock = clock or WallClock()
+        self.metrics = metrics or LiveMetrics()
+        self.cluster = Cluster(options.schedulers, options.default_queue)
+        self.synced = asyncio.Event()
+        self.cycled_at = 0.0  #: when the last cycle ended
+        self.deciding_since: float | None = None  #: when the cycle under way began
+        self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
+        self._transport = transport
+        self._world = world
+        self._when_synced = when_synced
+        self._state = SingleWriter(where)
+        self._observer: Observer = CycleTiming(self.metrics)
+        self._onlookers: list[Onlooker] = []
+        self._said = SentStatus()
+        self._pulse = CycleTimer(options.period_s)
+        self._stirred = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._broken = asyncio.Event()
+        self._hints = EventTranslation(self.cluster)
+        self._next_try = NEVER  #: when a pod that only hints wake is due, pods that are held back may go, or an object is tried again
+        self._ledger = AssumedPods(
+            self.cluster,
+            self._said,
+            self.clock,
+            self.metrics,
+            self.recorder.tell,
+            self._news,
+            self._pod_version,
+            self._hints,
+            self._state,
+        )
+        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news, self.clock)
+        self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
+        self._told: set[Failure] = set()  #: of plugins
+        self._faults = 0  #: cycles in a row that came to nothing
+        self._pace = pace
+        self._following: list[Reflector[Any]] = []
+        self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles, once it does
+        self._adopt(policy)
+
+    def adopt(self, policy: Policy) -> None:
+        """Decide by this policy from the next cycle on."""
+        self.change(self._adopt, policy)
+
+    def _adopt(self, policy: Policy) -> None:
+        self.policy = policy
+        self._acting = sharded(replace(policy, gathering_s=self.options.period_s), self.options.sharding)
+        self._follow(policy)
+        self.cluster.shadow_groups = policy.shadow_groups
+        self._hints.adopt(policy)
+        self._news(Urgency.SOON)
+
+    def _follow(self, policy: Policy) -> None:
+        """Read what the policy needs, besides what is read already."""
+        followed = {reflector.scope.resource for reflector in self._following}
+        wanted = [source for source in sources(self.options, policy) if source.resource not in followed]
+        fresh = reflectors(wanted, self._transport, partial(self.change, self._ingest.take), self._pace)
+        self._following += fresh
+        if self._background is not None:
+            self._background += map(self._beside, (reflector.run() for reflector in fresh))
+
+    @property
+    def scheduling_queue(self) -> WaitingPods:
+        """Where pods of kube-scheduler's profiles wait."""
+        return self._hints.queue
+
+    @property
+    def change(self) -> Callable[..., None]:
+        """Call something that changes what cycles read: now, or after the one under way."""
+        return self._state.change
+
+    async def look(self, at: Callable[[Cluster], T]) -> T:
+        """What `at` makes of the cluster, between two cycles, where cycles run."""
+        async with self._state.alone() as run:
+            return await run(partial(at, self.cluster))
+
+    def watch(self, onlooker: Onlooker) -> None:
+        """Let somebody follow all cycles from the next one on."""
+        self._onlookers.append(onlooker)
+        self._observer = Together([self._observer, onlooker])
+
+    def tell(self, what: EventRecord) -> None:
+        self.recorder.tell(what)
+
+    def _pod_version(self, namespace: str, name: str) -> int:
+        pods = next(reflector for reflector in self._following if reflector.scope.resource == PODS)
+        return pods.version(namespace, name)
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        return self._following
+
+    # ---- running
+
+    async def run(self) -> None:
+        """Until cancelled. Raises LostLead as soon as a write was held back by the fence."""
+        async with self.started():
+            await first(self._cycles(), self._broken.wait())
+            self._check()
+
+    async def _cycles(self) -> None:
+        while True:
+            await self._until_due()
+            await self.turn()
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """Follow the cluster and send, in the background; inside, everything there was has been read."""
+        work = [self._sender.run(), self.recorder.run(), *(reflector.run() for reflector in self._following)]
+        tasks = self._background = list(map(self._beside, work))
+        try:
+            await self._all_synced()
+            self.synced.set()
+            self._when_synced()
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._background_ended)
+        return task
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        """A bug there must not leave a scheduler that looks alive."""
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+            self._broken.set()
+
+    async def _all_synced(self) -> None:
+        """Wait for it, unless the background fails. News wake nobody yet: there are as many as objects."""
+        syncing = asyncio.create_task(all_synced(self._following, self.policy, self.options.sync_timeout_s))
+        broken = asyncio.create_task(self._broken.wait())
+        try:
+            await asyncio.wait([syncing, broken], return_when=asyncio.FIRST_COMPLETED)
+            self._check()
+            syncing.result()
+        finally:
+            syncing.cancel()
+            broken.cancel()
+            await asyncio.gather(syncing, broken, return_exceptions=True)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._ledger.lost_lead:
+            raise LostLead
+
+    async def step(self) -> Decisions:
+        """One cycle now; it has left, and every answer come, when this returns."""
+        decisions = await self.turn()
+        await self._sender.drained()
+        return decisions
+
+    async def turn(self) -> Decisions:
+        """Decide, and let it leave."""
+        self._check()
+        async with self._state.alone() as run:
+            for doubtful in self._ledger.expired():
+                self._sender.read_again(doubtful)
+            self._ingest.try_again()
+            now = self.deciding_since = self.clock.now()
+            self.metrics.cycle_begins()
+            decisions = Decisions()
+            try:
+                decisions = await run(partial(cycle, self.cluster, self._acting, now, self._world, self.scheduling_queue, self._observer))
+                self._send(decisions, now)
+                self._faults = 0
+            except Exception:
+                self._came_to_nothing(decisions)
+            self.deciding_since = None
+            self._leave(decisions, now)
+        if self._faults:
+            await self.clock.sleep(min(LONGEST_PAUSE_S, 2.0**self._faults))
+        return decisions
+
+    def _came_to_nothing(self, unsent: Decisions) -> None:
+        """A fault of ours. What it was is told once; the pauses grow as long as it lasts. What was decided is given back."""
+        if not self._faults:
+            log.exception("a cycle came to nothing and is tried again")
+        self._faults += 1
+        self.metrics.failed_cycles.add()
+        for bind in unsent.binds:
+            self._sender.read_again(ReadPod(pod_ref(bind.task), status.BINDING))
+        for eviction in unsent.evictions:
+            self._sender.read_again(ReadPod(pod_ref(eviction.task), status.RELEASING))
+
+    def _send(self, decisions: Decisions, now: float) -> None:
+        """Let what was decided at `now` leave; it is assumed from here on."""
+        for task, node in decisions.nominations.items():
+            task.nominated = node
+        for eviction in decisions.evictions:
+            self._hints.evicted(eviction.task)
+        requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
+        self._sender.send(requests)
+        for event in requests.events:
+            self.recorder.tell(event)
+
+    def _leave(self, decisions: Decisions, now: float) -> None:
+        """Remember what was decided, and when the next cycle is due."""
+        for failure in decisions.failures:
+            if failure not in self._told:
+                self._told.add(failure)
+                log.error("%s", failure)
+        self.cycled_at = self.clock.now()
+        took_s = self.cycled_at - now
+        self._pulse.cycled(now, took_s)
+        self._next_try = min(self._hints.next_due(), decisions.again_at, self._ingest.next_due())
+        self.metrics.observe_cycle(decisions, now, took_s)
+        for onlooker in self._onlookers:
+            onlooker.cycled(decisions, now, took_s)
+        self.metrics.events_dropped.set(self.recorder.dropped)
+        if decisions.binds or decisions.evictions:
+            log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))
+
+    # ---- when
+
+    def _news(self, urgency: Urgency) -> None:
+        self.change(self._pulse.news, urgency, self.clock.now())
+        if urgency:
+            self._stirred.set()
+
+    async def _until_due(self) -> None:
+        """Sleep until the next cycle should begin; news wake it to reckon anew."""
+        while True:
+            self._check()
+            self._stirred.clear()
+            left_s = min(self._pulse.due_at(self._hints.someone_is_left), self._next_try) - self.clock.now()
+            if left_s <= 0:
+                await asyncio.sleep(0)
+                return
+            await self._sleep_or_news(left_s)
+
+    async def _sleep_or_news(self, seconds: float) -> None:
+        waits = [asyncio.ensure_future(self.clock.sleep(seconds)), asyncio.ensure_future(self._stirred.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)

@@ -1,0 +1,287 @@
+"""What the scheduler measures: Volcano's metrics under their names (`volcano_`), with their labels and buckets, then our own (`pumice_`).
+
+`observe_*` are called where things happen; the gauges of queues and waiting jobs are computed when somebody scrapes (`measure`), between
+two cycles.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pumice.live.exposition import Counter, Family, Gauge, Histogram, exponential, render
+from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.containment import Failure
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Observer, Stage
+from pumice.scheduler.framework.votes import UNSCHEDULABLE
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import CPU, EPSILON, MEMORY, PODS, Dimensions, Vector, dominant_share
+from pumice.scheduler.model.task import Task
+
+# Volcano's metrics of queues, computed when somebody scrapes.
+#
+# What a queue deserves and may hold at most is the business of the plugin that shares out the cluster (proportion, capacity), which tells
+# it at the opening of each session (`entitlements`). Without such a plugin it is what the queue's owner wrote.
+
+PHASES = ("Inqueue", "Pending", "Running", "Unknown")
+AMOUNTS = ("allocated", "request", "deserved", "capacity", "real_capacity", "inqueue")
+UNITS = (("milli_cpu", CPU), ("memory_bytes", MEMORY))
+
+
+class QueueMetrics:
+    """Gauges by queue name."""
+
+    def __init__(self) -> None:
+        self.entitlements: Mapping[str, tuple[Vector, Vector]] = {}  #: by queue: what it deserves, and all it may hold
+        self.families: list[Family] = []
+        self._amounts = {(what, unit): self._named(f"{what}_{unit}", _words(what, unit)) for what in AMOUNTS for unit, _ in UNITS}
+        self._scalars = {what: self._named(f"{what}_scalar_resources", _words(what, "of other resources"), "resource") for what in AMOUNTS}
+        self._weight, self._share = self._named("weight", "Weight."), self._named("share", "Dominant share of what it deserves.")
+        self._overused = self._named("overused", "1 if it holds all that it deserves, or more.")
+        self._phases = {phase: self._named(f"pod_group_{phase.lower()}_count", f"PodGroups that are {phase}.") for phase in PHASES}
+
+    def _named(self, what: str, text: str, *more: str) -> Gauge:
+        gauge = Gauge(f"volcano_queue_{what}", text, ("queue_name", *more))
+        self.families.append(gauge)
+        return gauge
+
+    def measure(self, cluster: Cluster) -> None:
+        queues = [queue for queue in cluster.queues.values() if queue.exists]
+        amounts = {queue.name: self._of(queue, cluster.dimensions) for queue in queues}
+        names = cluster.dimensions.names
+        for number, what in enumerate(AMOUNTS):
+            vectors = {name: amount[number] for name, amount in amounts.items()}
+            for unit, column in UNITS:
+                self._amounts[what, unit].replace({(name,): float(v[column]) for name, v in vectors.items() if v[column] < np.inf})
+            others = [column for column in range(len(names)) if column not in (CPU, MEMORY, PODS)]
+            told: dict[tuple[str, ...], float] = {
+                (name, names[column]): float(v[column]) for name, v in vectors.items() for column in others if 0 < v[column] < np.inf
+            }
+            self._scalars[what].replace(told)
+        self._weight.replace({(queue.name,): float(queue.weight) for queue in queues})
+        self._share.replace({(name,): dominant_share(held, deserved) for name, (held, _, deserved, *_) in amounts.items()})
+        self._overused.replace({(name,): float(_is_overused(held, deserved)) for name, (held, _, deserved, *_) in amounts.items()})
+        for phase, gauge in self._phases.items():
+            gauge.replace({(q.name,): float(sum(job.phase == phase for job in q.jobs.values())) for q in queues})
+
+    def _of(self, queue: Queue, dimensions: Dimensions) -> tuple[Vector, ...]:
+        """In the order of AMOUNTS. A new resource may have made vectors longer since the session."""
+        deserved, limit = self.entitlements.get(queue.name, (queue.deserved, queue.capability))
+        return (
+            queue.held,
+            queue.held + queue.pending,
+            dimensions.fitted(deserved),
+            queue.capability,
+            dimensions.fitted(limit, missing=np.inf),
+            queue.inqueue,
+        )
+
+
+def _is_overused(held: Vector, deserved: Vector) -> bool:
+    wanted = deserved >= EPSILON
+    wanted[PODS] = False
+    return bool(wanted.any() and (held[wanted] >= deserved[wanted] - EPSILON).all())
+
+
+def _words(what: str, unit: str) -> str:
+    return f"{what.capitalize().replace('_', ' ')} {unit.replace('_', ' ')}."
+
+
+F = TypeVar("F", bound=Family)
+MILLIS = exponential(5, 2, 10)
+JOB_MILLIS = exponential(32, 2, 10)
+
+
+class LiveMetrics:
+    """All metrics of one scheduler."""
+
+    def __init__(self) -> None:
+        self._families: list[Family] = []
+        self.cycles = self._histogram("volcano_e2e_scheduling_latency_milliseconds", "Duration of a cycle.", MILLIS)
+        self.jobs = self._histogram("volcano_e2e_job_scheduling_latency_milliseconds", "From a job's creation to its start.", JOB_MILLIS)
+        per_job = ("job_name", "queue", "job_namespace")
+        self.job_duration = self._gauge("volcano_e2e_job_scheduling_duration", "From a job's creation to its last bind, ms.", *per_job)
+        self.job_start = self._gauge("volcano_e2e_job_scheduling_start_time", "When a job was first looked at.", *per_job)
+        self.job_last = self._gauge("volcano_e2e_job_scheduling_last_time", "When a pod of a job was last bound.", *per_job)
+        self.openings = self._histogram("volcano_open_session_duration_milliseconds", "Duration of a session's opening.", MILLIS)
+        self.actions = self._histogram("volcano_action_scheduling_latency_milliseconds", "Duration of an action.", MILLIS, "action")
+        self.plugins = self._histogram(
+            "volcano_plugin_scheduling_latency_milliseconds", "Duration of a plugin's opening and closing.", MILLIS, "plugin", "OnSession"
+        )
+        self.tasks = self._histogram("volcano_task_scheduling_latency_milliseconds", "From a pod's creation to a stage.", MILLIS, "stage")
+        self.stages = self._histogram("volcano_scheduling_stage_duration_milliseconds", "Duration of a stage.", MILLIS, "stage")
+        self.spent = {"Predicate": 0.0, "Scoring": 0.0}  #: seconds of the cycle that rules took
+        self.attempts = self._counter("volcano_schedule_attempts_total", "Attempts to schedule a pod.", "result")
+        self.victims = self._gauge("volcano_pod_preemption_victims", "Victims of the last cycle that evicted.")
+        self.preemptions = self._counter("volcano_total_preemption_attempts", "Cycles that evicted.")
+        self.transactions = self._counter("volcano_eviction_transactions_total", "Evictions for a pod or group, by their cause.", "action")
+        self.unscheduled_tasks = self._gauge("volcano_unschedule_task_count", "Pods that a job lacks to start.", "job_id")
+        self.unscheduled_jobs = self._gauge("volcano_unschedule_job_count", "Jobs that cannot start.")
+        self.job_share = self._gauge("volcano_job_share", "Dominant share of a job.", "job_ns", "job_id")
+        self.retries = self._counter("volcano_job_retry_counts", "Cycles in which a job could not start.", "job_id")
+        self.queues = QueueMetrics()
+        self._started: dict[str, tuple[str, str, str]] = {}  #: jobs that hold their nodes, by uid, and the labels of their metrics
+        self._began: float | None = None  #: when the cycle began, until its session is open
+        self.config_ok = self._gauge("pumice_config_last_reload_successful", "1 if the configuration in the file is the one in force.")
+        self.config_at = self._gauge("pumice_config_last_reload_success_timestamp_seconds", "When the configuration was taken over.")
+        self.waiting_pods = self._gauge("pumice_waiting_pods", "Pods without a node.")
+        self.binds = self._counter("pumice_binds_total", "Binds by how they ended.", "result")
+        self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
+        self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
+        self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
+        self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
+        self.failures = self._counter("pumice_plugin_failures_total", "Cycles in which a plugin failed.", "plugin", "hook")
+        self.failed_cycles = self._counter("pumice_failed_cycles_total", "Cycles that came to nothing by a fault.")
+        self.leading = self._gauge("pumice_leading", "1 while this replica leads.")
+        self.deciding = self._gauge("pumice_cycle_under_way_seconds", "How long the cycle under way has been deciding; 0 between cycles.")
+        self.silent_extenders = self._gauge("pumice_extender_silent", "1 while an extender does not answer and is left alone.", "extender")
+        self.expired = self._counter("pumice_assumptions_expired_total", "Binds and evictions that were granted but not seen in time.")
+        self.events_dropped = self._gauge("pumice_events_dropped", "Events that were not sent.")
+        self.config_ok.set(1)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return self._kept(Counter(name, text, labels))
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return self._kept(Gauge(name, text, labels))
+
+    def _histogram(self, name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Histogram:
+        return self._kept(Histogram(name, text, bounds, labels))
+
+    def _kept(self, family: F) -> F:
+        self._families.append(family)
+        return family
+
+    # ---- what happens
+
+    def cycle_begins(self) -> None:
+        self._began = time.perf_counter()
+
+    def session_is_open(self) -> None:
+        """Called by each action; the first one counts."""
+        if self._began is not None:
+            self.openings.observe((time.perf_counter() - self._began) * 1000)
+            self._began = None
+
+    def observe_cycle(self, decisions: Decisions, now: float, took_s: float) -> None:
+        self.cycles.observe(took_s * 1000)
+        for stage, seconds in self.spent.items():
+            if seconds:
+                self.stages.observe(seconds * 1000, stage)
+            self.spent[stage] = 0.0
+        self.observe_failures(decisions.failures)
+        self.attempts.add("scheduled", by=len(decisions.binds))
+        self.attempts.add("unschedulable", by=len(decisions.waiting))
+        for bind in decisions.binds:
+            self.observe_stage(bind.task, "Assumed", now)
+        for job in {bind.task.job.uid: bind.task.job for bind in decisions.binds if bind.task.job is not None}.values():
+            if job.is_ready:
+                self._observe_start(job, now)
+        for group in decisions.groups:
+            if group.condition is not None and group.condition.type == UNSCHEDULABLE:
+                self.retries.add(group.job.uid)
+        if decisions.evictions:
+            self.victims.set(len(decisions.evictions))
+            self.preemptions.add()
+            for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
+                self.transactions.add(action)
+
+    def observe_failures(self, failures: Iterable[Failure]) -> None:
+        for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:
+            self.failures.add(plugin, hook)
+
+    def observe_stage(self, task: Task, stage: str, now: float) -> None:
+        """A pod came so far since it was created."""
+        self.tasks.observe(max(0.0, now - task.created) * 1000, stage)
+
+    def _observe_start(self, job: Job, now: float) -> None:
+        """A job's gang holds its nodes, or more of it does."""
+        labels = job.name, job.queue.name if job.queue is not None else "", job.namespace
+        waited_ms = max(0.0, now - job.created) * 1000
+        if job.uid not in self._started:
+            self.jobs.observe(waited_ms)
+            self.job_start.set(job.waiting_since or now, *labels)
+        self._started[job.uid] = labels
+        self.job_duration.set(waited_ms, *labels)
+        self.job_last.set(now, *labels)
+
+    def _forget_jobs(self, cluster: Cluster) -> None:
+        """Metrics of jobs that are gone go too."""
+        for uid in [uid for uid in self._started if uid not in cluster.jobs]:
+            labels = self._started.pop(uid)
+            for gauge in (self.job_duration, self.job_start, self.job_last):
+                gauge.drop(*labels)
+        self.retries.keep(lambda labels: labels[0] in cluster.jobs)
+
+    def measure(self, cluster: Cluster) -> None:
+        """The gauges of jobs and queues."""
+        self._forget_jobs(cluster)
+        short = [job for job in cluster.waiting.values() if not job.is_ready]
+        self.unscheduled_tasks.replace({(job.uid,): float(job.min_member - job.ready_count) for job in short})
+        self.unscheduled_jobs.set(len(short))
+        self.waiting_pods.set(len(cluster.without_job) + sum(len(job.pending) for job in cluster.waiting.values()))
+        total = cluster.nodes.total()
+        live = [job for job in cluster.jobs.values() if job.held.any()]
+        self.job_share.replace({(job.namespace, job.name): dominant_share(job.held, total) for job in live})
+        self.queues.measure(cluster)
+
+    def page(self) -> str:
+        """The text of a scrape."""
+        return render([*self._families, *self.queues.families])
+
+
+# Measures a cycle from outside: its opening, actions, plugins and rules. The cycle stays free of clocks, and of metrics.
+
+PLUGIN_STAGES = {Stage.OPEN: "OnSessionOpen", Stage.CLOSE: "OnSessionClose"}
+
+
+class CycleTiming(Observer):
+    """Tells the metrics. A plugin that shares out the cluster tells at its opening what queues deserve."""
+
+    def __init__(self, metrics: LiveMetrics) -> None:
+        self._metrics = metrics
+        self._began = 0.0  #: the stage under way
+        self.asking = TimedAsking(metrics.spent)
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.ACTION:
+            self._metrics.session_is_open()
+        if stage in PLUGIN_STAGES or stage is Stage.ACTION:
+            self._began = time.perf_counter()
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        took_ms = (time.perf_counter() - self._began) * 1000
+        if stage is Stage.ACTION:
+            self._metrics.actions.observe(took_ms, subject.name)
+        elif stage in PLUGIN_STAGES:
+            self._metrics.plugins.observe(took_ms, subject.name, PLUGIN_STAGES[stage])
+        if stage is Stage.OPEN and hasattr(subject, "entitlements"):
+            self._metrics.queues.entitlements = subject.entitlements()
+
+
+class TimedAsking(Asking):
+    """Adds up the seconds that the answers of filters and scorers take."""
+
+    def __init__(self, spent: dict[str, float]) -> None:
+        self._spent = spent
+
+    def refuse(self, rule: Filter, state: Any, nodes: View) -> Sequence[Refused]:
+        started = time.perf_counter()
+        try:
+            return rule.refuse(state, nodes)
+        finally:
+            self._spent["Predicate"] += time.perf_counter() - started
+
+    def score(self, rule: Scorer, state: Any, nodes: View) -> Scores:
+        started = time.perf_counter()
+        try:
+            return rule.score(state, nodes)
+        finally:
+            self._spent["Scoring"] += time.perf_counter() - started

@@ -1,0 +1,96 @@
+"""What a scheduler is told besides its policy."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from hashlib import sha256
+
+import msgspec
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.meta import Metadata
+from pumice.api.names import DEFAULT_QUEUE
+
+# Which of several replicas is responsible for what, when all of them work and none leads: a fixed share of the jobs and of the nodes each.
+#
+# Replicas have numbers (`volcano-scheduler-0`, `-1`, ...), and each stands at many places of a ring, by a checksum of its name. A name
+# belongs to the replica that stands next after the name's own checksum: everybody who knows how many replicas there are comes to the same
+# answer, and one more replica takes something from each of the others and moves nothing between them.
+#
+# Pods and PodGroups go by their first owner, so that a job's pods and its group are one replica's; those without an owner by the group.
+# Nodes go by their name. Pods that stand on our nodes count there, whosever they are.
+
+PLACES = 100  #: of each replica
+
+
+class Ring:
+    """`mine` is the name of this replica, `replicas` are those of all."""
+
+    def __init__(self, mine: str, replicas: list[str]) -> None:
+        self.mine = mine
+        self._owners = {_checksum(f"{name}/{place}"): name for name in replicas for place in range(PLACES)}
+        self._places = sorted(self._owners)
+
+    def owner(self, name: str) -> str:
+        """The replica that is responsible for a name."""
+        return self._owners[self._places[bisect(self._places, _checksum(name)) % len(self._places)]]
+
+    def has(self, name: str) -> bool:
+        """Whether a node or queue is ours."""
+        return self.owner(name) == self.mine
+
+    def has_job_of(self, metadata: Metadata) -> bool:
+        """Whether a pod or PodGroup is ours to schedule."""
+        return self.owner(_name_of_job(metadata)) == self.mine
+
+
+def numbered(mine: str, count: int) -> Ring:
+    """The ring of so many replicas that are called like this one but for their number. Raises ValueError."""
+    stem, _, number = mine.rpartition("-")
+    if not stem or not number.isdecimal():
+        raise ValueError(f'"{mine}" does not end in "-" and a number, as the names of a StatefulSet\'s pods do')
+    if int(number) >= count:
+        raise ValueError(f'"{mine}" is none of {count} replicas, which are numbered from 0')
+    return Ring(mine, [f"{stem}-{replica}" for replica in range(count)])
+
+
+def _name_of_job(metadata: Metadata) -> str:
+    if metadata.owner_references:
+        return metadata.owner_references[0].name
+    group = (metadata.annotations or {}).get(GROUP_NAME, "")
+    made_for_it = group == f"podgroup-{metadata.uid}"  # and owned by it
+    return metadata.name if made_for_it or not group else group
+
+
+def _checksum(name: str) -> bytes:
+    return sha256(name.encode()).digest()[:8]
+
+
+class Sharding(msgspec.Struct, frozen=True):
+    """What is ours when several schedulers share a cluster: by NodeShards, by a ring, or neither."""
+
+    mode: str = "none"  #: none, hard, soft
+    name: str = "volcano"  #: of our NodeShard
+    ring: Ring | None = None
+
+
+UNSHARDED = Sharding()
+
+
+class Options(msgspec.Struct, frozen=True):
+    schedulers: tuple[str, ...] = ("volcano",)  #: schedulerNames whose pods are ours
+    default_queue: str = DEFAULT_QUEUE
+    period_s: float = 1.0  #: at most so long a waiting pod is left alone
+    sync_timeout_s: float = 60.0  #: how long resources that can be done without are waited for
+    node_labels: tuple[tuple[str, str], ...] = ()  #: only nodes with any of these; empty: all
+    priority_classes: bool = True
+    storage_capacity: bool = True  #: whether storage must have published room for volumes that are to be made
+    sharding: Sharding = UNSHARDED
+    volume_timeout_s: float = 600.0  #: how long a pod's volumes may take to be bound before another node is sought
+    volumes: bool = True  #: False: nobody there binds volumes to claims, so that none need be waited for
+    concurrency: int = 32  #: binds under way; evictions and statuses have half as many places each
+
+    @property
+    def component(self) -> str:
+        """The name under which events are told."""
+        return self.schedulers[0] if len(self.schedulers) == 1 else "volcano"

@@ -1,0 +1,247 @@
+"""Carries out what must be before a bind, waits until it is so, and takes it back if the bind is not to be.
+
+Claims and volumes may only be updated whole by the installed role, and not read singly, so they are sent as the watch told them; claims of
+devices are read first. What somebody else has meanwhile done in the same sense is well.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
+from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
+from pumice.client.errors import ApiError, Fenced, KubeError
+from pumice.client.pods import amend_status
+from pumice.client.retry import Backoff
+from pumice.client.transport import Transport, as_dict
+from pumice.live.lifecycle import Clock
+from pumice.live.scheduler.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
+from pumice.live.scheduler.raw_objects import RawObjects
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+LOOK_S = 0.2
+LOOK_AT_DEVICES_S = 1.0
+TRIES = 6
+BACKOFF = Backoff(0.2, 2.0)
+log = logging.getLogger(__name__)
+Object = dict[str, Any]
+
+
+class NotPrepared(KubeError):
+    """A volume was not bound, or a claim not allocated; nothing of it stays."""
+
+
+class PreBind:
+    """`fulfil` before a bind, `take_back` after one that failed. Raises KubeError."""
+
+    def __init__(self, transport: Transport, originals: Mapping[str, RawObjects], clock: Clock, volume_timeout_s: float) -> None:
+        self._transport = transport
+        self._originals = originals
+        self._clock = clock
+        self._volume_timeout_s = volume_timeout_s
+
+    async def fulfil(self, pod: ObjectRef, wanted: Prerequisites) -> None:
+        for devices in wanted.devices:
+            named = devices if devices.making is None else await self._made(pod, devices, devices.making)
+            await self._again(partial(self._reserve, pod, named))
+            await self._devices_ready(named)
+        for volume in wanted.volumes:
+            await self._again(partial(self._give, volume))
+        await self._volumes_bound(wanted.volumes)
+
+    async def take_back(self, pod: ObjectRef, wanted: Prerequisites) -> None:
+        """As far as it can be: what is bound or used by others stays."""
+        undoing = [
+            partial(self._release, pod, each.claim) if each.making is None else partial(self._unmake, pod) for each in wanted.devices
+        ]
+        undoing += [partial(self._give, each, back=True) for each in wanted.volumes]
+        for undo in undoing:
+            try:
+                await self._again(undo)
+            except Fenced:
+                raise
+            except KubeError as error:
+                log.warning("what was prepared for pod %s was not taken back: %s", pod, error)
+
+    async def _again(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Somebody else may write the same object at the same moment."""
+        for attempt in range(TRIES):
+            try:
+                await act()
+                return
+            except ApiError as error:
+                if error.code != 409 or attempt == TRIES - 1:
+                    raise
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+
+    # ---- volumes
+
+    async def _give(self, wanted: VolumeFor, *, back: bool = False) -> None:
+        claim = self._claim(wanted)
+        if claim is None or claim["spec"].get("volumeName"):
+            return
+        if wanted.volume:
+            await self._pair(wanted.volume, claim, back)
+        else:
+            await self._choose_node(claim, None if back else wanted.node)
+
+    def _claim(self, wanted: VolumeFor) -> Object | None:
+        return self._originals[VOLUME_CLAIMS.kind].get(str(wanted.claim))
+
+    async def _choose_node(self, claim: Object, node: str | None) -> None:
+        annotations = claim["metadata"].get("annotations") or {}
+        if annotations.get(SELECTED_NODE) == node:
+            return
+        claim["metadata"]["annotations"] = {key: value for key, value in {**annotations, SELECTED_NODE: node}.items() if value is not None}
+        await self._update(VOLUME_CLAIMS, claim)
+
+    async def _pair(self, name: str, claim: Object, back: bool) -> None:
+        volume = self._originals[VOLUMES.kind].get(name)
+        if volume is None:
+            raise NotPrepared(f"volume {name} is gone")
+        meta, there = claim["metadata"], volume["spec"].get("claimRef") or {}
+        ours = there.get("uid") == meta["uid"]
+        if there.get("uid") and not ours:
+            raise NotPrepared(f"volume {name} was given to {there.get('namespace')}/{there.get('name')}")
+        if ours is not back:
+            return
+        annotations = {key: value for key, value in (volume["metadata"].get("annotations") or {}).items() if key != BOUND_BY_CONTROLLER}
+        if back:
+            del volume["spec"]["claimRef"]
+        else:
+            identity = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+            volume["spec"]["claimRef"] = {"kind": VOLUME_CLAIMS.kind, "apiVersion": VOLUME_CLAIMS.api_version, **identity}
+            annotations[BOUND_BY_CONTROLLER] = "yes"
+        volume["metadata"]["annotations"] = annotations
+        await self._update(VOLUMES, volume)
+
+    async def _update(self, resource: Kind, whole: Object) -> None:
+        meta = whole["metadata"]
+        answer = await self._transport.update(resource, ObjectRef(meta["name"], meta.get("namespace", ""), meta["uid"]), whole)
+        self._originals[resource.kind].told(answer)
+
+    async def _volumes_bound(self, wanted: tuple[VolumeFor, ...]) -> None:
+        deadline = self._clock.now() + self._volume_timeout_s
+        while unbound := [each for each in wanted if not self._is_bound(each)]:
+            if self._clock.now() >= deadline:
+                names = ", ".join(str(each.claim) for each in unbound)
+                raise NotPrepared(f"volumes were not bound within {self._volume_timeout_s:.0f} s: {names}")
+            await self._clock.sleep(LOOK_S)
+
+    def _is_bound(self, wanted: VolumeFor) -> bool:
+        claim = self._claim(wanted)
+        if claim is None:
+            raise NotPrepared(f"claim {wanted.claim} is gone")
+        annotations = claim["metadata"].get("annotations") or {}
+        if claim["spec"].get("volumeName"):
+            return BIND_COMPLETED in annotations
+        if not wanted.volume and SELECTED_NODE not in annotations:
+            raise NotPrepared(f"no volume could be made on {wanted.node} for claim {wanted.claim}")
+        return False
+
+    # ---- devices
+
+    async def _reserve(self, pod: ObjectRef, wanted: DevicesFor) -> None:
+        claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, wanted.claim))
+        status = claim.get("status") or {}
+        users = status.get("reservedFor") or []
+        if not status.get("allocation"):
+            if not wanted.results:
+                raise NotPrepared(f"claim {wanted.claim} is not allocated any more")
+            claim = await self._protected(claim)
+            status["allocation"] = _allocation(claim, wanted)
+        elif any(user.get("uid") == pod.uid for user in users):
+            return
+        status["reservedFor"] = [*users, {"resource": "pods", "name": pod.name, "uid": pod.uid}]
+        claim["status"] = status
+        await self._transport.update(RESOURCE_CLAIMS, wanted.claim, claim, subresource="status")
+
+    async def _made(self, pod: ObjectRef, wanted: DevicesFor, making: Making) -> DevicesFor:
+        """Write the claim that serves a pod's extended resources, and tell the pod of it."""
+        if making.stale is not None:
+            await self._again(partial(self._release, pod, making.stale))
+        owner = {"apiVersion": PODS.api_version, "kind": PODS.kind, "name": pod.name, "uid": pod.uid, "controller": True}
+        metadata = {"generateName": f"{pod.name}-extended-resources-", "annotations": {EXTENDED_CLAIM: "true"}, "ownerReferences": [owner]}
+        body = {
+            "apiVersion": RESOURCE_CLAIMS.api_version,
+            "kind": RESOURCE_CLAIMS.kind,
+            "metadata": metadata | {"namespace": pod.namespace},
+            "spec": making.spec,
+        }
+        made = as_dict(await self._transport.create(RESOURCE_CLAIMS, body, pod.namespace))["metadata"]
+        ref = ObjectRef(made["name"], pod.namespace)
+        told = {"resourceClaimName": ref.name, "requestMappings": list(making.mappings)}
+
+        def tell(status: Object) -> bool:
+            news = status.get("extendedResourceClaimStatus") != told
+            status["extendedResourceClaimStatus"] = told
+            return news
+
+        await amend_status(self._transport, pod, tell)
+        return wanted._replace(claim=ref)
+
+    async def _unmake(self, pod: ObjectRef) -> None:
+        """Release what was written for the pod; the claim itself goes with the pod."""
+        status = as_dict(await self._transport.get(PODS, pod)).get("status") or {}
+        if told := status.get("extendedResourceClaimStatus"):
+            await self._release(pod, ObjectRef(told["resourceClaimName"], pod.namespace))
+
+    async def _devices_ready(self, wanted: DevicesFor) -> None:
+        """Some devices must be prepared by others before a pod may come to them."""
+        if not any(result.get("bindingConditions") for result in wanted.results):
+            return
+        deadline = self._clock.now() + self._volume_timeout_s
+        while not _are_ready(as_dict(await self._transport.get(RESOURCE_CLAIMS, wanted.claim)), wanted):
+            if self._clock.now() >= deadline:
+                raise NotPrepared(f"devices of claim {wanted.claim} were not ready within {self._volume_timeout_s:.0f} s")
+            await self._clock.sleep(LOOK_AT_DEVICES_S)
+
+    async def _protected(self, claim: Object) -> Object:
+        """An allocated claim stays until its devices are given back."""
+        finalizers = claim["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            return claim
+        claim["metadata"]["finalizers"] = [*finalizers, FINALIZER]
+        ref = ObjectRef(claim["metadata"]["name"], claim["metadata"]["namespace"])
+        return as_dict(await self._transport.update(RESOURCE_CLAIMS, ref, claim))
+
+    async def _release(self, pod: ObjectRef, ref: ObjectRef) -> None:
+        claim = as_dict(await self._transport.get(RESOURCE_CLAIMS, ref))
+        status = claim.get("status") or {}
+        users = status.get("reservedFor") or []
+        others = [user for user in users if user.get("uid") != pod.uid]
+        if len(others) == len(users):
+            return
+        status["reservedFor"] = others
+        if not others:
+            status.pop("reservedFor")
+            status.pop("allocation", None)
+        claim["status"] = status
+        await self._transport.update(RESOURCE_CLAIMS, ref, claim, subresource="status")
+
+
+def _are_ready(claim: Object, wanted: DevicesFor) -> bool:
+    """Raises NotPrepared if a device says that it cannot be made ready."""
+    told = {
+        (each["driver"], each["pool"], each["device"]): {c["type"] for c in each.get("conditions") or () if c.get("status") == "True"}
+        for each in (claim.get("status") or {}).get("devices") or ()
+    }
+    ready = True
+    for result in wanted.results:
+        true = told.get((result["driver"], result["pool"], result["device"]), set())
+        if failed := true.intersection(result.get("bindingFailureConditions") or ()):
+            raise NotPrepared(f"device {result['device']} of claim {wanted.claim} failed: {', '.join(sorted(failed))}")
+        ready &= true.issuperset(result.get("bindingConditions") or ())
+    return ready
+
+
+def _allocation(claim: Object, wanted: DevicesFor) -> Object:
+    own = [{"source": "FromClaim", **config} for config in claim["spec"].get("devices", {}).get("config") or ()]
+    config = [*wanted.configs, *own]
+    results = [result | {"shareID": str(uuid4())} if "shareID" in result else result for result in wanted.results]
+    devices = {"results": results, **({"config": config} if config else {})}
+    return {"devices": devices, **({"nodeSelector": wanted.node_selector} if wanted.node_selector else {})}

@@ -1,0 +1,315 @@
+"""One replica, from its first request to its last: queues, the election, the scheduler, probes, signals.
+
+Replicas that do not lead wait without reading the cluster; the winner reads it afresh, so that it knows everything that its predecessor
+wrote. All writes of the scheduler ask the fence of the election. A replica that loses the lead ends, and whoever runs it starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from pathlib import Path
+
+import msgspec
+
+from pumice import __version__, memory
+from pumice.api.errors import InputError
+from pumice.api.kinds import LEASES, QUEUES, ObjectRef
+from pumice.api.names import ROOT_QUEUE
+from pumice.client.access import Access
+from pumice.client.client import Client, Limits
+from pumice.client.errors import ApiError, KubeError
+from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.leader_election import Candidate, Election, Term, new_identity
+from pumice.client.transport import Transport
+from pumice.http.listener import Listener
+from pumice.live.health import insights, listeners, probes
+from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
+from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.metrics import LiveMetrics
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.single_writer import on_a_thread
+from pumice.live.scheduler.world import HttpWorld, LiveWorld
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
+
+# The two queues that must exist before anything else: `root`, and the one for PodGroups that name none. Every replica makes them.
+
+TRIES = 60
+log = logging.getLogger(__name__)
+
+
+async def make_queues(transport: Transport, default_queue: str, clock: Clock) -> None:
+    """Create them if they are not there. A server that has no queues at all is told of and done without."""
+    for name, reclaimable in ((ROOT_QUEUE, False), (default_queue, True)):
+        for left in reversed(range(TRIES)):
+            try:
+                await _make(transport, name, reclaimable)
+                break
+            except KubeError as error:
+                log.log(logging.DEBUG if left else logging.ERROR, "queue %s was not made: %s", name, error)
+                if isinstance(error, ApiError) and error.code == 404:
+                    log.warning("this server has no queues (scheduling.volcano.sh is not installed)")
+                    return
+                if isinstance(error, ApiError) and error.code == 403:
+                    log.warning("our role does not let us make queue %s, so it must be there: %s", name, error)
+                    break
+            await clock.sleep(1.0)
+
+
+async def _make(transport: Transport, name: str, reclaimable: bool) -> None:
+    try:
+        await transport.get(QUEUES, ObjectRef(name))
+        return
+    except ApiError as error:
+        if error.code != 404:
+            raise
+    try:
+        await transport.create(QUEUES, queue_object(name, reclaimable), repeatable=True)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
+def queue_object(name: str, reclaimable: bool) -> dict[str, object]:
+    return {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name},
+        "spec": {"weight": 1, "reclaimable": reclaimable, "dequeueStrategy": "traverse", "guarantee": {}},
+        "status": {"reservation": {}},
+    }
+
+
+# The configuration file, read again whenever it is another one than before.
+#
+# The path is looked at once a second, through all symbolic links: a ConfigMap volume changes by a swap of a link two folders up, an editor
+# by renaming, kubectl cp by writing; each shows as another device, inode, size or time. A file that cannot be used leaves the old
+# configuration in force; that is told once for each such file.
+
+PERIOD_S = 1.0
+log = logging.getLogger(__name__)
+
+Look = tuple[int, ...]
+
+
+class Reloader:
+    """`load` reads the file (raises InputError), `adopt` takes what is good, `refused` is told what is not."""
+
+    def __init__(
+        self, path: Path, load: Callable[[], Policy], adopt: Callable[[Policy], None], refused: Callable[[InputError], None], clock: Clock
+    ) -> None:
+        self._path = path
+        self._load = load
+        self._adopt = adopt
+        self._refused = refused
+        self._clock = clock
+        self._seen = self._look()
+
+    def _look(self) -> Look:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return ()
+        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Read the file if it changed. A file that is gone for a moment is being replaced."""
+        look = self._look()
+        if look in ((), self._seen):
+            return
+        self._seen = look
+        try:
+            policy = self._load()
+        except InputError as error:
+            log.error("the new configuration is refused, the old one stays in force: %s", error)
+            self._refused(error)
+            return
+        log.info("the configuration %s is in force from the next cycle on", self._path)
+        self._adopt(policy)
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(PERIOD_S)
+            self.check()
+
+
+log = logging.getLogger(__name__)
+SCRAPES_WAIT_S = 2.0  #: for the end of a cycle; then gauges of jobs and queues are as they were
+HUNG_S = 600.0  #: a cycle that takes so long does not end any more
+
+
+class SchedulerSettings(msgspec.Struct):
+    """Everything that flags say."""
+
+    options: Options
+    load: Callable[[], Policy]  #: reads the configuration. Raises InputError
+    configuration: Callable[[], str]  #: its text
+    conf_path: str = ""
+    qps: float = 2000.0
+    burst: float = 2000.0
+    term: Term | None = None  #: None: no election
+    lock: ObjectRef = ObjectRef("volcano", "volcano-system")
+    metrics_address: str = ""
+    healthz_address: str = ""
+    tls: ssl.SSLContext | None = None  #: of the health address
+    dump_folder: str = ""  #: empty: signals write no file
+    beside: Callable[[Scheduler], AbstractAsyncContextManager[object]] = nullcontext  #: what lasts as long as the scheduler works
+
+
+class Replica:
+    """See the module. `serve` returns when it was told to end, and raises LostLead."""
+
+    def __init__(self, access: Access, settings: SchedulerSettings) -> None:
+        self._access = access
+        self._settings = settings
+        self._clock = WallClock()
+        self._metrics = LiveMetrics()
+        self._scheduler: Scheduler | None = None
+        self._election: Election | None = None
+        self._writing: asyncio.Future[None] | None = None  #: the state into a file
+
+    async def serve(self) -> None:
+        policy = self._settings.load()
+        log.info(
+            "pumice %s schedules the pods of %s at %s, by %s",
+            __version__,
+            ", ".join(self._settings.options.schedulers),
+            self._access.server,
+            self._settings.conf_path or "the built-in configuration",
+        )
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
+            for server in self._servers():
+                await stack.enter_async_context(server)
+            dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._begin_state) if self._settings.dump_folder else {}
+            ended = stack.enter_context(told_to_end(dumping))
+            await first(self._work(client, policy), ended.wait())
+
+    async def _work(self, client: Client, policy: Policy) -> None:
+        if policy.reads_volcano:
+            await make_queues(client, self._settings.options.default_queue, self._clock)
+        if self._settings.term is None:
+            return await self._schedule(client, policy)
+        async with Client(self._access, user_agent="pumice/leader-election") as lease_client:
+            return await self._lead(client, lease_client, policy, self._settings.term)
+
+    async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
+        election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
+        fenced = client.fenced(election.leading)
+        await while_leading(election, lambda: self._schedule(fenced, policy, election.candidate.identity))
+
+    async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
+        settings = self._settings
+        call = asyncio.get_running_loop().call_soon_threadsafe
+        world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
+        scheduler = self._scheduler = Scheduler(
+            client,
+            policy,
+            settings.options,
+            self._clock,
+            world=world,
+            metrics=self._metrics,
+            when_synced=self._read,
+            where=on_a_thread,
+        )
+        self._metrics.leading.set(1)
+        if identity:
+            scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
+        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
+        if settings.conf_path:
+            reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
+            work.append(reloader.run())
+        try:
+            async with settings.beside(scheduler):
+                await first(*work)
+        finally:
+            self._metrics.leading.set(0)
+
+    def _read(self) -> None:
+        """Everything there was has been read."""
+        memory.settle()
+        assert self._scheduler is not None
+        cluster = self._scheduler.cluster
+        sizes = (len(cluster.nodes), len(cluster.tasks), len(cluster.jobs), len(cluster.queues))
+        log.info("the cluster was read: %d nodes, %d pods, %d jobs, %d queues; scheduling begins", *sizes)
+
+    def _extender(self, name: str, why: str) -> None:
+        """It does not answer, or does again."""
+        assert self._scheduler is not None
+        self._metrics.silent_extenders.set(1.0 if why else 0.0, name)
+        if why:
+            told = f"{name} does not answer and counts as failed: {why}"
+            self._scheduler.tell(EventRecord(self._regarding(), "Warning", "ExtenderUnavailable", told))
+        else:
+            self._scheduler.tell(EventRecord(self._regarding(), "Normal", "ExtenderAvailable", f"{name} answers again"))
+
+    # ---- configuration
+
+    def _regarding(self) -> ObjectReference:
+        """What events about the scheduler itself are told of."""
+        lock = self._settings.lock
+        return ObjectReference(LEASES.kind, lock.name, lock.namespace, "", LEASES.api_version)
+
+    def _adopt(self, policy: Policy) -> None:
+        assert self._scheduler is not None
+        self._scheduler.adopt(policy)
+        self._metrics.config_ok.set(1)
+        self._metrics.config_at.set(self._clock.now())
+        self._scheduler.tell(EventRecord(self._regarding(), "Normal", "ConfigurationReloaded", f"{self._settings.conf_path} is in force"))
+
+    def _refused(self, error: InputError) -> None:
+        assert self._scheduler is not None
+        self._metrics.config_ok.set(0)
+        self._scheduler.tell(EventRecord(self._regarding(), "Warning", "ConfigurationRefused", str(error)))
+
+    # ---- what is asked over HTTP
+
+    def _servers(self) -> list[Listener]:
+        settings = self._settings
+        return listeners(settings.metrics_address, insights(self), settings.healthz_address, probes(self), settings.tls)
+
+    def alive(self) -> str:
+        if self._election is not None and self._election.candidate.lost:
+            return "the lead was lost"
+        return f"a cycle has not ended for {HUNG_S:.0f} s" if self._deciding_s() > HUNG_S else ""
+
+    def _deciding_s(self) -> float:
+        """For how long the cycle under way has been deciding."""
+        since = self._scheduler.deciding_since if self._scheduler is not None else None
+        return self._clock.now() - since if since is not None else 0.0
+
+    def ready(self) -> str:
+        reading = self._scheduler is not None and not self._scheduler.synced.is_set()
+        return self.alive() or ("the cluster is being read" if reading else "")
+
+    async def metrics(self) -> str:
+        self._metrics.deciding.set(self._deciding_s())
+        if self._scheduler is None:
+            self._metrics.measure(Cluster())
+        else:
+            await asyncio.wait([asyncio.ensure_future(self._scheduler.look(self._metrics.measure))], timeout=SCRAPES_WAIT_S)
+        return self._metrics.page()
+
+    async def state(self) -> bytes:
+        configuration = self._settings.configuration()
+        if self._scheduler is None:
+            return dump(Cluster(), configuration)
+        return await self._scheduler.look(lambda cluster: dump(cluster, configuration))
+
+    def _begin_state(self) -> None:
+        self._writing = asyncio.ensure_future(self._write_state())
+
+    async def _write_state(self) -> None:
+        path = Path(self._settings.dump_folder, f"pumice-state-{int(self._clock.now())}.json")
+        state = await self.state()
+        try:
+            path.write_bytes(state)
+            log.info("the state was written to %s; replay it with: pumice cycle -f %s", path, path)
+        except OSError as error:
+            log.error("the state cannot be written to %s: %s", path, error.strerror)

@@ -1,0 +1,380 @@
+"""Carries requests out over a `Transport`, and tells how each of them ended.
+
+Binds, evictions and statuses have lanes of their own, so that none waits behind another kind; within a lane so many calls are under way at
+once that a slow one delays nothing else. In a lane a key (a pod, a group, a queue) has one call at a time, and of several requests that
+wait for it only the newest is made.
+
+A bind is repeated on the same node for as long as it may have happened without our knowing it: giving its room away, or the pod another
+node, before that is known could fill a node twice. A bind that was refused keeps its room for some more tries too: the rest of its gang may
+stand already, and whoever took the room would leave the gang half placed. A bind that needs volumes or devices first waits for them in a
+lane of its own, wide enough that slow storage holds nobody else up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from pumice.api.annotations import QUEUE_GATE
+from pumice.api.codec import decoder
+from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
+from pumice.api.pod import Pod
+from pumice.api.times import rfc3339
+from pumice.client.errors import ApiError, Fenced, KubeError, NoAnswer
+from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
+from pumice.client.retry import Backoff
+from pumice.client.transport import PatchType, Transport
+from pumice.live.lifecycle import Clock
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.prebind import NotPrepared, PreBind
+from pumice.live.scheduler.raw_objects import RawObjects
+from pumice.live.scheduler.requests import (
+    Amiss,
+    BindPod,
+    EvictPod,
+    MarkPod,
+    OpenGate,
+    ReadPod,
+    Requests,
+    WriteGroup,
+    WriteQueue,
+    WriteShard,
+)
+from pumice.live.scheduler.work_queue import WorkQueue
+from pumice.scheduler.model import status
+
+BACKOFF = Backoff(0.2, 5.0)
+BIND_TRIES = 8  #: after so many refusals, or answers 5xx, the room is given up: a quarter of a minute
+EVICT_TRIES = 4
+PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
+RESTING_AT_ONCE = 1024  #: pods that a fault of ours keeps from being tried again at once
+
+
+class Rest(NamedTuple):
+    request: ReadPod
+    pause_s: float
+
+
+class Outcomes(Protocol):
+    """Who hears how requests ended."""
+
+    def reached(self, request: BindPod, stage: str) -> None:
+        """All that must be before the bind is there (PreBound)."""
+
+    def took(self, stage: str, seconds: float) -> None:
+        """A stage (PreBind, Bind) was done."""
+
+    def amiss(self, request: Any, error: Exception) -> float:
+        """A fault of ours stood in the way of a request; its failure is told besides. How long its pod is left alone."""
+
+    def bound(self, request: BindPod) -> None: ...
+    def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
+    def evicted(self, request: EvictPod) -> None: ...
+    def evict_failed(self, request: EvictPod, error: KubeError) -> None: ...
+    async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
+        """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
+
+    def gate_failed(self, request: OpenGate, error: KubeError) -> None: ...
+    def mark_failed(self, request: MarkPod, error: KubeError) -> None: ...
+    def group_written(self, request: WriteGroup, raw: bytes) -> None: ...
+    def group_failed(self, request: WriteGroup, error: KubeError) -> None: ...
+    def queue_written(self, request: WriteQueue, raw: bytes) -> None: ...
+    def queue_failed(self, request: WriteQueue, error: KubeError) -> None: ...
+    def shard_written(self, request: WriteShard, raw: bytes) -> None: ...
+    def shard_failed(self, request: WriteShard, error: KubeError) -> None: ...
+    def fenced(self) -> None:
+        """A write was held back because we no longer lead."""
+
+
+class Sender:
+    """`send` returns at once; `run` works until it is cancelled."""
+
+    def __init__(
+        self, transport: Transport, outcomes: Outcomes, originals: Mapping[str, RawObjects], clock: Clock, options: Options
+    ) -> None:
+        self._transport = transport
+        self._outcomes = outcomes
+        self._originals = originals
+        self._clock = clock
+        self._preparing = PreBind(transport, originals, clock, options.volume_timeout_s)
+        self._waits_for_volumes = options.volumes
+        few = max(1, options.concurrency // 2)
+        self._preparations: WorkQueue[BindPod] = WorkQueue(PREPARED_AT_ONCE, self._prepare, self._amiss)
+        self._evictions: WorkQueue[EvictPod] = WorkQueue(few, self._evict, self._amiss)
+        self._binds: WorkQueue[BindPod] = WorkQueue(options.concurrency, self._bind, self._amiss)
+        self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._amiss)
+        self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._amiss)
+        self._writes: WorkQueue[WriteGroup | WriteQueue | WriteShard] = WorkQueue(few, self._write, self._amiss)
+        self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._amiss)
+        self._faults: WorkQueue[Amiss] = WorkQueue(few, lambda fault: self._amiss(*fault), self._amiss)
+        self._rests: WorkQueue[Rest] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
+        self._lanes: tuple[WorkQueue[Any], ...] = (
+            self._evictions,
+            self._preparations,
+            self._binds,
+            self._gates,
+            self._marks,
+            self._writes,
+            self._reads,
+            self._faults,
+            self._rests,
+        )
+
+    def send(self, requests: Requests) -> None:
+        for eviction in requests.evictions:
+            self._evictions.put(eviction.pod.uid, eviction)
+        for bound in requests.binds:
+            self._marks.drop(bound.pod.uid)
+            needs = bound.needs if self._waits_for_volumes else bound.needs._replace(volumes=())
+            lane = self._preparations if any(needs) else self._binds
+            lane.put(bound.pod.uid, bound._replace(needs=needs))
+        for gate in requests.gates:
+            self._gates.put(gate.pod.uid, gate)
+        for mark in requests.marks:
+            self._marks.put(mark.pod.uid, mark)
+        for group in requests.groups:
+            self._writes.put(("group", str(group.group)), group)
+        for queue in requests.queues:
+            self._writes.put(("queue", queue.queue), queue)
+        for shard in requests.shards:
+            self._writes.put(("shard", shard.shard), shard)
+        for fault in requests.amiss:
+            self._faults.put((type(fault.request), fault.request[0]), fault)
+
+    def read_again(self, request: ReadPod) -> None:
+        self._reads.put(request.pod.uid, request)
+
+    @property
+    def idle(self) -> bool:
+        return all(lane.idle for lane in self._lanes)
+
+    @property
+    def binding(self) -> bool:
+        """Whether binds wait or are under way."""
+        return not self._binds.idle
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes:
+                tasks.create_task(lane.run())
+
+    async def drained(self) -> None:
+        """Wait until everything asked so far has been answered."""
+        while not self.idle:
+            for lane in self._lanes:
+                await lane.emptied()
+
+    async def _amiss(self, request: Any, error: Exception) -> None:
+        """A fault of ours, by whatever the object or the answer holds: for this request it is a failure like any other."""
+        failure = KubeError(f"{type(error).__name__}: {error}")
+        pause_s = self._outcomes.amiss(request, error)
+        match request:
+            case BindPod():
+                self._outcomes.bind_failed(request, failure)
+                self._rest_first(ReadPod(request.pod, status.BINDING), pause_s)
+            case EvictPod():
+                self._outcomes.evict_failed(request, failure)
+                self._rest_first(ReadPod(request.pod, status.RELEASING), pause_s)
+            case ReadPod():
+                self._rest_first(request, pause_s)
+            case OpenGate():
+                self._outcomes.gate_failed(request, failure)
+            case MarkPod():
+                self._outcomes.mark_failed(request, failure)
+            case WriteGroup():
+                self._outcomes.group_failed(request, failure)
+            case WriteQueue():
+                self._outcomes.queue_failed(request, failure)
+            case WriteShard():
+                self._outcomes.shard_failed(request, failure)
+
+    def _rest_first(self, request: ReadPod, pause_s: float) -> None:
+        """Read the pod after a pause, in which it keeps what it was given and no hand waits for it."""
+        self._rests.put(request.pod.uid, Rest(request, pause_s))
+
+    async def _rest(self, rest: Rest) -> None:
+        await self._clock.sleep(rest.pause_s)
+        self.read_again(rest.request)
+
+    # ---- pods
+
+    async def _prepare(self, request: BindPod) -> None:
+        started = self._clock.now()
+        for attempt in range(BIND_TRIES + 1):
+            try:
+                await self._preparing.fulfil(request.pod, request.needs)
+                self._outcomes.took("PreBind", self._clock.now() - started)
+                return self._binds.put(request.pod.uid, request)
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                self._outcomes.bind_failed(request, error)
+                failure = error
+            if isinstance(failure, NotPrepared):
+                break  # elsewhere it may be otherwise
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+        return await self._give_up(request, await self._pod_now(request.pod), failure)
+
+    async def _give_up(self, request: BindPod, pod: Pod | None, why: KubeError) -> None:
+        """The bind came to nothing: take back what was prepared for it, say so in its status, then take back its room."""
+        if any(request.needs) and not (pod is not None and pod.spec.node_name):
+            try:
+                await self._preparing.take_back(request.pod, request.needs)
+            except Fenced:
+                return self._outcomes.fenced()
+        if _is_bindable(pod):
+            await self._mark(MarkPod(request.pod, "SchedulerError", f"binding to {request.node} failed: {why}", None))
+        return await self._settle(ReadPod(request.pod, status.BINDING), await self._pod_now(request.pod))
+
+    async def _open_gate(self, request: OpenGate) -> None:
+        without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
+        await self._told(
+            self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True),
+            lambda error: self._outcomes.gate_failed(request, error),
+        )
+
+    async def _bind(self, request: BindPod) -> None:
+        self._outcomes.reached(request, "PreBound")
+        attempt, started = 0, self._clock.now()
+        while not request.already:
+            try:
+                await bind(self._transport, request.pod, request.node, request.annotations)
+                break
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                if not _in_doubt(error, attempt):
+                    self._outcomes.bind_failed(request, error)
+                    pod = await self._pod_now(request.pod)
+                    if attempt >= BIND_TRIES or not _is_bindable(pod):
+                        return await self._give_up(request, pod, error)
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            attempt += 1
+        self._outcomes.took("Bind", self._clock.now() - started)
+        return self._outcomes.bound(request)
+
+    async def _evict(self, request: EvictPod) -> None:
+        for attempt in range(EVICT_TRIES):
+            conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()))
+            try:
+                await evict(self._transport, request.pod, conditions)
+                return self._outcomes.evicted(request)
+            except Fenced:
+                return self._outcomes.fenced()
+            except KubeError as error:
+                failure = error
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+        self._outcomes.evict_failed(request, failure)
+        return self.read_again(ReadPod(request.pod, status.RELEASING))
+
+    async def _read(self, request: ReadPod) -> None:
+        await self._settle(request, await self._pod_now(request.pod))
+
+    async def _settle(self, request: ReadPod, pod: Pod | None) -> None:
+        """Tell how the pod is; an answer that was long on its way is asked for again."""
+        attempt = 0
+        while not await self._outcomes.pod_read(request, pod):
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            pod = await self._pod_now(request.pod)
+            attempt += 1
+
+    async def _pod_now(self, ref: ObjectRef) -> Pod | None:
+        """The pod, None if it is gone; asked until somebody answers."""
+        attempt = 0
+        while True:
+            try:
+                pod = decoder(Pod).decode(await self._transport.get(PODS, ref))
+                return pod if pod.metadata.uid == ref.uid else None
+            except KubeError as error:
+                if isinstance(error, ApiError) and error.code == 404:
+                    return None
+            await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
+            attempt += 1
+
+    async def _mark(self, request: MarkPod) -> None:
+        at = rfc3339(self._clock.now())
+        await self._told(
+            amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)),
+            lambda error: self._outcomes.mark_failed(request, error),
+        )
+
+    # ---- statuses of whole objects
+
+    async def _write(self, request: WriteGroup | WriteQueue | WriteShard) -> None:
+        match request:
+            case WriteGroup():
+                await self._write_group(request)
+            case WriteQueue():
+                await self._write_queue(request)
+            case WriteShard():
+                await self._write_shard(request)
+
+    async def _write_group(self, request: WriteGroup) -> None:
+        whole = self._originals["PodGroup"].get(str(request.group))
+        if whole is None or whole["metadata"].get("uid") != request.group.uid:
+            return
+        whole["status"] = request.status
+        if request.annotations:
+            laid = (whole["metadata"].get("annotations") or {}) | request.annotations
+            whole["metadata"]["annotations"] = {key: value for key, value in laid.items() if value is not None}
+        answer = await self._told(
+            self._transport.update(POD_GROUPS, request.group, whole), lambda error: self._outcomes.group_failed(request, error)
+        )
+        if answer is not None:
+            self._outcomes.group_written(request, answer)
+
+    async def _write_queue(self, request: WriteQueue) -> None:
+        whole = self._originals["Queue"].get(request.queue)
+        if whole is None:
+            return
+        whole["status"] = (whole.get("status") or {}) | {"allocated": request.allocated}
+        answer = await self._told(
+            self._transport.update(QUEUES, ObjectRef(request.queue), whole, subresource="status"),
+            lambda error: self._outcomes.queue_failed(request, error),
+        )
+        if answer is not None:
+            self._outcomes.queue_written(request, answer)
+
+    async def _write_shard(self, request: WriteShard) -> None:
+        whole = self._originals["NodeShard"].get(request.shard)
+        if whole is None:
+            return
+        answer = await self._told(
+            self._transport.update(NODE_SHARDS, ObjectRef(request.shard), whole | {"status": request.status}, subresource="status"),
+            lambda error: self._outcomes.shard_failed(request, error),
+        )
+        if answer is not None:
+            self._outcomes.shard_written(request, answer)
+
+    async def _told(self, call: Awaitable[Any], failed: Callable[[KubeError], None]) -> Any:
+        """The answer; None if there was none that helps, and that was told."""
+        try:
+            return await call
+        except Fenced:
+            self._outcomes.fenced()
+        except KubeError as error:
+            failed(error)
+        return None
+
+
+def _is_bindable(pod: Pod | None) -> bool:
+    return pod is not None and not pod.spec.node_name and not pod.metadata.deletion_timestamp
+
+
+def _in_doubt(error: KubeError, attempt: int) -> bool:
+    """Whether a bind may still come true, so that its place must not be given away. No answer is no refusal, sent or not."""
+    return isinstance(error, NoAnswer) or (isinstance(error, ApiError) and error.code >= 500 and attempt < BIND_TRIES)
+
+
+def apply_mark(status: dict[str, Any], request: MarkPod, at: str) -> bool:
+    """Say in a pod's status that it waits; whether anything changed. A pod that was placed meanwhile is left alone."""
+    there = status.get("conditions") or []
+    if any(condition.get("type") == "PodScheduled" and condition.get("status") == "True" for condition in there):
+        return False
+    condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "lastTransitionTime": at}
+    changed = set_conditions(status, [condition | {"reason": request.reason, "message": request.message}])
+    if request.nominated is not None and request.nominated != status.get("nominatedNodeName", ""):
+        status["nominatedNodeName"] = request.nominated
+        changed = True
+    return changed

@@ -1,0 +1,113 @@
+"""Node shards: several schedulers share one cluster's nodes, each with a NodeShard that says which are its own.
+
+`hard`: nodes outside the shard are refused. `soft`: they are taken when the shard has no place. Both are a plugin that stands before all
+others, so that the policies of users need not know of it. A scheduler whose NodeShard does not exist (yet) has every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pumice.api.times import rfc3339
+from pumice.api.volcano import NodeShard
+from pumice.live.scheduler.options import Sharding
+from pumice.live.scheduler.requests import WriteShard
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+PREFERENCE = 1e6  #: above any sum of scores, small enough that the scores still tell nodes of one kind apart
+REFUSAL = Reason("node(s) were outside the scheduler's shard", final=True)
+
+
+class Shard(Plugin):
+    name = "shard"
+
+    def filters(self) -> list[Filter]:
+        nodes = self._nodes()
+        return [InShard(nodes)] if self.args.mode == "hard" and nodes is not None else []
+
+    def scorers(self) -> list[Scorer]:
+        nodes = self._nodes()
+        return [ShardFirst(nodes)] if self.args.mode == "soft" and nodes is not None else []
+
+    def _nodes(self) -> Mask | None:
+        """The rows of our nodes; None if nothing says which they are."""
+        shard: NodeShard | None = self.session.cluster.of("NodeShard").get(self.args.name)
+        return None if shard is None else rows_of(self.session.cluster, set(nodes_in_use(self.session.cluster, shard)))
+
+
+def rows_of(cluster: Cluster, names: set[str]) -> Mask:
+    mask = np.zeros(len(cluster.nodes), bool)
+    mask[[cluster.nodes.rows[name] for name in names if name in cluster.nodes.rows]] = True
+    return mask
+
+
+def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
+    """The nodes it should have, without those that another scheduler still uses."""
+    others = [other for name, other in cluster.of("NodeShard").items() if name != shard.metadata.name]
+    taken = {node for other in others for node in other.status.nodes_in_use or ()}
+    return [node for node in shard.spec.nodes_desired or () if node not in taken]
+
+
+def shard_requests(cluster: Cluster, sharding: Sharding, said: SentStatus, now: float) -> list[WriteShard]:
+    """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
+    shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
+    if shard is None or said.pauses.holds("NodeShard", sharding.name, now):
+        return []
+    told = shard.status
+    using = nodes_in_use(cluster, shard)
+    awaited = [node for node in shard.spec.nodes_desired or () if node not in using]
+    wanted: tuple[list[str], ...] = (using, awaited, [])
+    known = said.shards.get(sharding.name) or (told.nodes_in_use or [], told.nodes_to_add or [], told.nodes_to_remove or [])
+    if wanted == known:
+        return []
+    said.shards[sharding.name] = wanted
+    status = dict(zip(("nodesInUse", "nodesToAdd", "nodesToRemove"), wanted, strict=True))
+    return [WriteShard(sharding.name, {**status, "lastUpdateTime": rfc3339(now)})]
+
+
+class InShard(Filter):
+    name = "Shard"
+    reach = Reach.STATIC
+    reason = REFUSAL
+
+    def __init__(self, nodes: Mask) -> None:
+        self._nodes = nodes
+
+    def prepare(self, task: Task) -> Any:
+        return task
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        return [Refused(np.logical_not(nodes.of(self._nodes)), REFUSAL)]
+
+
+class ShardFirst(Scorer):
+    name = "Shard"
+    reach = Reach.STATIC
+
+    def __init__(self, nodes: Mask) -> None:
+        self._nodes = nodes
+
+    def prepare(self, task: Task) -> Any:
+        return task
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        scores: Scores = nodes.of(self._nodes) * PREFERENCE  # type: ignore[operator]
+        return scores
+
+
+def sharded(policy: Policy, sharding: Sharding) -> Policy:
+    """The policy, with the shard before everything else."""
+    if sharding.mode == "none":
+        return policy
+    return replace(policy, tiers=((Choice(Shard, sharding),), *policy.tiers))

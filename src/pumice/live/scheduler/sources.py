@@ -1,0 +1,110 @@
+"""What is watched: a table of resources, how each is decoded, and which of them a cluster may be without.
+
+Only pods and nodes must be there. For the others, a server that does not know them (an older one, or one without Volcano's definitions)
+counts as one without such objects; they are asked for again and again, so that definitions installed later are noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pumice.api import kinds as r
+from pumice.api.codec import decoder
+from pumice.api.kinds import Kind
+from pumice.api.structs import STRUCTS
+from pumice.client.known_objects import Change
+from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
+from pumice.client.transport import Scope, Transport
+from pumice.live.lifecycle import synced
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.raw_objects import whole
+from pumice.scheduler.framework.policy import Policy
+
+REQUIRED = (r.NODES, r.PODS)
+WITH_BYTES = (r.QUEUES, r.POD_GROUPS, r.NODE_SHARDS, r.VOLUME_CLAIMS, r.VOLUMES)  #: written as whole objects
+OPTIONAL = (
+    r.PRIORITY_CLASSES,
+    r.NAMESPACES,
+    r.RESOURCE_QUOTAS,
+    r.SERVICES,
+    r.REPLICATION_CONTROLLERS,
+    r.REPLICA_SETS,
+    r.STATEFUL_SETS,
+    r.DISRUPTION_BUDGETS,
+    r.STORAGE_CLASSES,
+    r.CSI_NODES,
+    r.CSI_DRIVERS,
+    r.CSI_CAPACITIES,
+    r.VOLUME_ATTACHMENTS,
+    r.RESOURCE_CLAIMS,
+    r.RESOURCE_SLICES,
+    r.DEVICE_CLASSES,
+    r.DEVICE_TAINT_RULES,
+    r.NUMA_TOPOLOGIES,
+    r.HYPER_NODES,
+)
+
+
+VOLCANO = (r.QUEUES, r.POD_GROUPS, r.NUMA_TOPOLOGIES, r.HYPER_NODES)
+EVERY = (*REQUIRED, *WITH_BYTES, *OPTIONAL)
+
+
+#: kinds that one plugin alone reads: without it nobody waits for them
+READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
+
+
+SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters have them, and few roles may read them
+
+
+class Source(NamedTuple):
+    resource: Kind
+    decode: Callable[[msgspec.Raw], Any]
+    required: bool
+
+
+def sources(options: Options, policy: Policy) -> Iterator[Source]:
+    """The resources that these options and this policy call for."""
+    unused = {
+        **dict.fromkeys(VOLCANO, not policy.reads_volcano),
+        r.PRIORITY_CLASSES: not options.priority_classes,
+        r.NODE_SHARDS: not policy.reads_volcano or options.sharding.mode == "none",
+        r.CSI_DRIVERS: not options.storage_capacity,
+        r.CSI_CAPACITIES: not options.storage_capacity,
+    }
+    for resource in EVERY:
+        if unused.get(resource):
+            continue
+        struct = STRUCTS[resource]
+        decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
+        yield Source(resource, decode, resource in REQUIRED)
+
+
+Take = Callable[[str, Change[Any]], None]
+
+
+def reflectors(wanted: Iterable[Source], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
+    """One for each source. `take` is given the kind and the change."""
+
+    def delivery(kind: str) -> Callable[[Change[Any]], None]:
+        return lambda change: take(kind, change)
+
+    return [
+        Reflector(transport, Scope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required)
+        for source in wanted
+    ]
+
+
+async def all_synced(following: list[Reflector[Any]], policy: Policy, timeout_s: float) -> None:
+    """Wait until everything that the policy needs has been read; for what can be done without, no longer than so."""
+    needed = [reflector for reflector in following if reflector.scope.resource in REQUIRED]
+    rest = [reflector for reflector in following if reflector not in needed and _is_read(reflector.scope.resource, policy)]
+    await synced(needed, rest, timeout_s)
+
+
+def _is_read(resource: Kind, policy: Policy) -> bool:
+    if resource in SELDOM_SERVED:
+        return False
+    return resource not in READ_BY or policy.has_plugin(READ_BY[resource])

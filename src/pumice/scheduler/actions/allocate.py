@@ -1,0 +1,95 @@
+"""allocate: give idle room to pending tasks. The neediest queue first, its first job, that job's tasks in order, gang by gang.
+
+A job is taken until it is ready; what is left of it competes again. A gang that finds only part of its places gives them back;
+one whose missing places are being released keeps them reserved for the rest of the session. A gang whose placing was cut short was let in
+before, and comes before all others: until it is whole its places serve nobody. Jobs in parts or with a limit in the
+network topology are placed by `Domains`, all others in one pass over all nodes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.topology import why_unheeded
+from pumice.scheduler.model.job import INQUEUE, Job, cut_short_at
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.placement.domains import Choice, Domains
+from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
+from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
+from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.room_bound import NoDomain
+
+
+class AllocateArgs(Struct):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+
+
+class Allocate(Action):
+    name = "allocate"
+    Args = AllocateArgs
+
+    def run(self, session: Session) -> None:
+        placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
+        domains = Domains(session, placing)
+        sheets = {job.uid: self._sheet(session, job) for job in self._jobs(session)}
+        for sheet in sheets.values():
+            if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
+                self._serve(session, placing, domains, sheet.job.queue, sheet)
+        waiting = JobsByQueue(session, [sheet.job for sheet in sheets.values() if sheet])
+        while queue := waiting.pop_queue():
+            if session.overused(queue):
+                continue
+            job = waiting.pop_job(queue)
+            if job is None:
+                continue
+            sheet = sheets[job.uid]
+            if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
+                waiting.push_job(job)
+            waiting.push_queue(queue)
+
+    def _jobs(self, session: Session) -> list[Job]:
+        """Those that may be placed. Without an enqueue action every job is let in here."""
+        enqueues = session.policy.has_action("enqueue")
+        jobs = []
+        for job in session.jobs(session.cluster.waiting.values()):
+            if job.is_pending:
+                if enqueues and cut_short_at(job) is None:
+                    continue
+                session.set_phase(job, INQUEUE)
+            if session.job_valid(job) is not None or session.holds_back(job):
+                continue
+            if job.asks_for_topology and job.group is not None and (why := why_unheeded(job.group, session.policy)):
+                session.event(job, "Warning", "NetworkTopologyIgnored", why)
+            if job.asks_for_topology and (trouble := session.topology.tree.trouble):
+                session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")
+            else:
+                jobs.append(job)
+        if not enqueues:
+            for job in session.jobs(session.cluster.not_enqueued.values()):
+                session.set_phase(job, INQUEUE)
+        return jobs
+
+    def _sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
+        if session.topology.is_plain(job):
+            return PendingTasks.of(session, job, job.pending.values())
+        return PendingParts(session, job)
+
+    def _serve(self, session: Session, placing: Placing, domains: Domains, queue: Queue, sheet: PendingTasks | PendingParts) -> bool:
+        """One turn of a job; whether it got what it needs to start."""
+        job = sheet.job
+        with session.statement() as statement:
+            choices: list[Choice] = []
+            if isinstance(sheet, PendingTasks):
+                placing.place(queue, sheet, statement)
+            elif not (choices := domains.place(queue, sheet, statement)):
+                return False
+            if session.job_ready(job):
+                statement.commit()
+                for part, domain in choices:
+                    session.topology.settle(job, part, domain)
+                return True
+            if session.job_pipelined(job):
+                statement.keep()
+        return False

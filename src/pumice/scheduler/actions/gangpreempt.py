@@ -1,0 +1,27 @@
+"""gangpreempt: within a queue, less important gangs give way to a gang that lacks places to start, as whole gangs if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pumice.scheduler.eviction.gang_eviction import GangEviction
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.task import Task
+
+
+class GangPreempt(GangEviction):
+    name = "gangpreempt"
+
+    def evictor_class(self, job: Job) -> Hashable:
+        return job.queue, job.priority
+
+    def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
+        return its_job.queue is job.queue and its_job.priority < job.priority
+
+    def standing(self, session: Session, its_job: Job) -> Hashable:
+        return session.job_plugin_key(its_job)
+
+    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
+        return sorted(standings, reverse=True)

@@ -1,0 +1,35 @@
+"""gangreclaim: a queue that has less than it deserves takes room back for a gang, from queues that have more, as whole gangs if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pumice.scheduler.eviction.gang_eviction import GangEviction
+from pumice.scheduler.eviction.victims import victim_queues
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
+
+
+class GangReclaim(GangEviction):
+    name = "gangreclaim"
+
+    def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
+        return not session.overused(queue) and session.preemptive(queue, tasks)
+
+    def evictor_class(self, job: Job) -> Hashable:
+        return job.queue
+
+    def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
+        queue = its_job.queue
+        return victim.status == status.RUNNING and queue is not None and queue is not job.queue and queue.reclaimable
+
+    def standing(self, session: Session, its_job: Job) -> Hashable:
+        assert its_job.queue is not None
+        return its_job.queue.name
+
+    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
+        return [queue.name for queue in victim_queues(session, task, sorted(standings))]

@@ -1,0 +1,163 @@
+"""in-order: jobs start in the order in which they came, or in the one that plugins give. The first that does not fit waits, and so does
+everybody behind it.
+
+`backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits, by the
+times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected to end before, or
+needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it: a promise may be
+bettered, never put off. How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+
+from pumice.scheduler.actions.timetable import Demand, Promise, Timetable
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model.template import Template
+from pumice.scheduler.placement.pending_tasks import PendingTasks
+from pumice.scheduler.placement.placing import Placing
+
+
+class InOrderArgs(Struct):
+    backfill: Literal["none", "easy", "conservative"] = "none"
+
+
+class InOrder(Action):
+    name = "in-order"
+    Args = InOrderArgs
+    settles = True
+
+    def run(self, session: Session) -> None:
+        line = Line(session)
+        waiting = line.start_in_order()
+        if waiting and self.args.backfill == "easy":
+            line.backfill(waiting)
+        elif waiting and self.args.backfill == "conservative":
+            line.promise_all(waiting)
+
+
+class Line:
+    """The jobs that wait, in their order."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.placing = Placing(session, cache_errors=True)
+
+    def jobs(self) -> list[Job]:
+        return sorted(filter(self._may_start, self.session.jobs(self.session.cluster.waiting.values())), key=self._key)
+
+    def _may_start(self, job: Job) -> bool:
+        if job.is_pending:
+            self.session.set_phase(job, INQUEUE)
+        return self.session.job_valid(job) is None
+
+    def _key(self, job: Job) -> Key:
+        return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
+
+    def start_in_order(self) -> list[Job]:
+        """Those who wait: the first that does not fit, and all behind it."""
+        jobs = self.jobs()
+        for position, job in enumerate(jobs):
+            if not self._start(job):
+                self._tell_behind(job, jobs[position + 1 :])
+                return jobs[position:]
+        return []
+
+    def _tell_behind(self, first: Job, others: Iterable[Job]) -> None:
+        for job in others:
+            self.session.refused_by_queue[next(iter(job.pending))] = f"It waits behind {first.name}"
+
+    def _start(self, job: Job) -> bool:
+        """Place what it needs to start, on any nodes with room."""
+        assert job.queue is not None
+        with self.session.statement() as statement:
+            self.placing.place(job.queue, PendingTasks.of(self.session, job, job.pending.values()), statement)
+            if self.session.job_ready(job):
+                statement.commit()
+                return True
+        return False
+
+    # -- backfill
+
+    def backfill(self, jobs: list[Job]) -> None:
+        """EASY: the first job alone is promised anything."""
+        first, *others = jobs
+        timetable = Timetable(self.session)
+        if promise := timetable.earliest(self._demands(first), _length(first)):
+            timetable.change(promise, _length(first), -1)
+        for job in others:
+            self._start_beside(job, timetable)
+
+    def promise_all(self, jobs: list[Job]) -> None:
+        """Conservative. Promises made before are kept, or bettered in the order of the jobs."""
+        timetable, kept = Timetable(self.session), self._kept(jobs)
+        for job in jobs:
+            if job.uid in kept:
+                timetable.change(kept[job.uid], _length(job), -1)
+        for job in jobs:
+            if job.uid in kept:
+                timetable.change(kept[job.uid], _length(job), 1)
+            promise = timetable.earliest(self._demands(job), _length(job))
+            if promise is None:
+                continue
+            if promise.start > self.session.now or not self._start_beside(job, timetable):
+                timetable.change(promise, _length(job), -1)
+                kept[job.uid] = promise
+
+    def _kept(self, jobs: list[Job]) -> dict[str, Promise]:
+        """Promises made to these jobs, unless their time has passed or the nodes are not what they were."""
+        memory, nodes = self.session.memory(InOrder.name), self.session.nodes
+        version = (nodes.static_version, nodes.idle.shape, nodes.allocatable.sum())
+        promises: dict[str, Promise] = memory["promises"] if memory.get("version") == version else {}
+        waiting = {job.uid for job in jobs}
+        kept = {uid: promise for uid, promise in promises.items() if uid in waiting and promise.start > self.session.now}
+        memory["version"], memory["promises"] = version, kept
+        return kept
+
+    def _start_beside(self, job: Job, timetable: Timetable) -> bool:
+        """Start it if it takes nothing that is promised, for as long as it is expected to run."""
+        free, usage = timetable.free(self.session.now, _length(job)), np.zeros_like(timetable.room[0])
+        with self.session.statement() as statement:
+            for task in reversed(PendingTasks.of(self.session, job, job.pending.values()).tasks):
+                if self.session.job_ready(job):
+                    break
+                evaluation = self.session.evaluation(task)
+                if evaluation.rejected is not None:
+                    return False
+                columns, amounts = task.template.columns, task.template.amounts
+                fits = (free[columns] + EPSILON > amounts[:, None]).all(axis=0)
+                row = self.session.best_node(task, evaluation, evaluation.admitted & evaluation.fits_idle & fits)
+                if row < 0:
+                    return False
+                statement.allocate(task, row)
+                free[columns, row] -= amounts
+                usage[columns, row] += amounts
+            if not self.session.job_ready(job):
+                return False
+            statement.commit()
+        timetable.change(Promise(self.session.now, usage), _length(job), -1)
+        return True
+
+    def _demands(self, job: Job) -> list[Demand]:
+        """The pods that it needs to start."""
+        missing = max(1, job.min_member - job.ready_count)
+        counts: dict[Template, int] = {}
+        where = {}
+        for task in PendingTasks.of(self.session, job, job.pending.values()).tasks[::-1][:missing]:
+            counts[task.template] = counts.get(task.template, 0) + 1
+            if task.template not in where:
+                where[task.template] = self.session.evaluation(task).resolvable
+        return [Demand(template.request, count, where[template]) for template, count in counts.items()]
+
+
+def _length(job: Job) -> float:
+    return inf if job.estimate is None else job.estimate

@@ -1,0 +1,133 @@
+"""preempt: within a queue, tasks of less important jobs give way to a job that lacks places to start.
+
+Between jobs a job's whole gang must find room, else nothing is evicted; then each job that still lacks places may give its more
+important tasks the room of its less important ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+from msgspec import field
+
+from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
+from pumice.scheduler.eviction.budget import Budget
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.make_room import is_worth_it
+from pumice.scheduler.eviction.search import Search, in_task_order
+from pumice.scheduler.eviction.victims import PermittedVictims, permitted_victims
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.model import status
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+
+class PreemptArgs(Budget):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+    topology_aware: bool = field(name="enableTopologyAwarePreemption", default=False)
+    workers: int = field(name="topologyAwarePreemptWorkerNum", default=16)
+
+
+class Preempt(Action):
+    name = "preempt"
+    Args = PreemptArgs
+
+    def run(self, session: Session) -> None:
+        starving = [job for job in session.jobs(session.cluster.waiting.values()) if self._may_preempt(session, job)]
+        by_queue: dict[str, list[Job]] = {}
+        for job in starving:
+            assert job.queue is not None
+            by_queue.setdefault(job.queue.name, []).append(job)
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
+            self._between_jobs(session, queue, sorted(by_queue[queue.name], key=session.job_key))
+            for job in by_queue[queue.name]:
+                self._within(session, job)
+
+    def _may_preempt(self, session: Session, job: Job) -> bool:
+        if job.is_pending or session.job_valid(job) is not None or not session.job_starving(job):
+            return False
+        return not (job.asks_for_topology)
+
+    def _between_jobs(self, session: Session, queue: Queue, jobs: list[Job]) -> None:
+        of_queue = EvictionCandidates(
+            session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue
+        )
+        search = PreemptSearch(session, of_queue, self.args)
+        for job in jobs:
+            search.serve(job)
+
+    def _within(self, session: Session, job: Job) -> None:
+        own = EvictionCandidates(session, [job], lambda task: _may_go(task) and task.job is job)
+        search = PreemptSearch(session, own, self.args, within=job)
+        for task in in_task_order(session, job):
+            with session.statement() as statement:
+                if search.has_room_promised(task) or not search.find(task, statement) or not is_worth_it(statement, self.name):
+                    break
+                statement.commit()
+
+
+def _may_go(task: Task) -> bool:
+    return bool(task.status & status.PREEMPTABLE) and task.preemptable
+
+
+class PreemptSearch(Search):
+    """Tasks of other jobs give way, or with `within` those of that job. The best node is tried first."""
+
+    action = Preempt.name
+
+    def __init__(self, session: Session, candidates: EvictionCandidates, args: PreemptArgs, *, within: Job | None = None) -> None:
+        super().__init__(session, candidates, args)
+        self.args = args
+        self.within = within
+
+    def may_evict(self, task: Task) -> bool:
+        """Not if it never preempts, nor while what was evicted for it is still leaving the node it is promised."""
+        if task.template.never_preempts:
+            return False
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        if row < 0 or not self.session.evaluation(task).resolvable[row]:
+            return True
+        tasks = self.session.nodes.tasks[row].values()
+        return not any(_leaves_for_another(t) and t.pod_priority < task.pod_priority for t in tasks)
+
+    def has_room_promised(self, task: Task) -> bool:
+        """Whether the node that it is promised takes it now: what it waits for are other pods of its job."""
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        return row >= 0 and bool(self.session.evaluation(task).admitted[row])
+
+    def evictor_class(self, task: Task) -> Hashable:
+        job = task.job
+        assert job is not None
+        return self.session.eviction_cache_key("preemptable", task), task.best_effort, job.uid if job.count(status.PREEMPTABLE) else ""
+
+    def victims(self, task: Task, row: int) -> list[Task]:
+        candidates = [v for v in self.candidates.victims(row) if self._concerns(task, v)]
+        return permitted_victims(self.session, task, candidates, self.session.preemptable)
+
+    def _concerns(self, task: Task, victim: Task) -> bool:
+        return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)
+
+    def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
+        if self.args.topology_aware:
+            yield from np.flatnonzero(feasible & hopeful).tolist()
+            return
+        scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # what nodes score is compared among all feasible ones
+        while len(scores) and scores[row := int(scores.argmax())] > NOTHING:
+            scores[row] = NOTHING
+            yield row
+
+    def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
+        """With topology-aware preemption: compare nodes, and take the one whose victims matter least."""
+        if self.args.topology_aware:
+            return self.try_cheapest(task, statement, evaluation, rows, known, without_victims=False)
+        return super().try_nodes(task, statement, evaluation, rows, known)
+
+
+def _leaves_for_another(task: Task) -> bool:
+    """Whether it was evicted by an earlier session; what this one evicts may yet be undone, and was not for who asks now."""
+    return task.status == status.RELEASING and task.disrupted and not task.evicted

@@ -1,0 +1,78 @@
+"""reclaim: a queue that has less than it deserves takes room back from queues that have more.
+
+A job's gang gets all the room it lacks in one statement, or nothing is evicted. Nodes are tried in their order. Room is not only that
+of a node: a queue whose parent is full takes from its sisters even if the node has some left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+from msgspec import field
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.eviction.budget import Budget
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.search import Search
+from pumice.scheduler.eviction.victims import permitted_victims
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
+
+
+class ReclaimArgs(Budget):
+    predicate_error_cache_enable: bool = field(name="predicateErrorCacheEnable", default=True)
+
+
+class Reclaim(Action):
+    name = "reclaim"
+    Args = ReclaimArgs
+
+    def run(self, session: Session) -> None:
+        waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])
+        everybody: EvictionCandidates | None = None
+        while queue := waiting.pop_queue():
+            if session.overused(queue):
+                continue
+            everybody = everybody or EvictionCandidates(session, session.cluster.jobs.values(), _may_go)
+            others = everybody.without(queue.jobs.values(), lambda task, queue=queue: _may_go(task, queue))  # type: ignore[misc]
+            search = ReclaimSearch(session, others, self.args)
+            while job := waiting.pop_job(queue):
+                search.serve(job)
+
+    def _may_reclaim(self, session: Session, job: Job) -> bool:
+        return not job.is_pending and session.job_valid(job) is None and session.job_starving(job)
+
+
+class ReclaimSearch(Search):
+    """Tasks of other queues give way."""
+
+    action = Reclaim.name
+
+    def may_evict(self, task: Task) -> bool:
+        assert task.job is not None and task.job.queue is not None
+        return not task.template.never_preempts and self.session.preemptive(task.job.queue, [task])
+
+    def evictor_class(self, task: Task) -> Hashable:
+        return self.session.eviction_cache_key("reclaimable", task)
+
+    def victims(self, task: Task, row: int) -> list[Task]:
+        return permitted_victims(self.session, task, self.candidates.victims(row), self.session.reclaimable)
+
+    def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
+        rows: list[int] = np.flatnonzero(feasible & hopeful & self.candidates.occupied).tolist()
+        return rows
+
+
+def _may_go(task: Task, reclaiming: Queue | None = None) -> bool:
+    """Whether a task may be taken from its queue for another."""
+    if task.status != status.RUNNING or not task.preemptable or task.job is None:
+        return False
+    queue = task.job.queue
+    return queue is not None and queue is not reclaiming and queue.reclaimable

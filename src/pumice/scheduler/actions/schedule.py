@@ -1,0 +1,216 @@
+"""schedule: kube-scheduler's loop. One pod at a time, the most important first: each is bound, nominated, or told why not.
+
+It takes the pods whose schedulerName is a profile's and that no PodGroup claims. Beside Volcano's actions it serves plain pods over
+the same nodes; alone it serves all pods of its profiles. What `SchedulingGates` holds back is not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.framework.decisions import Bind, Waiting
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.profile import SCHEDULE, Profiles
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.kube.extenders import AttemptFailed, Extender
+from pumice.scheduler.kube.find_node import FitError, NodeFinder
+from pumice.scheduler.kube.node_sampling import Rotation
+from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.kube.preemption import Preemption
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.devices.claims import IN_USE, claims_of
+from pumice.scheduler.plugins.kube.dynamic_resources import NAME as DEVICES
+from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+
+MIN_RUN = 4  #: shorter runs of equal pods are placed one by one
+FAILED, UNSCHEDULABLE, GATED = "SchedulerError", "Unschedulable", "SchedulingGated"
+NO_CLAIMS, STILL = "no new claims to deallocate", "still not schedulable"
+MEMORY = "schedule"  #: its key in the cluster's memory
+
+
+class Schedule(Action):
+    name = SCHEDULE
+
+    def run(self, session: Session) -> None:
+        profiles = session.policy.profiles
+        assert profiles is not None, "a policy with the action schedule has profiles"
+        loop = Loop(session, profiles)
+        session.observer.begins(Stage.ATTEMPTS, loop)
+        for task in loop.queue():
+            session.observer.attempt(task)
+            loop.attempt(task)
+        session.observer.ends(Stage.ATTEMPTS, loop)
+
+
+def queue_key(task: Task) -> tuple[int, float, int]:
+    """PrioritySort: higher priority, then earlier creation, then order of arrival."""
+    return (-task.pod_priority, task.created, task.number)
+
+
+class Loop:
+    """One cycle: every pending pod is tried once."""
+
+    def __init__(self, session: Session, profiles: Profiles) -> None:
+        self.session = session
+        self.profiles = profiles
+        self.nominations = Nominator(session.cluster)
+        self.extenders = [Extender(spec, session) for spec in profiles.extenders]
+        rotation = Rotation(session.cluster, session.memory(MEMORY))
+        self.preemption = Preemption(session, self.nominations, self.extenders, rotation)
+        self.searches = {
+            name: NodeFinder(session, profile, self.nominations, self.extenders, rotation) for name, profile in profiles.by_name.items()
+        }
+        self.waiting = session.scheduling_queue
+        self._rest: list[Task] = []  #: who comes after the pod that is being tried, the next one last
+        self._plan: tuple[Evaluation, Iterator[int], int] | None = None
+
+    def queue(self) -> Iterator[Task]:
+        """The pods to try, in order: those that are due. Those that are held back are told so."""
+        ready = []
+        for task in sorted(self.claimed(), key=queue_key):
+            row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+            if task.gated:
+                self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
+                continue
+            if row >= 0 and not self._lacks_claims(task):
+                self.nominations.add(task, row)
+            ready.append(task)
+        self._rest = self.waiting.due(ready, self.session.now)[::-1]
+        while self._rest:
+            yield self._rest.pop()
+
+    def claimed(self) -> list[Task]:
+        """Pods of our profiles that nobody else places. Without other actions a PodGroup claims nothing."""
+        cluster = self.session.cluster
+        alone = not self.session.policy.has_action("allocate")
+        grouped = (task for job in cluster.waiting.values() if alone or job.group is None for task in job.pending.values())
+        return [task for task in (*cluster.without_job.values(), *grouped) if task.template.scheduler_name in self.profiles.by_name]
+
+    # -- one pod
+
+    def attempt(self, task: Task, *, planned: bool = True) -> None:
+        """Bind it, make room for it, or tell why not. `planned`: equal pods that follow may be planned together."""
+        if lacking := self._lacks_claims(task):
+            self._tell(task, UNSCHEDULABLE, lacking)
+            self.waiting.refused(task, frozenset([DEVICES]), self.session.now)
+            return
+        search = self.searches[task.template.scheduler_name]
+        try:
+            row = self._planned(search, task) if planned else None
+            found = search.find(task) if row is None else row
+            if isinstance(found, FitError):
+                self._make_room(task, search, found)
+            else:
+                self._bind(task, found)
+        except AttemptFailed as error:
+            self.preemption.nominate(task, -1)
+            self._tell(task, FAILED, str(error))
+            self.waiting.failed(task, self.session.now)
+
+    def _lacks_claims(self, task: Task) -> str:
+        """PreEnqueue: a pod whose device claims are not there, or not its own, is not tried. Empty if they are."""
+        if not task.claims or not any(rule.name == DEVICES for rule in self.searches[task.template.scheduler_name].filters):
+            return ""
+        claims = claims_of(self.session.cluster, task)
+        return claims.text if isinstance(claims, Reason) and claims is not IN_USE else ""
+
+    def _bind(self, task: Task, row: int) -> None:
+        binder = next((e for e in self.extenders if e.spec.bind_verb and e.interested(task)), None)
+        if binder is not None:
+            binder.bind(task, self.session.nodes.names[row])
+        self.nominations.drop(task)
+        if task.nominated != self.session.nodes.names[row]:
+            self.waiting.nomination_ended(task)
+        self.waiting.placed(task)
+        with Statement(self.session) as statement:
+            statement.allocate(task, row)
+            statement.commit()
+        if binder is not None:
+            bind = self.session.decisions.binds.pop()
+            self.session.decisions.binds.append(Bind(bind.task, bind.node, bind.annotations, binder.spec.name))
+
+    # -- runs of equal pods
+
+    def _planned(self, search: NodeFinder, task: Task) -> int | None:
+        """The next row of a plan for equal pods; None to look for one. A plan holds while nothing but itself changes anything."""
+        if self._plan is not None:
+            evaluation, rows, position = self._plan
+            log = self.session.cluster.log
+            if evaluation.template is task.template and len(log) == position:
+                row = next(rows, None)
+                if row is not None:
+                    self._plan = (evaluation, rows, position + 1)
+                    return row
+            self._plan = None
+        return self._begin_plan(search, task)
+
+    def _begin_plan(self, search: NodeFinder, task: Task) -> int | None:
+        if not search.foreseeable or self.nominations or task.nominated or self.session.undecided:
+            return None
+        if not self._rest or self._rest[-1].template is not task.template:
+            return None
+        evaluation = search.evaluation(task)
+        feasible = evaluation.admitted if evaluation.rejected is None else None
+        if feasible is None or not feasible.any() or not evaluation.steady or not _compares_all(evaluation):
+            return None
+        copies = self._run_length(task)
+        if copies < MIN_RUN:
+            return None
+        rows = plan(evaluation, feasible, copies)
+        row = next(rows)
+        self._plan = (evaluation, rows, len(self.session.cluster.log) + 1)
+        return row
+
+    def _run_length(self, task: Task) -> int:
+        length = 1
+        for follower in reversed(self._rest):
+            if follower.template is not task.template or follower.labels is not task.labels or follower.nominated:
+                break
+            length += 1
+        return length
+
+    # -- when there is no node
+
+    def _make_room(self, task: Task, search: NodeFinder, misfit: FitError) -> None:
+        """PostFilter: who could make room. The message tells what each of them says."""
+        steps = search.profile.post_filters
+        tail: list[str] = []
+        keep = True
+        for step in steps:
+            if step == DEVICES:
+                if misfit.rejected is not None and misfit.evaluation.rejected_by != DEVICES:
+                    tail, keep = ["not found"], True
+                    break
+                has_claims = misfit.rejected is None and wants_devices(self.session.cluster, task)
+                tail.append(STILL if has_claims else NO_CLAIMS)
+            else:
+                try:
+                    verdict = self.preemption.consider(task, misfit, search.profile.preemption)
+                except AttemptFailed as error:
+                    tail, keep = [f"preemption: {error}"], True
+                    break
+                if verdict.candidate is not None:
+                    self.preemption.carry_out(task, verdict.candidate)
+                    tail = []
+                    break
+                tail.append(f"preemption: {verdict.text}")
+                keep = not verdict.clear
+        if not keep:
+            self.preemption.nominate(task, -1)
+        fleeting = {PipelinedRoom.name} if self.preemption.spares(task, misfit) else ()
+        self.waiting.refused(task, misfit.by.union(fleeting), self.session.now)
+        self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
+
+    def _tell(self, task: Task, reason: str, message: str) -> None:
+        self.session.decisions.waiting.append(Waiting(task, reason, message))
+
+
+def _compares_all(evaluation: Evaluation) -> bool:
+    """Whether the resources of a node are compared in full, so that a plan, which compares them, is right."""
+    return any(isinstance(rule, FitFilter) and not rule.ignored and not rule.ignored_groups for rule, _ in evaluation.filters)

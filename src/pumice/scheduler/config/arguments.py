@@ -1,0 +1,129 @@
+"""Arguments from a configuration into a plugin's or an action's typed struct.
+
+What Volcano goes on after (an unknown key, a value of the wrong type), we go on after too, with a warning that has the line and
+the nearest right name; the default applies then.
+"""
+
+from __future__ import annotations
+
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import structs
+
+from pumice.api.errors import InputError, did_you_mean
+from pumice.api.yaml import Document
+from pumice.scheduler.framework.hooks import SWITCHES
+from pumice.scheduler.model.task import TRUE_WORDS
+
+Path = tuple[str | int, ...]
+
+FALSE_WORDS = frozenset(["0", "f", "F", "false", "FALSE", "False"])
+PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+REST = "named"  #: the field that takes arguments with a free name
+
+
+class Warnings:
+    """What was odd but accepted."""
+
+    def __init__(self, *, shift: int = 0, where: str = "") -> None:
+        self.errors: list[InputError] = []
+        self._shift, self._where = shift, where
+
+    def add(self, document: Document, path: Path, message: str) -> None:
+        error = document.error(message, path)
+        error.line += self._shift
+        error.where = self._where or error.where
+        error.document = 0
+        error.field = ""
+        self.errors.append(error)
+
+    @property
+    def texts(self) -> list[str]:
+        return [str(error).replace(": ", ": warning: ", 1) for error in self.errors]
+
+
+def bind(
+    args: type[msgspec.Struct], given: Any, owner: str, wildcards: tuple[str, ...], document: Document, path: Path, warnings: Warnings
+) -> Any:
+    """The struct, from a mapping of arguments. `owner` is how messages call the plugin or action."""
+    if given is None:
+        return args()
+    if not isinstance(given, dict):
+        raise document.error(f"arguments of {owner} must be a mapping", path)
+    return _Reader(owner, document, path, warnings).struct(args, given, (), wildcards)
+
+
+class _Unfit(Exception):
+    """What is wrong with a value."""
+
+
+class _Reader:
+    """Values into types. What does not fit is told and left out, however deep it stands, and all around it is kept."""
+
+    def __init__(self, owner: str, document: Document, path: Path, warnings: Warnings) -> None:
+        self._owner, self._document, self._path, self._warnings = owner, document, path, warnings
+
+    def struct(self, kind: type[msgspec.Struct], given: dict[Any, Any], path: Path, wildcards: tuple[str, ...] = ()) -> Any:
+        fields = {field.encode_name: field for field in structs.fields(kind)}
+        values: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
+        for key, value in given.items():
+            here = (*path, str(key))
+            prefix = next((prefix for prefix in wildcards if str(key).startswith(prefix) and key not in fields), None)
+            if prefix is not None and REST in fields:
+                name = str(key) if len(wildcards) > 1 else str(key)[len(prefix) :]
+                self._take(rest, name, get_args(fields[REST].type)[1], value, here)
+            elif key in fields and key != REST:
+                self._take(values, fields[key].name, fields[key].type, value, here)
+            else:
+                near = did_you_mean(str(key), fields) or ("" if path else _switch_meant(str(key)))
+                self._warn(here, f'{self._owner} has no argument "{_dotted(here)}" (ignored){near}')
+        if lacking := [name for name, field in fields.items() if field.required and field.name not in values]:
+            raise _Unfit(f"has no {lacking[0]!r}")
+        return kind(**values, **({REST: rest} if rest else {}))
+
+    def _take(self, into: dict[Any, Any], name: str | int, kind: Any, value: Any, path: Path) -> None:
+        try:
+            into[name] = self._value(kind, value, path)
+        except _Unfit as fault:
+            instead = "the default applies, as in Volcano" if isinstance(name, str) else "left out"
+            self._warn(path, f'argument "{_dotted(path)}" of {self._owner} {fault} ({instead})')
+
+    def _value(self, kind: Any, value: Any, path: Path) -> Any:
+        if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self.struct(kind, value, path)
+        if isinstance(value, dict | list) and get_origin(kind) is type(value):
+            parts: dict[Any, Any] = {}
+            for name, part in value.items() if isinstance(value, dict) else enumerate(value):
+                self._take(parts, name, get_args(kind)[-1], part, (*path, name))
+            return parts if isinstance(value, dict) else list(parts.values())
+        if kind is bool and isinstance(value, str) and value in TRUE_WORDS | FALSE_WORDS:
+            return value in TRUE_WORDS
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            raise _Unfit(f"is {value!r}, which is not {_wanted(kind)}") from None
+
+    def _warn(self, path: Path, message: str) -> None:
+        self._warnings.add(self._document, (*self._path, *path), message)
+
+
+def _dotted(path: Path) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def _wanted(kind: Any) -> str:
+    if kind in PLAIN:
+        return PLAIN[kind]
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{word}"' for word in get_args(kind))
+    if isinstance(kind, UnionType):
+        return " or ".join(_wanted(part) for part in get_args(kind) if part is not NoneType)
+    return "a list" if get_origin(kind) is list else "a mapping"
+
+
+def _switch_meant(key: str) -> str:
+    near = did_you_mean(key, SWITCHES)
+    return near.replace("did you mean", "did you mean the switch") if near else ""

@@ -1,0 +1,236 @@
+"""KubeSchedulerConfiguration, read into a Policy whose one action is `schedule`.
+
+What kube-scheduler refuses is refused, with every fault and its field; what it accepts is accepted. Older versions and the Policy of
+old are converted first (`kube_old`), with a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from pumice.api import yaml
+from pumice.api.manifests import CONFIGURATION_KINDS, ConfigText
+from pumice.api.times import duration
+from pumice.api.yaml import Document
+from pumice.scheduler.actions.schedule import Schedule
+from pumice.scheduler.config.kube_args import ARGS, args_of, check_duration
+from pumice.scheduler.config.kube_document import (
+    POINTS,
+    ConfigurationText,
+    LeaderElection,
+    PluginSets,
+    ProfileText,
+    ignored_by_scheduler,
+    read_extenders,
+)
+from pumice.scheduler.config.kube_plugins import Configured, PluginChoice, filter_maker, scorer_maker
+from pumice.scheduler.config.old_versions import converted
+from pumice.scheduler.config.problems import Path, Problems, decode
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Action, Policy
+from pumice.scheduler.framework.profile import SCHEDULE, DefaultPreemptionArgs, Profile, Profiles
+from pumice.scheduler.registry import ACTIONS
+
+GROUP = "kubescheduler.config.k8s.io"
+DEFAULT_NAME = "default-scheduler"
+RENEWAL_FACTOR = 1.2  #: by so much the renew deadline must exceed the retry period
+
+
+def read_kube(document: Document, own: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+    """The policy, and notes on what was converted. Raises InputError with every fault."""
+    problems = Problems(document)
+    value, notes = converted(document)
+    text = decode(ConfigurationText, value, (), problems)
+    _check_top(text, problems)
+    profiles = _named(text.profiles or [ProfileText()])
+    _check_names(profiles, problems)
+    extenders = read_extenders(text, problems)
+    ignored = ignored_by_scheduler(text)
+    read = [_profile(profile, ("profiles", index), text, ignored, own, problems) for index, profile in enumerate(profiles)]
+    problems.check()
+    found = Profiles(
+        {profile.name: profile for profile in read},
+        tuple(sorted(extenders, key=lambda extender: extender.ignorable)),
+        float(text.pod_initial_backoff_seconds),
+        float(text.pod_max_backoff_seconds),
+    )
+    return Policy((Schedule(),), (), profiles=found), notes
+
+
+def _named(profiles: list[ProfileText]) -> list[ProfileText]:
+    """A single profile needs no name."""
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        return [structs.replace(profiles[0], scheduler_name=DEFAULT_NAME)]
+    return profiles
+
+
+# ---- the whole
+
+
+def _check_top(text: ConfigurationText, problems: Problems) -> None:
+    if text.parallelism <= 0:
+        problems.invalid(("parallelism",), text.parallelism, "should be an integer value greater than zero")
+    if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
+        problems.invalid(("percentageOfNodesToScore",), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
+    if text.pod_initial_backoff_seconds <= 0:
+        problems.invalid(("podInitialBackoffSeconds",), text.pod_initial_backoff_seconds, "must be greater than 0")
+    if text.pod_max_backoff_seconds < text.pod_initial_backoff_seconds:
+        problems.invalid(
+            ("podMaxBackoffSeconds",), text.pod_max_backoff_seconds, "must be greater than or equal to PodInitialBackoffSeconds"
+        )
+    if text.client_connection.burst < 0:
+        problems.invalid(("clientConnection", "burst"), text.client_connection.burst, "must be non-negative")
+    if text.leader_election.leader_elect:
+        _check_election(text.leader_election, ("leaderElection",), problems)
+
+
+def _check_election(election: LeaderElection, path: Path, problems: Problems) -> None:
+    spans: dict[str, float] = {}
+    for name, text in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        before = len(problems.errors)
+        check_duration(text, 1e-9, (*path, name), "must be greater than zero", problems)
+        if len(problems.errors) == before:
+            spans[name] = duration(text)
+    if len(spans) == 3:
+        if spans["leaseDuration"] <= spans["renewDeadline"]:
+            problems.invalid((*path, "leaseDuration"), election.renew_deadline, "LeaseDuration must be greater than RenewDeadline")
+        if spans["renewDeadline"] <= spans["retryPeriod"] * RENEWAL_FACTOR:
+            problems.invalid((*path, "renewDeadline"), election.retry_period, "RenewDeadline must be greater than RetryPeriod*JitterFactor")
+    if election.resource_lock != "leases":
+        problems.invalid((*path, "resourceLock"), election.resource_lock, 'resourceLock value must be "leases"')
+    for name, text in (("resourceNamespace", election.resource_namespace), ("resourceName", election.resource_name)):
+        if not text:
+            problems.invalid((*path, name), text, f"{name} is required")
+
+
+def _check_names(profiles: list[ProfileText], problems: Problems) -> None:
+    seen: set[str] = set()
+    first = (profiles[0].plugins or PluginSets()).queue_sort
+    for index, profile in enumerate(profiles):
+        path: Path = ("profiles", index, "schedulerName")
+        if not profile.scheduler_name:
+            problems.required(path, "write the schedulerName of the pods that are this profile's")
+        elif profile.scheduler_name in seen:
+            problems.duplicate(path, profile.scheduler_name)
+        seen.add(profile.scheduler_name or "")
+        if (profile.plugins or PluginSets()).queue_sort != first:
+            problems.add(("profiles", index, "plugins", "queueSort"), "Invalid value: must be the same for all profiles")
+
+
+# ---- one profile
+
+
+def _profile(
+    text: ProfileText, path: Path, whole: ConfigurationText, ignored: list[str], own: Mapping[str, type[Plugin]], problems: Problems
+) -> Profile:
+    name = text.scheduler_name or ""
+    if not 0 <= (text.percentage_of_nodes_to_score or 0) <= 100:
+        problems.invalid((*path, "percentageOfNodesToScore"), text.percentage_of_nodes_to_score, "not in valid range [0-100]")
+    configured = _configured(text, path, problems)
+    if ignored:
+        configured["NodeResourcesFit"] = structs.replace(args_of(configured, "NodeResourcesFit"), ignored_resources=ignored)
+    sets = text.plugins or PluginSets()
+    choice = PluginChoice(sets, (*path, "plugins"), problems, own)
+    points = {point: choice.at(point, getattr(sets, _snake(point))) for point in POINTS}
+    if len(points["queueSort"]) != 1:
+        rule = f'only one queue sort plugin required for profile with scheduler name "{name}", but got {len(points["queueSort"])}'
+        problems.add((*path, "plugins", "queueSort"), rule)
+    if not points["bind"]:
+        problems.add((*path, "plugins", "bind"), f'at least one bind plugin is needed for profile with scheduler name "{name}"')
+    preemption = args_of(configured, "DefaultPreemption")
+    filters = [filter_maker(plugin, configured, own) for plugin in points["filter"]]
+    scorers = [scorer_maker(plugin, weight, configured, own) for plugin, weight in points["score"].items()]
+    own_percentage = text.percentage_of_nodes_to_score
+    return Profile(
+        name,
+        tuple(maker for maker in filters if maker is not None),
+        tuple(maker for maker in scorers if maker is not None),
+        tuple(points["postFilter"]),
+        DefaultPreemptionArgs(preemption.min_candidate_nodes_percentage, preemption.min_candidate_nodes_absolute),
+        frozenset(own.keys() & {*points["filter"], *points["score"]}),
+        (whole.percentage_of_nodes_to_score or 0) if own_percentage is None else own_percentage,
+    )
+
+
+def _snake(point: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
+
+
+def _configured(text: ProfileText, path: Path, problems: Problems) -> Configured:
+    """The arguments given, by plugin. Those of plugins that nobody knows are let be, as kube-scheduler does."""
+    found: Configured = {}
+    for index, entry in enumerate(text.plugin_config or ()):
+        here = (*path, "pluginConfig", index)
+        if entry.name in found:
+            problems.add((*here, "name"), f"repeated config for plugin {entry.name}; write its arguments once")
+        kind = ARGS.get(entry.name)
+        if kind is None:
+            continue
+        args = decode(kind, entry.args or {}, (*here, "args"), problems)
+        if args.kind not in ("", f"{entry.name}Args"):
+            problems.invalid((*here, "args", "kind"), args.kind, f"args for plugin {entry.name} must be of kind {entry.name}Args")
+        args.check((*here, "args"), problems)
+        found[entry.name] = args
+    return found
+
+
+# Configurations of either scheduler, or of both, into one Policy.
+#
+# A `volcano-scheduler.conf` gives Volcano's actions, a KubeSchedulerConfiguration the one action `schedule`. Given both, plain pods are
+# served by profiles and PodGroups by Volcano's actions, in one session over the same nodes: `schedule` runs where the conf names it, else
+# first. A conf that names `schedule` without profiles beside it gets kube-scheduler's default profile.
+
+VOLCANO = "volcano"
+KUBE_DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def config_text(text: str, where: str) -> ConfigText:
+    """A configuration of either kind, by what it says it is."""
+    for document in yaml.documents(text, where):
+        if isinstance(document.value, dict) and document.value.get("kind") in CONFIGURATION_KINDS:
+            return ConfigText("", where, 1, document.value, document)
+        break
+    return ConfigText(text, where)
+
+
+def read_configurations(
+    found: Sequence[ConfigText],
+    known: Mapping[str, type[Plugin]],
+    *,
+    strict: bool = False,
+    actions: Mapping[str, type[Action]] = ACTIONS,
+) -> tuple[Policy, list[str]]:
+    """The policy of the last of each kind, and what a person should know. Raises InputError."""
+    kube = next((text for text in reversed(found) if text.source is not None), None)
+    volcano = next((text for text in reversed(found) if text.source is None), None)
+    if volcano is None:
+        assert kube is not None, "there is a configuration"
+        return _kube(kube, known)
+    text, where, first_line = volcano.text, volcano.where, volcano.first_line
+    policy, notes = read_policy(text, known, where=where, first_line=first_line, strict=strict, actions=actions)
+    if kube is None and not policy.has_action(SCHEDULE):
+        return policy, notes
+    profiles, more = _kube(kube or config_text(KUBE_DEFAULT, "built-in configuration"), known)
+    order = policy.actions if policy.has_action(SCHEDULE) else (*profiles.actions, *policy.actions)
+    return replace(policy, actions=order, profiles=profiles.profiles), notes + more
+
+
+def _kube(text: ConfigText, known: Mapping[str, type[Plugin]]) -> tuple[Policy, list[str]]:
+
+    assert text.source is not None
+    return read_kube(text.source, known)
+
+
+def schedulers_of(policy: Policy) -> tuple[str, ...]:
+    """The schedulerNames whose pods a policy places."""
+    names = tuple(policy.profiles.by_name) if policy.profiles is not None else ()
+    alone = policy.profiles is not None and all(action.name == SCHEDULE for action in policy.actions)
+    return names if alone else tuple(dict.fromkeys((VOLCANO, *names)))

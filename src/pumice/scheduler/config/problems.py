@@ -1,0 +1,107 @@
+"""What is wrong with a configuration, all of it, in Kubernetes' words: field path, kind of fault, value, rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import structs
+
+from pumice.api.codec import convert
+from pumice.api.errors import InputError, did_you_mean, raise_all
+from pumice.api.explain import explain
+from pumice.api.yaml import Document
+
+Path = tuple[str | int, ...]
+
+
+class Problems:
+    """Collects faults of one document; `check` raises them together."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.errors: list[InputError] = []
+
+    def add(self, path: Path, message: str) -> None:
+        self.errors.append(self.document.error(message, path, str(self.document.value.get("kind", ""))))
+
+    def invalid(self, path: Path, value: Any, rule: str) -> None:
+        self.add(path, f"Invalid value: {json.dumps(value)}: {rule}")
+
+    def required(self, path: Path, rule: str) -> None:
+        self.add(path, f"Required value: {rule}")
+
+    def forbidden(self, path: Path, rule: str) -> None:
+        self.add(path, f"Forbidden: {rule}")
+
+    def duplicate(self, path: Path, value: Any) -> None:
+        self.add(path, f"Duplicate value: {json.dumps(value)}")
+
+    def unsupported(self, path: Path, value: Any, known: Iterable[str]) -> None:
+        self.add(path, f"Unsupported value: {json.dumps(value)}: supported values: {', '.join(json.dumps(k) for k in known)}")
+
+    def within(self, path: Path, value: int, low: int, high: int) -> None:
+        if not low <= value <= high:
+            self.invalid(path, value, f"not in valid range [{low}, {high}]")
+
+    def check(self) -> None:
+        raise_all(self.errors)
+
+
+# Plain values into structs, strictly: a field that the struct does not have is a fault, as in kube-scheduler's decoder.
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Conf(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Base of the structs of a configuration."""
+
+
+def decode(kind: type[T], value: Any, path: Path, problems: Problems) -> T:
+    """The struct. Unknown fields are noted among the problems; a value of the wrong type raises at once."""
+    _note_unknown(kind, value, path, problems)
+    try:
+        return convert(_without_nulls(value), kind)
+    except msgspec.ValidationError as error:
+        message, inner = explain(error, value)
+        raise problems.document.error(message, (*path, *inner), str(problems.document.value.get("kind", ""))) from None
+
+
+def _note_unknown(kind: Any, value: Any, path: Path, problems: Problems) -> None:
+    struct = _struct_in(kind)
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _note_unknown(kind, item, (*path, index), problems)
+    elif struct is not None and isinstance(value, dict):
+        known = _fields(struct)
+        for key, item in value.items():
+            if key in known:
+                _note_unknown(known[key], item, (*path, key), problems)
+            else:
+                problems.add((*path, str(key)), f'unknown field "{key}"{did_you_mean(str(key), known)}')
+
+
+def _without_nulls(value: Any) -> Any:
+    """A field that is null is one that is not there."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=256)
+def _fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Name on the wire to type."""
+    hints = get_type_hints(struct)
+    return {field.encode_name: hints[field.name] for field in structs.fields(struct)}
+
+
+def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
+    """The struct that a type holds, through lists and options; None for mappings and plain values."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind
+    if get_origin(kind) is dict:
+        return None
+    return next((found for part in get_args(kind) if (found := _struct_in(part)) is not None), None)

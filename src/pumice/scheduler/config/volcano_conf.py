@@ -1,0 +1,193 @@
+"""volcano-scheduler.conf, and kube-batch's file of the same form, read into a Policy.
+
+A file that Volcano accepts is accepted; one that it refuses (no or unknown actions, wrong structure, drf with hierarchy beside
+proportion) is refused with the line and the remedy. Volcano's built-in configuration is DEFAULT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from pumice.api import yaml
+from pumice.api.errors import InputError, did_you_mean, raise_all
+from pumice.scheduler.config.arguments import Path, Warnings, bind
+from pumice.scheduler.framework.hooks import SWITCHES
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Action, Choice, Policy
+from pumice.scheduler.registry import ACTIONS
+
+DEFAULT = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+KUBE_BATCH_GROUP, KUBE_BATCH_NAME = "scheduling.incubator.k8s.io", "kube-batch"  #: its API group and schedulerName
+#: kube-batch's built-in configuration
+KUBE_BATCH = """\
+actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+TOP = ("actions", "tiers", "configurations", "metrics")
+OFF_BY_DEFAULT = ("enableHierarchy", "enabledClusterOrder")
+OTHER_PLACES = {"arguments", "name"}
+
+
+def read_policy(
+    text: str,
+    known: Mapping[str, type[Plugin]],
+    *,
+    where: str = "built-in configuration",
+    first_line: int = 1,
+    strict: bool = False,
+    actions: Mapping[str, type[Action]] = ACTIONS,
+) -> tuple[Policy, list[str]]:
+    """The policy, and warnings; with `strict` these are errors, too. Raises InputError."""
+    warnings = Warnings(shift=first_line - 1, where=where)
+    try:
+        documents = list(yaml.documents(text, where))
+        if not documents:
+            raise InputError('is empty; write at least `actions: "enqueue, allocate, backfill"`', where=where, line=1)
+        policy = _policy(documents[0], known, actions, warnings)
+    except InputError as error:
+        if error.line and error.where == where:
+            error.line += first_line - 1
+        error.document = 0
+        raise_all([error, *(warnings.errors if strict else ())])
+    if strict:
+        raise_all(warnings.errors)
+    return policy, warnings.texts
+
+
+def _policy(document: yaml.Document, known: Mapping[str, type[Plugin]], actions: Mapping[str, type[Action]], warnings: Warnings) -> Policy:
+    value = document.value
+    if not isinstance(value, dict):
+        raise document.error("is not a mapping; write `actions:` and `tiers:`")
+    for key in value:
+        if key not in TOP:
+            warnings.add(document, (str(key),), f'there is no setting "{key}" (ignored, as Volcano does){did_you_mean(str(key), TOP)}')
+    return Policy(_actions(document, value, actions, warnings), _tiers(document, value, known, warnings), _metrics(document, value))
+
+
+def _actions(document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings) -> tuple[Action, ...]:
+    listed = value.get("actions")
+    if not isinstance(listed, str):
+        raise document.error('"actions" must be one string, such as "enqueue, allocate, backfill"', ("actions",))
+    given = _action_arguments(document, value, known, warnings)
+    actions = []
+    for name in (part.strip() for part in listed.split(",")):
+        if name not in known:
+            raise document.error(f'there is no action "{name}"{did_you_mean(name, known) or "; known: " + ", ".join(known)}', ("actions",))
+        arguments, path = given.get(name, (None, ()))
+        actions.append(known[name](bind(known[name].Args, arguments, f"action {name}", (), document, path, warnings)))
+    return tuple(actions)
+
+
+def _action_arguments(
+    document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Action]], warnings: Warnings
+) -> dict[str, tuple[Any, Path]]:
+    found: dict[str, tuple[Any, Path]] = {}
+    for index, entry in enumerate(_list(document, value.get("configurations"), ("configurations",))):
+        path: Path = ("configurations", index)
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if name not in known:
+            warnings.add(
+                document, path, f'configurations name no action "{name}" (ignored, as Volcano does){did_you_mean(str(name), known)}'
+            )
+            continue
+        found.setdefault(str(name), (entry.get("arguments"), (*path, "arguments")))
+    return found
+
+
+def _tiers(
+    document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Plugin]], warnings: Warnings
+) -> tuple[tuple[Choice, ...], ...]:
+    tiers = []
+    for number, tier in enumerate(_list(document, value.get("tiers"), ("tiers",))):
+        path: Path = ("tiers", number, "plugins")
+        if not isinstance(tier, dict):
+            raise document.error("a tier is a mapping with the list `plugins`", path[:2])
+        entries = _list(document, tier.get("plugins"), path)
+        choices = [_choice(document, entry, (*path, index), known, warnings) for index, entry in enumerate(entries)]
+        present = [choice for choice in choices if choice is not None]
+        names = {choice.plugin.name for choice in present}
+        if "proportion" in names and any(c.plugin.name == "drf" and c.hierarchy for c in present):
+            raise document.error("proportion and drf with enableHierarchy conflict in one tier; remove one of them", path)
+        tiers.append(tuple(present))
+    return tuple(tiers)
+
+
+def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str, type[Plugin]], warnings: Warnings) -> Choice | None:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise document.error("a plugin is a mapping with a `name`", path)
+    name = entry["name"]
+    plugin = known.get(name)
+    if plugin is None:
+        warnings.add(document, (*path, "name"), f'there is no plugin "{name}" (skipped, as Volcano does){did_you_mean(name, known)}')
+        return None
+    switches = {}
+    for key, setting in entry.items():
+        if key in OTHER_PLACES:
+            continue
+        switch = _switch(key)
+        if switch is None:
+            warnings.add(
+                document, (*path, key), f'plugin "{name}" has no switch "{key}" (ignored, as Volcano does){_misplaced(key, plugin)}'
+            )
+        elif not isinstance(setting, bool):
+            raise document.error(f'switch "{key}" must be true or false, not {setting!r}', (*path, key))
+        else:
+            switches[switch] = setting
+    arguments = bind(
+        plugin.Args, entry.get("arguments"), f'plugin "{name}"', plugin.wildcard_args, document, (*path, "arguments"), warnings
+    )
+    off = frozenset(switch for switch in SWITCHES if not switches.get(switch, switch not in OFF_BY_DEFAULT))
+    return Choice(plugin, arguments, off, switches.get("enableHierarchy", False))
+
+
+def _switch(key: str) -> str | None:
+    """The switch of this spelling; "enable" and "enabled" are both understood."""
+    spellings = {switch.replace("enabled", "enable", 1).lower(): switch for switch in SWITCHES}
+    return spellings.get(str(key).replace("nabled", "nable", 1).lower())
+
+
+def _misplaced(key: str, plugin: type[Plugin]) -> str:
+    if key in {field.encode_name for field in structs.fields(plugin.Args)} or key.startswith(plugin.wildcard_args or ("\0",)):
+        return "; it is an argument: write it below `arguments:`"
+    return did_you_mean(key, SWITCHES)
+
+
+def _metrics(document: yaml.Document, value: dict[str, Any]) -> dict[str, str]:
+    metrics = value.get("metrics") or {}
+    if not isinstance(metrics, dict):
+        raise document.error("must be a mapping of strings", ("metrics",))
+    return {str(key): str(setting) for key, setting in metrics.items()}
+
+
+def _list(document: yaml.Document, value: Any, path: Path) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise document.error("must be a list", path)
+    return value

@@ -1,0 +1,113 @@
+"""Where a run of equal tasks goes, one after the other, without asking every node again for each.
+
+Between two placements of copies only the touched row changes, so the score of a row depends only on how many copies it has.
+These scores are computed for many rows and several copies at once, as cells of a table [row, copy]; sorted, the cells are the
+order in which a scan of all nodes for each task would take them: a copy's rank is the lowest score on the way to it (once a row
+has been worth taking, its next copies that score higher follow at once), then the row, then the number of the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
+from pumice.scheduler.engine.view import PlannedView, Scores, snapshot
+from pumice.scheduler.model.resources import Mask, Rows
+
+CELLS = 8192  #: scored together, at most
+DEEPEST = 64  #: copies on one row that are scored together, at most
+
+
+def plan(evaluation: Evaluation, candidates: Mask, copies: int) -> Iterator[int]:
+    """Rows for up to `copies` equal tasks, best first, each as if the earlier ones stood. Only idle room is used.
+
+    Needs `evaluation.steady`, refreshed. The caller may stop at any time; what it places must be the same template.
+    """
+    scores = evaluation.totals(candidates)
+    rows = _best_rows(scores, candidates, copies)
+    run = _Run(evaluation, rows, scores[rows], evaluation.extras(candidates) if len(rows) else [])
+    depth = min(DEEPEST, 2 + copies // max(len(rows), 1))
+    left = copies
+    while left > 0:
+        part = run.next_part(depth)
+        if not len(part.rows):
+            return
+        yield from part.rows[:left].tolist()
+        left -= len(part.rows)
+        depth = min(DEEPEST, 2 * depth) if part.ended_deep else depth
+
+
+def _best_rows(scores: Scores, candidates: Mask, count: int) -> Rows:
+    """The rows of the `count` highest scores, the first of equals, in order of rows. No copy can go to another."""
+    rows = np.flatnonzero(candidates)
+    if len(rows) <= count:
+        return rows
+    values = scores[rows]
+    threshold = np.partition(values, len(values) - count)[len(values) - count]
+    above = values > threshold
+    level = np.flatnonzero(values == threshold)[: count - int(above.sum())]
+    above[level] = True
+    best: Rows = rows[above]
+    return best
+
+
+class _Part(NamedTuple):
+    rows: Rows  #: where the next copies go, in order
+    ended_deep: bool  #: it ended because a row needs more copies scored
+
+
+class _Run:
+    """How far a plan has got: copies per row so far, and the score of each row for its next one."""
+
+    def __init__(self, evaluation: Evaluation, rows: Rows, scores: Scores, extras: list[float]) -> None:
+        self._evaluation = evaluation
+        self._base = snapshot(evaluation.table, rows)
+        self._rows = rows
+        self._scores = scores.copy()  #: for the next copy; NOTHING where none fits
+        self._copies = np.zeros(len(rows))
+        self._extras = extras
+
+    def next_part(self, depth: int) -> _Part:
+        """The next copies, as far as the scores of the best rows, `depth` copies deep, can tell."""
+        order = np.lexsort((self._rows, -self._scores))
+        width = max(1, CELLS // depth)
+        active, rest = order[:width], order[width : width + 1]
+        cells, ranks = self._cells(active, depth)
+        place = np.repeat(active, depth)
+        number = np.tile(np.arange(depth), len(active))
+        sequence = np.lexsort((number, self._rows[place], -ranks.ravel()))
+        sequence = sequence[: self._reliable(ranks.ravel()[sequence], self._rows[place[sequence]], rest)]
+        last = np.flatnonzero(number[sequence] == depth - 1)
+        if len(last):
+            sequence = sequence[: int(last[0]) + 1]
+        taken = np.bincount(place[sequence], minlength=len(self._rows))
+        self._copies += taken
+        self._advance(active, cells, taken[active], depth)
+        return _Part(self._rows[place[sequence]], bool(len(last)))
+
+    def _cells(self, active: Rows, depth: int) -> tuple[Scores, Scores]:
+        """Scores [row, copy] of the next copies, and their ranks."""
+        copies = (self._copies[active][:, None] + np.arange(depth)).ravel()
+        view = PlannedView(self._base, np.repeat(active, depth), self._evaluation.template, copies)
+        scores, fine = self._evaluation.look_ahead(view, self._extras)
+        cells = np.where(fine, scores, NOTHING).reshape(len(active), depth)
+        return cells, np.minimum.accumulate(cells, axis=1)
+
+    def _reliable(self, ranks: Scores, rows: Rows, rest: Rows) -> int:
+        """How many cells of the sorted sequence come before anything that was not looked at."""
+        fits = ranks > NOTHING
+        if len(rest):
+            bound, row = self._scores[rest[0]], self._rows[rest[0]]
+            fits &= (ranks > bound) | ((ranks == bound) & (rows < row))
+        return int(fits.argmin()) if not fits.all() else len(fits)
+
+    def _advance(self, active: Rows, cells: Scores, taken: Rows, depth: int) -> None:
+        """The scores for the copies after those taken."""
+        known = taken < depth
+        self._scores[active[known]] = cells[known, taken[known]]
+        deep = active[~known]
+        if len(deep):
+            self._scores[deep] = self._cells(deep, 1)[0][:, 0]

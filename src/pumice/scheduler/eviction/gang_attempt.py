@@ -1,0 +1,248 @@
+"""One gang, one domain: who must go so that the gang could wait on the domain's nodes for the room.
+
+The pods that may go are in bundles, of which the plugins say which may. They go in order until the gang has places: part by part, each
+with all its pending pods, until it has what it needs. What is chosen on numbers alone (`scheduler/eviction/choice.py`) is tried first; what would
+do is then spared whoever can be (`scheduler/eviction/needed.py`), with every filter asked anew. The cluster is left as it was: a plan is carried
+out later, or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.eviction.choice import Places, Victims, Wish, choices, fewest, victims
+from pumice.scheduler.eviction.needed import needed
+from pumice.scheduler.eviction.offer import Offer
+from pumice.scheduler.eviction.room import Demand, Rooms
+from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.room_bound import RoomBound, missing
+
+if TYPE_CHECKING:
+    from pumice.scheduler.eviction.gang_eviction import GangEviction
+
+Wanted = list[tuple[SubJob, list[Task]]]
+Move = tuple[Task, int]  #: task and row
+
+
+class Context(NamedTuple):
+    """What plugins are told of an eviction (hook `unified_evictable`)."""
+
+    kind: str  #: gangpreempt or gangreclaim
+    job: Job
+    task: Task
+    hyper_node: HyperNode
+
+
+class Plan(NamedTuple):
+    """Who goes, in order, and where the gang then waits."""
+
+    victims: Victims
+    moves: list[Move]
+    places: dict[str, str]  #: by part of the gang: the HyperNode that it waits in
+
+    def carry_out(self, statement: Statement, action: str, job: Job) -> None:
+        for victim in self.victims.tasks:
+            statement.evict(victim, action, job.uid)
+        for task, row in self.moves:
+            statement.pipeline(task, row, evicted=True)
+        job.nominated_hypernodes = self.places
+
+
+class Attempt:
+    """See the module."""
+
+    def __init__(self, session: Session, action: GangEviction, job: Job, queue: Queue, wanted: Wanted, domain: HyperNode) -> None:
+        self.session = session
+        self.action = action
+        self.job = job
+        self.queue = queue
+        self.wanted = wanted
+        self.domain = domain
+        self.tasks = [task for _, part in wanted for task in part]
+        self._places: dict[str, str] = {}  #: of the last try
+        self._moves: list[Move] = []  #: of the last one that did
+        self._noted: dict[str, str] = {}
+
+    def plan(self, statement: Statement, roster: Roster) -> Plan | None:
+        """What would do, if anything does."""
+        wish = self._wish()
+        offer = self._offer(roster, wish.need)
+        first = fewest(offer, wish, self.session.nodes.future_idle) if offer is not None else -1
+        if offer is None or first < 0:
+            return None
+        spare = self.action.args.spare
+        gone = self._chosen(statement, offer, first, wish) if spare else None
+        if gone is None:
+            gone = self._grown(statement, offer, max(first, 1))
+        if gone is None:
+            return None
+        if spare:
+            gone = self._spared(statement, offer, gone, wish)
+        return Plan(victims(offer, gone), self._moves, self._noted)
+
+    def finds_room(self, statement: Statement, *, whole: bool) -> bool:
+        """Place the gang in the domain as it is, with all pods of a part or with what the part needs; undone if that does not do."""
+        return self._has_room(whole) and self._place(statement, whole)
+
+    # -- who may go
+
+    def _wish(self) -> Wish:
+        nodes, rows = self.session.nodes, self.domain.rows
+        demands = []
+        for evaluation, count in Counter(self.session.evaluation(task) for task in self.tasks).items():
+            hopeful = rows & evaluation.resolvable if evaluation.rejected is None else np.zeros_like(rows)
+            demands.append(Demand(count, evaluation.template.needs, hopeful))
+        need: Vector = np.sum([task.template.request for task in self.tasks], axis=0)
+        return Wish(demands, self._least(whole=True), need, nodes.room_in_sums(nodes.idle + nodes.releasing)[:, rows].sum(axis=1))
+
+    def _offer(self, roster: Roster, need: Vector) -> Offer | None:
+        """The bundles that plugins let go, in the order in which they do; None for none."""
+        session, action = self.session, self.action
+        if not roster:
+            return None
+        all_ = roster.offer(need, lambda standings: action.in_order(session, self.tasks[0], standings))
+        context = Context(action.name, self.job, self.tasks[0], self.domain)
+        offer = all_.approved(session.unified_evictable(context, all_.tasks), whole=action.args.whole)
+        return offer if len(offer) else None
+
+    # -- who goes
+
+    def _chosen(self, statement: Statement, offer: Offer, first: int, wish: Wish) -> Places | None:
+        """What was chosen on numbers alone, if that does."""
+        found = choices(offer, first, wish, self.session.nodes.future_idle, self.session.now)
+        return next((gone for gone in found if self._does(statement, offer, gone)), None)
+
+    def _grown(self, statement: Statement, offer: Offer, first: int) -> Places | None:
+        """As few of the first bundles as do; ever more at a time are tried, until some number does, and then those in between."""
+        too_few, tried = first - 1, first
+        while not self._does(statement, offer, range(tried)):
+            if tried == len(offer):
+                return None
+            too_few, tried = tried, min(len(offer), 2 * tried - first + 1)
+        while tried - too_few > 1:
+            middle = (too_few + tried) // 2
+            if self._does(statement, offer, range(middle)):
+                tried = middle
+            else:
+                too_few = middle
+        return list(range(tried))
+
+    def _spared(self, statement: Statement, offer: Offer, gone: Places, wish: Wish) -> Places:
+        """Those without whom it would not do."""
+        rooms = Rooms(offer, wish.demands, self.session.nodes.future_idle)
+
+        def stands(left: Places) -> bool:
+            rooms.lose(left)
+            if rooms.most < wish.least or not offer.hangs_together(left):
+                return False
+            return self._keeps_its_places(statement, offer, left) or self._does(statement, offer, left)
+
+        return needed(gone, stands)
+
+    def _does(self, statement: Statement, offer: Offer, gone: Iterable[int]) -> bool:
+        """Whether the gang has places once these bundles have gone; if so they are noted."""
+        self._evict(statement, offer, gone)
+        mark = statement.mark()
+        does = self.finds_room(statement, whole=True)
+        if does:
+            self._moves = [(operation.task, operation.task.node) for operation in statement.operations[mark:]]
+            self._noted = self._places
+        statement.rollback()
+        return does
+
+    def _keeps_its_places(self, statement: Statement, offer: Offer, gone: Iterable[int]) -> bool:
+        """Whether the noted places are good once these bundles have gone."""
+        self._evict(statement, offer, gone)
+        keeps = all(self._waits(task, row, statement) for task, row in self._moves)
+        statement.rollback()
+        return keeps
+
+    def _evict(self, statement: Statement, offer: Offer, gone: Iterable[int]) -> None:
+        for place in gone:
+            for victim in offer.bundle(place):
+                statement.evict(victim, self.action.name, self.job.uid)
+
+    def _waits(self, task: Task, row: int, statement: Statement) -> bool:
+        """Let a task wait on a node, if it may."""
+        session = self.session
+        if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
+            return False
+        evaluation = session.evaluation(task)
+        if not (evaluation.admitted[row] and evaluation.fits_future[row]):
+            return False
+        statement.pipeline(task, row, evicted=True)
+        return True
+
+    # -- where the gang waits
+
+    def _least(self, *, whole: bool) -> int:
+        """So many tasks must find a place."""
+        return max(len(self.wanted[0][1]) if whole else 1, missing(self.session, self.job))
+
+    def _has_room(self, whole: bool) -> bool:
+        """Whether enough tasks could fit, node by node: saves most hopeless tries."""
+        return RoomBound(self.session, self.tasks).most(self.domain) >= self._least(whole=whole)
+
+    def _place(self, statement: Statement, whole: bool) -> bool:
+        """Let part after part wait somewhere in the domain, until the gang has what it needs. Undone if it does not get that."""
+        mark = statement.mark()
+        self._places = {}
+        for part, tasks in self.wanted:
+            if not self._place_part(part, tasks, statement, whole) and whole:
+                break
+            if self._places and self.session.job_pipelined(self.job):
+                return True
+        statement.rollback(mark)
+        return False
+
+    def _place_part(self, part: SubJob, tasks: list[Task], statement: Statement, whole: bool) -> bool:
+        for place in self._domains(part):
+            mark = statement.mark()
+            placed = self._place_tasks(tasks, place, statement)
+            if placed == len(tasks) or (not whole and self.session.sub_job_pipelined(self.job, part)):
+                self._places[part.uid] = place.name
+                return True
+            statement.rollback(mark)
+        return False
+
+    def _domains(self, part: SubJob) -> list[HyperNode]:
+        session = self.session
+        if session.topology.sub_limit(self.job, part) is None:
+            return [self.domain]
+        groups = session.sub_gradients(self.job, part, self.domain, Purpose.EVICT)
+        return [place for group in groups for place in group]
+
+    def _place_tasks(self, tasks: list[Task], place: HyperNode, statement: Statement) -> int:
+        """How many of them found a node."""
+        session = self.session
+        hopeless: set[Evaluation] = set()  #: those of tasks that found no node
+        placed = 0
+        for task in tasks:
+            if not session.allocatable(self.queue, task) or session.pre_predicate(task) is not None:
+                continue
+            evaluation = session.evaluation(task)
+            if evaluation in hopeless or evaluation.rejected is not None:
+                continue
+            feasible = evaluation.admitted & evaluation.fits_future & place.rows
+            idle = feasible & evaluation.fits_idle
+            row = session.best_node(task, evaluation, idle if idle.any() else feasible)
+            if row < 0:
+                hopeless.add(evaluation)
+            else:
+                statement.pipeline(task, row, evicted=True)
+                placed += 1
+        return placed

@@ -1,0 +1,154 @@
+"""What gangpreempt and gangreclaim share: clear a domain of the network of other gangs so that a waiting gang finds room in it.
+
+Domains are tried group by group, and the one of a group whose victims cost least is cleared (`gang_attempt.py`). What was cleared for a
+gang is remembered until it is placed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from msgspec import Struct, field
+
+from pumice.scheduler.eviction.choice import is_cheaper
+from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
+from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model import status
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import PendingParts
+
+DEFAULT_DOMAINS = 8
+
+
+class GangEvictionArgs(Struct):
+    domains: int = field(name="maxDomains", default=DEFAULT_DOMAINS)
+    whole: bool = field(name="allowWholeBundle", default=True)
+    spare: bool = field(name="spareVictims", default=True)  #: ours; without it victims are Volcano's
+
+
+class GangEviction(Action):
+    Args = GangEvictionArgs
+
+    def run(self, session: Session) -> None:
+        by_queue: dict[str, list[Job]] = {}
+        for job in session.jobs(session.cluster.waiting.values()):
+            if not job.is_pending and self._usable(session, job) and session.job_valid(job) is None and session.job_starving(job):
+                assert job.queue is not None
+                by_queue.setdefault(job.queue.name, []).append(job)
+        session.topology.trials_count = False
+        rosters = Rosters(session)
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
+            for job in sorted(by_queue[queue.name], key=session.job_key):
+                self._serve(session, queue, job, rosters)
+        session.topology.trials_count = True
+
+    @staticmethod
+    def _usable(session: Session, job: Job) -> bool:
+        return session.topology.tree.ready or not job.asks_for_topology
+
+    # -- what the two differ in
+
+    def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
+        """Whether the queue may take room from others for these tasks."""
+        return True
+
+    def evictor_class(self, job: Job) -> Hashable:
+        """Equal for jobs for which the same tasks may be evicted."""
+        raise NotImplementedError
+
+    def may_go(self, job: Job, victim: Task, its_job: Job) -> bool:
+        """Whether a task that runs in the domain may be evicted for the job."""
+        raise NotImplementedError
+
+    def standing(self, session: Session, its_job: Job) -> Hashable:
+        """What of a victim's job tells when it loses its tasks."""
+        raise NotImplementedError
+
+    def in_order(self, session: Session, task: Task, standings: list[Any]) -> list[Any]:
+        """Standings, sorted by whose jobs lose theirs first."""
+        raise NotImplementedError
+
+    # -- one gang
+
+    def _serve(self, session: Session, queue: Queue, job: Job, rosters: Rosters) -> None:
+        wanted = self._wanted(session, job)
+        tasks = [task for _, part in wanted for task in part]
+        if not tasks or not self.may_take(session, queue, tasks):
+            return
+        groups = self._domains(session, job)
+        attempts = [[Attempt(session, self, job, queue, wanted, domain) for domain in group] for group in groups]
+        if session.policy.comes_later("allocate", than=self.name):
+            with session.statement() as statement:
+                if any(attempt.finds_room(statement, whole=False) for group in attempts for attempt in group):
+                    return  # it needs no eviction, allocate can place it
+        for group in attempts:
+            with session.statement() as statement:
+                plan = self._cheapest(session, (attempt.plan(statement, rosters.of(self, attempt)) for attempt in group))
+                if plan is not None:
+                    plan.carry_out(statement, self.name, job)
+                    statement.commit()
+                    return
+
+    def _cheapest(self, session: Session, plans: Iterator[Plan | None]) -> Plan | None:
+        """The first one, or with `spareVictims` the one whose victims cost least."""
+        best: Plan | None = None
+        for plan in plans:
+            if plan is not None and (best is None or is_cheaper(plan.victims, best.victims, session.now)):
+                best = plan
+            if best is not None and not (self.args.spare and best.victims.tasks):
+                break
+        return best
+
+    @staticmethod
+    def _wanted(session: Session, job: Job) -> Wanted:
+        """The tasks that are to get places, by part: all, or those of the first part if the gang itself already has its own."""
+        parts = PendingParts(session, job)
+        wanted: Wanted = []
+        while parts:
+            part, sheet = parts.pop()
+            tasks = [task for task in reversed(sheet.tasks) if not (task.template.never_preempts or task.gated)]
+            if tasks:
+                wanted.append((part, tasks))
+        return wanted[:1] if session.job_ready(job) else wanted
+
+    def _domains(self, session: Session, job: Job) -> list[list[HyperNode]]:
+        """Groups of HyperNodes, the best group first; as many HyperNodes as may be tried."""
+        root = session.topology.tree.root
+        groups = session.gradients(job, root, Purpose.EVICT)
+        if not any(groups) and session.topology.limit(job) is None:
+            groups = [[root]]
+        left = iter(range(self.args.domains if self.args.domains > 0 else DEFAULT_DOMAINS))
+        return [[domain for domain, _ in zip(group, left, strict=False)] for group in groups]
+
+
+class Rosters:
+    """Who may go, domain by domain: kept while gangs follow one another for which the same tasks may."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._evictors: Hashable = None
+        self._known: dict[str, Roster] = {}
+
+    def of(self, action: GangEviction, attempt: Attempt) -> Roster:
+        session, job = self._session, attempt.job
+        evictors = action.evictor_class(job)
+        if evictors != self._evictors:
+            self._evictors, self._known = evictors, {}
+
+        def may_go(task: Task) -> bool:
+            its_job = task.job
+            if its_job is None or its_job.never_preempted or not task.preemptable or not task.status & status.PREEMPTABLE:
+                return False
+            return action.may_go(job, task, its_job)
+
+        name = attempt.domain.name
+        if name not in self._known:
+            self._known[name] = Roster(session.cluster, attempt.domain.rows, may_go, lambda its_job: action.standing(session, its_job))
+        return self._known[name]

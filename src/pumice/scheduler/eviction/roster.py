@@ -1,0 +1,118 @@
+"""Who may be evicted from a domain, as columns with one entry a task, kept from gang to gang.
+
+Tasks stand in the order of their jobs' names, and in a job the least important first. Of jobs of which a task has moved since, it is
+asked anew who may go, what is surplus, and how the job ranks; of the others nothing is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.scheduler.eviction.bundles import safe_ones
+from pumice.scheduler.eviction.candidates import Eligible
+from pumice.scheduler.eviction.offer import Offer, Ranks
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import Mask, Vector
+from pumice.scheduler.model.task import Task
+
+Standing = Callable[[Job], Hashable]  #: what the place of a job among the victims depends on
+SAFE, WHOLE, STAYS = 0, 1, 2
+
+
+class Roster:
+    """See the module. `may_go` and `standing` answer by the state of the job alone."""
+
+    def __init__(self, cluster: Cluster, domain: Mask, may_go: Eligible, standing: Standing) -> None:
+        self._cluster, width = cluster, cluster.dimensions.width
+        self._may_go, self._standing = may_go, standing
+        rows = np.flatnonzero(domain).tolist()
+        found = [task for row in rows for task in cluster.nodes.tasks[row].values() if may_go(task)]
+        self._tasks = sorted(found, key=lambda task: (_job(task).uid, task.priority, task.uid))
+        self._rows = np.array([task.node for task in self._tasks], int)
+        templates = {template: number for number, template in enumerate(dict.fromkeys(task.template for task in self._tasks))}
+        self._template = np.array([templates[task.template] for task in self._tasks], int)
+        self._requests: Table = np.array([template.taken for template in templates]).reshape(len(templates), width).T
+        self._part = np.full(len(self._tasks), STAYS)
+        self._jobs: list[Job] = []
+        self._spans: dict[str, tuple[int, int, int]] = {}  #: by job uid: its number, its first entry, and the entry after its last
+        for job, its_tasks in groupby(self._tasks, _job):
+            begin = self._spans[self._jobs[-1].uid][2] if self._jobs else 0
+            self._spans[job.uid] = (len(self._jobs), begin, begin + len(list(its_tasks)))
+            self._jobs.append(job)
+        self._owner = np.repeat(np.arange(len(self._jobs)), [end - begin for _, begin, end in self._spans.values()])
+        self._held: Table = np.zeros((width, len(self._jobs)))
+        self._standings: dict[Hashable, int] = {}
+        self._codes = np.zeros(len(self._jobs), int)  #: of each job, the number of its standing
+        for job in self._jobs:
+            self._look_at(job)
+        self._position = len(cluster.log)
+
+    def __bool__(self) -> bool:
+        self._catch_up()
+        return bool((self._part != STAYS).any())
+
+    def offer(self, need: Vector, in_order: Callable[[list[Any]], list[Any]]) -> Offer:
+        """All bundles that may go (there must be some): Safe ones first, then as `in_order` sorts standings, then those that give most here
+        for what they cost everywhere."""
+        self._catch_up()
+        bundle = 2 * self._owner + self._part
+        entries = np.argsort(bundle, kind="stable")
+        entries = entries[self._part[entries] != STAYS]
+        bundle = bundle[entries]
+        bundles, first = np.unique(bundle, return_index=True)
+        jobs = bundles // 2
+        ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
+        asked = np.flatnonzero(need)
+        sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._template[entries])], first, axis=1)
+        returns = _returns(sizes, self._held[np.ix_(asked, jobs)], need[asked, None], ranks.whole)
+        order = np.lexsort((-returns, ranks.standing, ranks.whole))
+        place = np.empty(2 * len(self._jobs), int)
+        place[bundles[order]] = np.arange(len(bundles))
+        by_place = np.argsort(place[bundle], kind="stable")
+        chosen = entries[by_place]
+        tasks = [self._tasks[entry] for entry in chosen.tolist()]
+        return Offer(tasks, self._rows[chosen], self._requests, self._template[chosen], place[bundle][by_place], ranks.at(order))
+
+    def _ranks(self, in_order: Callable[[list[Any]], list[Any]]) -> NDArray[np.intp]:
+        ranks = np.zeros(len(self._standings), int)
+        for rank, standing in enumerate(in_order(list(self._standings))):
+            ranks[self._standings[standing]] = rank
+        return ranks
+
+    # -- upkeep
+
+    def _catch_up(self) -> None:
+        log = self._cluster.log
+        for job in {change.task.job: None for change in log[self._position :]}:
+            if job is not None and job.uid in self._spans:
+                self._look_at(job)
+        self._position = len(log)
+
+    def _look_at(self, job: Job) -> None:
+        number, begin, end = self._spans[job.uid]
+        here = [entry for entry in range(begin, end) if self._may_go(self._tasks[entry])]
+        self._part[begin:end] = STAYS
+        for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
+            self._part[entry] = SAFE if safe else WHOLE
+        self._held[:, number] = job.held
+        self._codes[number] = self._standings.setdefault(self._standing(job), len(self._standings))
+
+
+def _job(task: Task) -> Job:
+    assert task.job is not None, "pods of no job are nobody's victims"
+    return task.job
+
+
+def _returns(sizes: Table, held: Table, need: Table, whole: Mask) -> Vector:
+    """What each bundle gains here of what is needed, by what is lost in the whole cluster: with a Safe one nothing is."""
+    gains = (np.minimum(sizes, need) / need).sum(axis=0)
+    costs = np.where(whole, (held / need).sum(axis=0), 0.0)
+    returns: Vector = np.divide(gains, costs, out=np.full(len(gains), np.inf), where=costs > 0)
+    return returns

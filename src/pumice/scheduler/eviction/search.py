@@ -1,0 +1,154 @@
+"""The search of preempt and reclaim: a node where a task fits once others are gone, and that made so in a statement.
+
+A job gets room for as many tasks as it lacks to start, or nothing is evicted. The two actions say for whom room is made, who may go,
+and in which order nodes are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.eviction.budget import Budget
+from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.make_room import DryRun, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.pick_node import Candidate, cost
+from pumice.scheduler.eviction.put_back import put_back
+from pumice.scheduler.eviction.victims import PermittedVictims, VictimCache
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+
+class Search:
+    """For the tasks of one queue or job. It lives as long as who may go for them stays the same."""
+
+    action: str
+
+    def __init__(self, session: Session, candidates: EvictionCandidates, budget: Budget) -> None:
+        self.session = session
+        self.candidates = candidates
+        self.budget = budget
+        self.cache = VictimCache(session)
+
+    # -- what the two differ in
+
+    def may_evict(self, task: Task) -> bool:
+        """Whether pods may be evicted for the task now."""
+        raise NotImplementedError
+
+    def evictor_class(self, task: Task) -> Hashable:
+        """Equal for tasks that have the same victims."""
+        raise NotImplementedError
+
+    def victims(self, task: Task, row: int) -> list[Task]:
+        """Tasks on a node that may go for this one, the least important first."""
+        raise NotImplementedError
+
+    def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
+        """The hopeful ones of the feasible nodes, as they are tried."""
+        raise NotImplementedError
+
+    # -- a job
+
+    def serve(self, job: Job) -> bool:
+        """Whether the job got the room that it lacks; else nothing has changed."""
+        session, before = self.session, self.cache.now()
+        with session.statement() as statement:
+            hopeless: set[Hashable] = set()  #: classes of tasks that found nothing since the last success
+            for task in in_task_order(session, job):
+                if not session.job_starving(job):
+                    break
+                alike = task_class(session, task)
+                if alike in hopeless:
+                    continue
+                if self.find(task, statement):
+                    hopeless.clear()
+                else:
+                    hopeless.add(alike)
+            if session.job_pipelined(job) and is_worth_it(statement, self.action):
+                if self.budget.spare:
+                    put_back(statement)
+                statement.commit()
+                return True
+        self.cache.undone_to(before)
+        return False
+
+    # -- a task
+
+    def find(self, task: Task, statement: Statement) -> bool:
+        """Whether the task now waits on a node."""
+        session = self.session
+        if not self.may_evict(task) or session.pre_predicate(task) is not None:
+            return False
+        evaluation = session.evaluation(task)
+        if evaluation.rejected is not None:
+            return False
+        if pipeline_if_it_fits(statement, task, self.action, evaluation):
+            return True
+        before, known = self.cache.now(), self.cache.of(self.evictor_class(task))
+        feasible, hopeful = self._feasible(task, evaluation), self.candidates.rows(task) & known.hopeful(task)
+        if self.try_nodes(task, statement, evaluation, self.in_order(evaluation, feasible, hopeful), known):
+            return True
+        self.cache.undone_to(before)
+        return False
+
+    def _feasible(self, task: Task, evaluation: Evaluation) -> Mask:
+        """Nodes that evictions might open, as far as the filters go."""
+        errors = self.session.fit_errors.get(task.uid)
+        return evaluation.resolvable & ~errors.final if errors is not None else evaluation.resolvable
+
+    def try_nodes(self, task: Task, statement: Statement, evaluation: Evaluation, rows: Iterable[int], known: PermittedVictims) -> bool:
+        """Make room on the first node where that can be done, or where it costs least."""
+        if self.budget.spare:
+            return self.try_cheapest(task, statement, evaluation, rows, known)
+        for row in rows:
+            victims = self.victims(task, row)
+            known.note(row, victims)
+            evicted = make_room(statement, task, row, victims, self.action, evaluation)
+            if evicted >= 0:
+                statement.pipeline(task, row, evicted=evicted > 0)
+                return True
+        return False
+
+    def try_cheapest(
+        self,
+        task: Task,
+        statement: Statement,
+        evaluation: Evaluation,
+        rows: Iterable[int],
+        known: PermittedVictims,
+        *,
+        without_victims: bool = True,
+    ) -> bool:
+        """Make room on the node, of those that are compared, whose victims cost least. `without_victims`: one that needs none will do."""
+        run = DryRun(statement, task, self.action, evaluation)
+        enough = self.budget.enough(len(self.session.nodes))
+        found: list[Candidate] = []
+        for row in rows:
+            permitted = self.victims(task, row)
+            known.note(row, permitted)
+            victims = run.victims(row, permitted)
+            if victims or (victims is not None and without_victims):
+                found.append(Candidate(row, victims))
+            if len(found) == enough or (found and not found[-1].victims):
+                break
+        if not found:
+            return False
+        best = min(found, key=lambda each: cost(each, self.session.now)) if found[-1].victims else found[-1]
+        for victim in reversed(best.victims):
+            statement.evict(victim, self.action, task.key)
+        statement.pipeline(task, best.row, evicted=bool(best.victims))
+        return True
+
+
+def in_task_order(session: Session, job: Job) -> list[Task]:
+    """The job's tasks that wait for a place, the most important first."""
+    return sorted((task for task in job.pending.values() if not task.gated), key=session.task_key)
+
+
+def task_class(session: Session, task: Task) -> Hashable:
+    """Equal for tasks to whom every node and every victim looks the same: where one of them found nothing, the next will not either."""
+    return session.evaluation_of(task), task.nominated, task.priority, task.zone

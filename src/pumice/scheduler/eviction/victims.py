@@ -1,0 +1,118 @@
+"""Who may be evicted for a task, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from functools import cmp_to_key
+
+import numpy as np
+
+from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.nodes import Nodes, Table
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import EPSILON, Mask
+from pumice.scheduler.model.task import Task
+
+
+def permitted_victims(
+    session: Session, preemptor: Task, candidates: list[Task], ask: Callable[[Task, list[Task]], list[Task]]
+) -> list[Task]:
+    """Those whom plugins let go, the least important first. So they are asked, too: what a gang can spare is its least important pods."""
+    if not candidates:
+        return []
+    in_order = victim_order(session, preemptor, candidates)
+    accepted = {task.uid for task in ask(preemptor, in_order)}
+    return [task for task in in_order if task.uid in accepted]
+
+
+def victim_order(session: Session, preemptor: Task, victims: Iterable[Task]) -> list[Task]:
+    """The least important first: by queue, then by job, then by task, each in reverse order of service."""
+    by_queue: dict[str, list[Task]] = {}
+    for task in victims:
+        assert task.job is not None and task.job.queue is not None, "pods of no queue are nobody's victims"
+        by_queue.setdefault(task.job.queue.name, []).append(task)
+    ordered: list[Task] = []
+    for queue in victim_queues(session, preemptor, by_queue):
+        ordered += sorted(by_queue[queue.name], key=lambda task: _importance(session, task), reverse=True)
+    return ordered
+
+
+def _importance(session: Session, task: Task) -> Key:
+    assert task.job is not None
+    return (*session.job_plugin_key(task.job), *session.task_key(task))
+
+
+def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> list[Queue]:
+    """Queues by name, the one that loses tasks first in front."""
+    queues = [session.cluster.queues[name] for name in names]
+    own = preemptor.job.queue if preemptor.job is not None else None
+    if len(queues) < 2 or own is None:
+        return queues
+
+    def compare(left: Queue, right: Queue) -> int:
+        return -1 if session.victim_queue_before(left, right, own) else 1
+
+    return sorted(queues, key=cmp_to_key(compare))
+
+
+# Whom plugins agreed to evict, node by node: so that of many tasks that wait in vain only the first asks about every node.
+#
+# It holds for tasks to which the plugins answer alike (hook `eviction_cache_key`), and for as long as nothing moves, or everything that moved was
+# undone. It saves asking; who is evicted is decided on fresh answers.
+
+MOST_CLASSES = 16  #: remembered at a time
+
+
+class PermittedVictims:
+    """What all who may go hold, node by node, for one class of evictors."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._asked: Mask = np.zeros(len(nodes), bool)
+        self._sums: Table = np.zeros_like(nodes.used)
+
+    def note(self, row: int, victims: Iterable[Task]) -> None:
+        """All who may go from a node."""
+        self._asked[row] = True
+        self._sums[:, row] = 0.0
+        for task in victims:
+            self._sums[task.template.columns, row] += task.template.amounts
+
+    def hopeful(self, task: Task) -> Mask:
+        """Nodes that were not asked about, or have room for the task without those who may go."""
+        enough: Mask = np.ones(len(self._nodes), bool)
+        room = self._nodes.future_idle + self._sums
+        for column, amount in zip(task.template.columns, task.template.amounts, strict=True):
+            enough &= room[column] > amount - EPSILON
+        return ~self._asked | enough
+
+
+Known = dict[Hashable, PermittedVictims]
+
+
+class VictimCache:
+    """By class of evictor, for the victims of one queue, or of all the others."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: Known = {}
+        self._position = 0
+
+    def of(self, evictors: Hashable) -> PermittedVictims:
+        known = self.now()
+        if evictors not in known:
+            if len(known) == MOST_CLASSES:
+                del known[next(iter(known))]
+            known[evictors] = PermittedVictims(self._session.nodes)
+        return known[evictors]
+
+    def now(self) -> Known:
+        """All that holds as things are."""
+        if len(self._session.cluster.log) != self._position:
+            self.undone_to({})
+        return self._known
+
+    def undone_to(self, known: Known) -> None:
+        """Things are again as they were when this was known."""
+        self._known, self._position = known, len(self._session.cluster.log)

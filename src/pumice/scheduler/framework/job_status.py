@@ -1,0 +1,160 @@
+"""How every job stands when a session ends: its phase, and why its pods still wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.errors import did_you_mean
+from pumice.scheduler.framework.decisions import Condition, Decisions, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.statement import LastTry
+from pumice.scheduler.framework.votes import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job
+from pumice.scheduler.model.lacking import absent
+from pumice.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.session import Session
+
+
+# Pods that wait though no action looks at them, and what is missing: their PodGroup, its queue, or a scheduler that they would accept.
+#
+# A running scheduler tells those that ask for it (`stranded`), and gives controllers a moment to make what is missing. Who reads files
+# wants to know of all (`unserved`).
+
+GRACE_S = 5.0  #: within it the PodGroup of a new pod may still come
+
+
+def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
+    """Those that ask for this scheduler, and have waited for a while."""
+    if policy.profiles is not None and cluster.schedulers <= policy.profiles.by_name.keys():
+        return []
+    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
+    tasks = [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
+    waits = [task for task in tasks if now - task.created >= GRACE_S and not task.gated]
+    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
+
+
+def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
+    """Those that the decisions do not tell of."""
+    told = {waiting.task.uid for waiting in decisions.waiting}
+    waits = [task for task in cluster.tasks.values() if task.status == status.PENDING and task.uid not in told]
+    return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
+
+
+def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
+    wanted, job = task.template.scheduler_name, task.job
+    if wanted not in cluster.schedulers:
+        return f'it asks for scheduler "{wanted}"; this one serves {", ".join(sorted(cluster.schedulers))}'
+    if policy.profiles is not None and wanted in policy.profiles.by_name:
+        return ""
+    if job is None:
+        return f"it has no PodGroup; name one in the annotation {GROUP_NAME}, or have Volcano's controllers make one"
+    if job.group is None:
+        groups = (other.name for other in cluster.jobs.values() if other.group is not None and other.namespace == job.namespace)
+        return absent(cluster, "PodGroup", f"PodGroup {job.uid} does not exist{did_you_mean(job.name, groups)}")
+    if job.queue is not None and not job.queue.exists:
+        queues = (queue.name for queue in cluster.queues.values() if queue.exists)
+        return absent(cluster, "Queue", f"queue {job.queue.name} does not exist{did_you_mean(job.queue.name, queues)}")
+    return ""
+
+
+def conclude(session: Session) -> None:
+    """Fill in groups, waiting and pipelined of the decisions, for the jobs that may have changed."""
+    cluster = session.cluster
+    told = {waiting.task.uid for waiting in session.decisions.waiting}
+    for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.not_enqueued, **session.touched}.values()):
+        condition = session.conditions.get(job.uid) or _not_admitted(session, job)
+        phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
+        session.set_phase(job, phase)
+        session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
+        is_held_back, state = session.holds_back(job), cache(partial(fit_error, session, job))
+        for task in job.tasks.values():
+            if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
+                continue  # nothing is in its way
+            if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
+                session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, task, state)))
+            last = session.last_try.get(task.uid)
+            if last is not None and last.evicted and task.status == status.PENDING:
+                session.decisions.nominations[task] = last.node
+    session.decisions.again_at = session.gathering.close()
+    session.decisions.waiting += stranded(cluster, session.policy, session.now)
+    waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
+    session.decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
+    session.decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
+
+
+def phase_of(job: Job, unschedulable: bool) -> str:
+    counts = job.counts
+    if counts[status.RUNNING] and unschedulable:
+        return UNKNOWN
+    leaving = sum(task.node_name != "" for task in job.tasks.values() if task.status == status.RELEASING) if counts[status.RELEASING] else 0
+    completed = counts[status.FAILED] + counts[status.SUCCEEDED]
+    scheduled = counts[status.RUNNING] + counts[status.BOUND] + completed + leaving
+    if scheduled >= job.min_member and (scheduled or _has_run_out(job)):
+        return COMPLETED if scheduled == completed else RUNNING
+    return INQUEUE if job.phase == INQUEUE else PENDING
+
+
+def _has_run_out(job: Job) -> bool:
+    """Whether a job without a minimum ran once and has no task left."""
+    return job.phase not in (PENDING, INQUEUE) and not job.count(status.VALID)
+
+
+def fit_error(session: Session, job: Job) -> str:
+    """The state of a job in one sentence, with the origin of its trouble."""
+    histogram = Counter({status.NAMES[bit]: number for bit, number in job.counts.items() if number})
+    histogram["minAvailable"] = job.min_member
+    ready = "ready" if job.is_ready else "not ready"
+    text = f"pod group is {ready}, {_listing(histogram)}"
+    if job.pending:
+        text += f"; Pending: {_listing(Counter(scheduling_status(session, task) for task in job.pending.values()))}"
+    if gates := _gates(job):
+        text += f". Held by scheduling gates: {_listing(gates)}"
+    if job.uid in session.not_admitted:
+        text += f". Not let in: {session.not_admitted[job.uid]}"
+    origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
+    if origin is not None and not job.is_ready:
+        text += f". Origin reason is {origin.name}: {session.fit_errors[origin.uid]}"
+    return text
+
+
+def _gates(job: Job) -> Counter[str]:
+    """The scheduling gates that hold pods of the job, and how many pods each holds."""
+    return Counter(gate for task in job.pending.values() for gate in task.template.gates)
+
+
+def _listing(histogram: Counter[str]) -> str:
+    return ", ".join(sorted(f"{number} {name}" for name, number in histogram.items()))
+
+
+def scheduling_status(session: Session, task: Task) -> str:
+    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
+    return SCHEDULABLE if last.status == status.ALLOCATED else UNSCHEDULABLE
+
+
+def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) -> tuple[str, str]:
+    """Reason and message of the pod's condition; `state` is that of its job, which takes a look at all of its pods."""
+    last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
+    assigned = f"Pod {task.key} can possibly be assigned to {last.node}, once"
+    if last.status == status.ALLOCATED:
+        return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
+    if last.status == status.PIPELINED:
+        return UNSCHEDULABLE, f"{assigned} resource is released and minAvailable is satisfied"
+    errors = session.fit_errors.get(task.uid)
+    if errors is not None:
+        return UNSCHEDULABLE, str(errors)
+    headline = session.refused_by_queue.get(task.uid)
+    return UNSCHEDULABLE, f"{state()}. {headline}" if headline else state()
+
+
+def _not_admitted(session: Session, job: Job) -> Condition | None:
+    """Of a job that was not let in and has no pods yet, so that no plugin speaks of its gang: why."""
+    why = session.not_admitted.get(job.uid)
+    return Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, why) if why and not job.tasks else None

@@ -1,0 +1,58 @@
+"""A plugin is a class in one file; defining a method named after a hook is the registration.
+
+`hooks.py` has the table of hooks. Arguments are a typed struct (`Args`), made from the configuration. A new object is made for each
+session, so its attributes live for one cycle; what must outlive it goes into `session.memory`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from pumice.api.errors import did_you_mean
+from pumice.scheduler.framework.hooks import HOOKS
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.session import Session
+
+
+class NoArgs(msgspec.Struct):
+    """For plugins without arguments."""
+
+
+class Plugin:
+    """Base of all plugins. `name` is what configurations write."""
+
+    name: ClassVar[str] = ""
+    Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
+    sees_refused_victims: ClassVar[bool] = False  #: of victims it is asked also about those whom the plugins before it refused
+    wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
+
+    def __init__(self, args: Any = None, hierarchy: bool = False) -> None:
+        self.args: Any = args if args is not None else self.Args()
+        self.hierarchy = hierarchy  #: the switch enableHierarchy
+
+    def open(self, session: Session) -> None:
+        """Called when the session opens, before any other hook."""
+        self.session = session
+
+    @classmethod
+    def hooks(cls) -> list[str]:
+        """The hooks that the class defines."""
+        return [hook for hook in HOOKS if getattr(cls, hook, None) is not getattr(Plugin, hook, None)]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            return
+        methods = (name for name, value in cls.__dict__.items() if callable(value) and not isinstance(value, type))
+        for attribute in methods:
+            if not attribute.startswith("_") and attribute not in HOOKS and _looks_like_hook(attribute):
+                raise TypeError(f"plugin {cls.name!r}: there is no hook {attribute!r}{did_you_mean(attribute, HOOKS)}")
+
+
+def _looks_like_hook(attribute: str) -> bool:
+    """Whether a public method's name is so near to a hook's that it must be a slip."""
+    return bool(did_you_mean(attribute, HOOKS)) and attribute not in ("args", "hooks", "describe")

@@ -1,0 +1,75 @@
+"""What the configuration says: which actions run in which order, with which plugins in which tiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import dropwhile
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from pumice.scheduler.framework.hooks import HOOKS
+from pumice.scheduler.framework.plugin import NoArgs, Plugin
+from pumice.scheduler.framework.profile import Profiles
+
+if TYPE_CHECKING:
+    from pumice.scheduler.framework.session import Session
+
+
+class Action:
+    """Base of all actions. `name` is what configurations write."""
+
+    name: ClassVar[str] = ""
+    Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    settles: ClassVar[bool] = False  #: once it has run it has nothing to add, until something changes
+
+    def __init__(self, args: Any = None) -> None:
+        self.args: Any = args if args is not None else self.Args()
+
+    def run(self, session: Session) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One plugin of one tier: its class, arguments, and the hooks that are switched off."""
+
+    plugin: type[Plugin]
+    args: Any = None
+    off: frozenset[str] = frozenset()  #: switches that are false
+    hierarchy: bool = False
+
+    def enabled(self, hook: str) -> bool:
+        return HOOKS[hook].switch not in self.off and (self.hierarchy or hook not in self.plugin.hierarchy_only)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """See the module."""
+
+    actions: tuple[Action, ...]
+    tiers: tuple[tuple[Choice, ...], ...]
+    metrics: dict[str, str] = field(default_factory=dict)
+    shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
+    profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
+    gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are only just coming
+
+    @property
+    def reads_volcano(self) -> bool:
+        """Whether it looks at Volcano's kinds: it places gangs, or has one of Volcano's plugins in a profile."""
+        profiles = self.profiles
+        return profiles is None or self.has_action("allocate") or any(profile.own for profile in profiles.by_name.values())
+
+    def has_action(self, name: str) -> bool:
+        return any(action.name == name for action in self.actions)
+
+    def comes_later(self, name: str, than: str) -> bool:
+        """Whether an action has a turn after another."""
+        return any(action.name == name for action in dropwhile(lambda action: action.name != than, self.actions))
+
+    def has_hook(self, hook: str) -> bool:
+        """Whether any plugin takes part in it."""
+        return any(hasattr(choice.plugin, hook) and choice.enabled(hook) for tier in self.tiers for choice in tier)
+
+    def has_plugin(self, name: str) -> bool:
+        return any(choice.plugin.name == name for tier in self.tiers for choice in tier)

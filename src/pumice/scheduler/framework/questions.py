@@ -1,0 +1,226 @@
+"""What actions ask in a session: who comes first, who may have what, who must go, where to.
+
+A hook whose answers are folded is an attribute here, made when the plugins are open (`hooks.py` names the folds). The others, and those
+that need more than an answer, are methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property, cmp_to_key
+from typing import Any
+
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.framework.gathering import Gathering
+from pumice.scheduler.framework.observer import Observer
+from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.framework.votes import NOT_ENOUGH_RESOURCES, Refusal
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+
+Key = tuple[Any, ...]
+Victims = list[Task]
+
+
+class Questions:
+    """See the module. `Session` is what asks them."""
+
+    cluster: Cluster
+    observer: Observer
+    gathering: Gathering
+    refused_by_queue: dict[str, str]  #: by task uid: why its queue may not take it
+    refuse_admission: Callable[[Job, str], None]
+
+    job_enqueued: Callable[[Job], None]
+    job_ready: Callable[[Job], bool]
+    job_pipelined: Callable[[Job], bool]
+    overused: Callable[[Queue], bool]
+    preemptive: Callable[[Queue, Sequence[Task]], bool]
+    explain_not_allocatable: Callable[[Queue, Task], str]  #: why its queue may not take the task, with numbers; empty if no plugin can tell
+    pre_predicate: Callable[[Task], Refusal | None]
+    hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]]  #: how good each HyperNode is for a part of a job
+    preemptable: Callable[[Task, Victims], Victims]
+    reclaimable: Callable[[Task, Victims], Victims]
+    unified_evictable: Callable[[Any, Victims], Victims]
+    victim_tasks: Callable[[Iterable[Task]], Victims]
+    on_gate_removed: Callable[[Task], None]
+
+    def _ask(self, plugins: OpenPlugins) -> None:
+        """From here on these plugins are asked."""
+        self.plugins = plugins
+        self.filters, self.scorers = plugins.filters, plugins.scorers
+        for hook in DIRECT:
+            setattr(self, hook, plugins.question(hook))
+        self._folded = {hook: plugins.question(hook) for hook in WRAPPED}
+        self._queue_rules = plugins.in_order("compare_queues", "queue_order")
+        self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
+        self._evaluations = Evaluations(self.cluster, self.filters, self.scorers, self.observer.asking)
+
+    # -- orders
+
+    def job_key(self, job: Job) -> Key:
+        return (*self.job_plugin_key(job), job.created, job.uid)
+
+    def job_plugin_key(self, job: Job) -> Key:
+        """The part of the order that plugins decide, without age and name."""
+        return tuple([method(job) for method in self.plugins.flat["job_order"]])
+
+    def task_key(self, task: Task) -> Key:
+        index = task.index if task.index is not None else -1
+        return (*[method(task) for method in self.plugins.flat["task_order"]], index, task.created, task.number)
+
+    def sub_job_key(self, subjob: SubJob) -> Key:
+        return (*[method(subjob) for method in self.plugins.flat["sub_job_order"]], subjob.match_index, subjob.uid)
+
+    def queue_key(self, queue: Queue) -> Key:
+        return (*[method(queue) for method in self.plugins.flat["queue_order"]], queue.created, queue.name)
+
+    @property
+    def queues_need_comparing(self) -> bool:
+        """Whether the order of queues is no key: a hierarchy compares two queues where their paths part."""
+        return bool(self.plugins.flat["compare_queues"])
+
+    def queue_before(self, left: Queue, right: Queue) -> bool:
+        """Whether the left queue is served first. The first plugin that tells them apart decides, by a comparison or by keys."""
+        for hook, method in self._queue_rules:
+            if hook == "compare_queues":
+                order = method(left, right)
+            else:
+                one, other = method(left), method(right)
+                order = (one > other) - (one < other)
+            if order:
+                return bool(order < 0)
+        return (left.created, left.name) < (right.created, right.name)
+
+    def in_queue_order(self, queues: Iterable[Queue]) -> list[Queue]:
+        """The queue to be served first in front."""
+        if not self.queues_need_comparing:
+            return sorted(queues, key=self.queue_key)
+
+        def compare(left: Queue, right: Queue) -> int:
+            return -1 if self.queue_before(left, right) else 1
+
+        return sorted(queues, key=cmp_to_key(compare))
+
+    def victim_queue_before(self, left: Queue, right: Queue, preemptor: Queue) -> bool:
+        """Whether the left queue's tasks are evicted first."""
+        order = self._folded["victim_queue_order"](left, right, preemptor)
+        return order < 0 if order else self.queue_before(right, left)
+
+    # -- jobs
+
+    def job_valid(self, job: Job) -> Refusal | None:
+        """None, or why the job cannot start whatever the nodes."""
+        if job.beyond:
+            return Refusal(NOT_ENOUGH_RESOURCES, _too_much(job))
+        refusal: Refusal | None = self._folded["job_valid"](job)
+        return refusal
+
+    def job_enqueueable(self, job: Job) -> bool:
+        if job.beyond:
+            self.refuse_admission(job, _too_much(job))
+            return False
+        return bool(self._folded["job_enqueueable"](job))
+
+    def job_starving(self, job: Job) -> bool:
+        return self._folded["job_starving"](job) and not self.holds_back(job)
+
+    def holds_back(self, job: Job) -> bool:
+        """Whether what is left of the job waits, since it has its minimum and others are only just coming for theirs."""
+        return self.gathering.goes_on and job.is_ready and self.job_ready(job)
+
+    def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
+        return bool(self._folded["sub_job_ready"](subjob)) if job.subjobs.has_policies else self.job_ready(job)
+
+    def sub_job_pipelined(self, job: Job, subjob: SubJob) -> bool:
+        return bool(self._folded["sub_job_pipelined"](subjob)) if job.subjobs.has_policies else self.job_pipelined(job)
+
+    @cached_property
+    def keeps_gangs(self) -> bool:
+        """Whether no job, nor part of one, starts or waits for room below its minimum: gang has the first word on it."""
+        hooks = ("job_ready", "job_pipelined", "sub_job_ready", "sub_job_pipelined")
+        first = (next((tier for tier in self.plugins.tiers[hook] if tier), []) for hook in hooks)
+        return all(any(method.__self__.name == "gang" for method in tier) for tier in first)  # type: ignore[attr-defined]
+
+    # -- queues and victims
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        if self._folded["allocatable"](queue, task):
+            return True
+        self.refused_by_queue[task.uid] = self.explain_not_allocatable(queue, task)
+        return False
+
+    def eviction_cache_key(self, hook: str, evictor: Task) -> Hashable:
+        """Equal for tasks for whose sake plugins let the same tasks go; each by itself where one of them does not tell."""
+        if hook not in self._kinds:
+            plugins = [method.__self__ for method in self.plugins.flat[hook]]  # type: ignore[attr-defined]
+            self._kinds[hook] = [
+                self.plugins.hook(p, "eviction_cache_key") if hasattr(p, "eviction_cache_key") else _by_itself for p in plugins
+            ]
+        return tuple(kind(evictor) for kind in self._kinds[hook])
+
+    # -- where
+
+    def evaluation(self, task: Task) -> Evaluation:
+        """The up-to-date answers of all filters and scorers for a task."""
+        found = self.evaluation_of(task)
+        found.refresh()
+        return found
+
+    def evaluation_of(self, task: Task) -> Evaluation:
+        """The same, as it was when last refreshed."""
+        self.observer.turn(task)
+        return self._evaluations.of(task)
+
+    @property
+    def has_best_node(self) -> bool:
+        """Whether a plugin chooses nodes itself, so that scores do not tell where a task goes."""
+        return bool(self.plugins.flat["best_node"])
+
+    def best_node(self, task: Task, evaluation: Evaluation, candidates: Mask) -> int:
+        """The row that a plugin chose, else the best by score; -1 for none."""
+        for method in self.plugins.flat["best_node"]:
+            row = method(task, evaluation.totals(candidates))
+            if row is not None:
+                return int(row)
+        return evaluation.best(candidates)
+
+    def gradients(self, job: Job, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        """Groups of HyperNodes to try for a job, the best group first. The first plugin with the hook decides."""
+        method = next(iter(self.plugins.flat["hyper_node_gradient_for_job"]), None)
+        return method(job, within, purpose) if method else [[within]]
+
+    def sub_gradients(self, job: Job, subjob: SubJob, within: HyperNode, purpose: Purpose) -> list[list[HyperNode]]:
+        """The same for a part of a job."""
+        method = next(iter(self.plugins.flat["hyper_node_gradient_for_sub_job"]), None)
+        return method(job, subjob, within, purpose) if method else [[within]]
+
+
+WRAPPED = ("victim_queue_order", "job_valid", "job_enqueueable", "job_starving", "sub_job_ready", "sub_job_pipelined", "allocatable")
+DIRECT = (
+    *(
+        "job_enqueued",
+        "job_ready",
+        "job_pipelined",
+        "overused",
+        "preemptive",
+        "explain_not_allocatable",
+        "pre_predicate",
+        "hyper_node_order",
+    ),
+    *("preemptable", "reclaimable", "unified_evictable", "victim_tasks", "on_gate_removed"),
+)
+
+
+def _too_much(job: Job) -> str:
+    return f"minResources asks for {job.beyond}, more than a cluster can ever have"
+
+
+def _by_itself(evictor: Task) -> Hashable:
+    return evictor.uid

@@ -1,0 +1,94 @@
+"""What proportion, capacity and overcommit share: holding a request against what a queue, or the cluster, may hold.
+
+Amounts are compared exactly and only in the dimensions that are asked for; how many pods there are is no matter of queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pumice.scheduler.framework.reasons import Shortage
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model import status
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import PODS, Mask, Vector
+from pumice.scheduler.model.task import Task
+
+
+def asked_for(request: Vector) -> Mask:
+    """The dimensions that a request is about."""
+    asked: Mask = request > 0
+    asked[PODS] = False
+    return asked
+
+
+def within(request: Vector, held: Vector, limit: Vector) -> bool:
+    """Whether the limit is kept with the request on top of what is held."""
+    asked = asked_for(request)
+    return bool((held[asked] + request[asked] <= limit[asked]).all())
+
+
+def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
+    """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none. What the task's own gang
+    has taken in thought is asked for and not held: it is given back if the gang does not come together."""
+    asked, taken = asked_for(task.template.request), _taken_in_thought(session, task)
+    held, request = held - taken, task.template.request + taken
+    dimensions = session.cluster.dimensions
+    short = (asked & (held + request > limit)).nonzero()[0].tolist()
+    session.shortages[task.uid] = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
+    for column in short:
+        amounts = (dimensions.in_words(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
+        has, may, more = amounts
+        return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
+    return ""
+
+
+def _taken_in_thought(session: Session, task: Task) -> Vector:
+    job, nothing = task.job, np.zeros_like(task.template.request)
+    if job is None or not job.counts[status.ALLOCATED]:
+        return nothing
+    state = len(session.cluster.log), job.counts[status.ALLOCATED]
+    known = session.taken_in_thought.get(job.uid)
+    if known is None or known[0] != state:  # or each refused pod of a large gang would be a look at all the others
+        taken: Vector = sum((each.template.request for each in job.tasks.values() if each.status == status.ALLOCATED), nothing)
+        known = session.taken_in_thought[job.uid] = state, taken
+    return known[1]
+
+
+def lacking(job: Job, claimed: Vector, limit: Vector) -> list[int]:
+    """The dimensions in which a job's minimum does not fit."""
+    return [c for c, amount in job.min_amounts.items() if amount > 0 and c != PODS and claimed[c] + amount > limit[c]]
+
+
+def refuse(session: Session, job: Job, columns: Sequence[int], name: str, claimed: Vector, limit: Vector) -> Vote:
+    """Tell the job that a queue has no room for its minimum, with Volcano's words first."""
+    names = ", ".join(session.cluster.dimensions.names[column] for column in columns)
+    numbers = asked_and_allowed(session, job, columns, name, claimed, limit)
+    session.refuse_admission(job, f"queue resource quota insufficient: insufficient {names}. Queue {name}: {numbers}")
+    return Vote.REJECT
+
+
+def refuse_closed(session: Session, job: Job, queue: Queue) -> Vote:
+    """Tell the job that its queue lets nobody in."""
+    session.refuse_admission(job, f"queue {queue.name} is {queue.state or 'not open yet'}: it lets no job in until it is open")
+    return Vote.REJECT
+
+
+def asked_and_allowed(session: Session, job: Job, columns: Sequence[int], queue: str, claimed: Vector, limit: Vector) -> str:
+    """The dimensions in which a job's minimum does not fit, in numbers, and whether it ever can. `queue`: empty for the cluster."""
+    dimensions = session.cluster.dimensions
+    session.shortages[job.uid] = tuple(
+        Shortage(queue, column, job.min_amounts[column], claimed[column], limit[column]) for column in columns
+    )
+    parts = []
+    for column in columns:
+        asked, held, allowed = (
+            dimensions.in_words(column, amount) for amount in (job.min_amounts[column], max(claimed[column], 0.0), max(limit[column], 0.0))
+        )
+        parts.append(f"{asked} {dimensions.names[column]} asked for, {held} held or promised, {allowed} allowed")
+    never = any(job.min_amounts[column] > limit[column] for column in columns)
+    return "; ".join(parts) + ("; it can never run within this limit" if never else "")

@@ -1,0 +1,189 @@
+"""One cycle's transaction on the kept state: what was decided stays, at closing everything else is undone.
+
+What actions ask of plugins in it stands in `questions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.framework import job_status
+from pumice.scheduler.framework.decisions import Condition, Decisions, Event
+from pumice.scheduler.framework.gathering import Gathering
+from pumice.scheduler.framework.observer import SILENT, Observer, Stage
+from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.questions import Questions
+from pumice.scheduler.framework.reasons import FitErrors, Shortage
+from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
+from pumice.scheduler.framework.statement import LastTry, Statement
+from pumice.scheduler.framework.topology import Topology
+from pumice.scheduler.framework.votes import UNSCHEDULABLE
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.journal import Operation
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask, Vector
+from pumice.scheduler.model.task import Task
+
+
+class Session(Questions):
+    """See the module. Use it as a context manager."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        now: float,
+        world: World = NOWHERE,
+        scheduling_queue: WaitingPods = EVERYBODY,
+        observer: Observer = SILENT,
+        *,
+        guarded: bool = False,
+    ) -> None:
+        self.cluster = cluster
+        self.nodes = cluster.nodes
+        self.policy = policy
+        self.now = now
+        self.world = world
+        self.scheduling_queue = scheduling_queue
+        self.observer = observer
+        observer.begins(Stage.SESSION, self)
+        self.decisions = Decisions()
+        self.undecided: list[Operation] = []
+        self.origins: dict[Task, tuple[int, int]] = {}  #: status and row before the session, of the tasks that were moved
+        self.phases: dict[Job, str] = {}  #: before the session, of the jobs that were given one
+        self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
+        self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
+        self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: kept until anybody moves
+        self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
+        self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers of what it was refused for
+        self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
+        self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
+        self.last_try: dict[str, LastTry] = {}  #: by task uid
+        self.conditions: dict[str, Condition] = {}  #: by job uid
+        self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
+        self.gathering = Gathering(cluster, policy.gathering_s, now)
+        cluster.settle()
+        self.total: Vector = self.nodes.total()  #: what all nodes can give
+        self._ask(OpenPlugins(self, guarded=guarded))
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.restore()
+            return
+        bound = {bind.task.uid for bind in self.decisions.binds}
+        for operation in reversed(self.undecided):
+            if operation.task.uid not in bound:
+                self.undo(operation)
+        self.undecided.clear()
+        for eviction in self.decisions.evictions:
+            self.cluster.forget_eviction(eviction.task)
+        self.cluster.forget_changes()
+
+    def restore(self) -> None:
+        """Nothing was decided: all tasks and phases are put back as they were, without asking anybody."""
+        for task, (before, row) in self.origins.items():
+            self.cluster.move(task, before, row)
+        for job, phase in self.phases.items():
+            self.cluster.set_phase(job, phase)
+        self.cluster.settle()
+        self.cluster.log.clear()
+
+    def close(self) -> Decisions:
+        """Let the plugins have their last word, and say how every job stands."""
+        self.observer.ends(Stage.SESSION, self)
+        for method in self.plugins.flat["close"]:
+            plugin = method.__self__  # type: ignore[attr-defined]
+            self.observer.begins(Stage.CLOSE, plugin)
+            method(self)
+            self.observer.ends(Stage.CLOSE, plugin)
+        job_status.conclude(self)
+        return self.decisions
+
+    # -- what there is
+
+    def plugin(self, name: str) -> Any:
+        """The session's plugin of this name, or None."""
+        return self.plugins.named(name)
+
+    def memory(self, plugin: str) -> dict[str, Any]:
+        """What a plugin keeps from cycle to cycle."""
+        kept: dict[str, Any] = self.cluster.memory.setdefault(plugin, {})
+        return kept
+
+    def jobs(self, among: Iterable[Job]) -> list[Job]:
+        """Those of the jobs that have a PodGroup and an existing queue, in a fixed order."""
+        return sorted((job for job in among if job.queue is not None and job.queue.exists), key=lambda job: (job.created, job.uid))
+
+    @cached_property
+    def queues(self) -> list[Queue]:
+        """Existing queues, in a fixed order."""
+        return sorted((queue for queue in self.cluster.queues.values() if queue.exists), key=lambda queue: (queue.created, queue.name))
+
+    @cached_property
+    def topology(self) -> Topology:
+        """HyperNodes, and what jobs ask of them."""
+        return Topology(self.cluster)
+
+    def clearing(self) -> Mask:
+        """Nodes that lose tasks by this very session: filters see those no more, but they keep what they have until they have gone."""
+        mask = np.zeros(len(self.nodes), bool)
+        mask[[eviction.task.node for eviction in self.decisions.evictions]] = True
+        return mask
+
+    def may_bind(self, task: Task, evaluation: Evaluation, clearing: Mask) -> Mask:
+        """Where the task need not wait for those who leave: on nodes being cleared, only if it takes nothing but idle room."""
+        return ~clearing | evaluation.fits_idle if task.template.needs_only_room else ~clearing
+
+    # -- changes
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    def moved(self, task: Task, before: int) -> None:
+        """Tell the plugins of a task that came to hold a place, or ceased to. Tasks of no queue are none of theirs."""
+        holds = bool(task.status & status.HELD)
+        if task.job is not None and task.job.queue is not None and task.job.queue.exists and holds != bool(before & status.HELD):
+            for method in self.plugins.flat["on_allocate" if holds else "on_deallocate"]:
+                method(task)
+
+    def ungate(self, task: Task) -> None:
+        """Decide that a task's queue has room for it: once the gate is gone it may be placed."""
+        if task.uid in self.decisions.ungated:
+            return
+        self.decisions.ungated[task.uid] = task
+        self.on_gate_removed(task)
+
+    def undo(self, operation: Operation) -> None:
+        """Put a task back where it was."""
+        task, undone = operation.task, operation.task.status
+        if task.status & (status.ALLOCATED | status.PIPELINED):
+            self.last_try[task.uid] = LastTry(task.status, task.node_name, operation.evicted)
+        self.cluster.move(task, operation.before, operation.row)
+        self.moved(task, undone)
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        self.phases.setdefault(job, job.phase)
+        if job.is_pending and phase == INQUEUE:
+            self.gathering.let_in(job)
+        self.cluster.set_phase(job, phase)
+
+    def refuse_admission(self, job: Job, why: str) -> None:
+        """Say why the job is not let in: with the REJECT of the hook job_enqueueable."""
+        self.not_admitted[job.uid] = why
+        self.event(job, "Normal", UNSCHEDULABLE, why)
+
+    def event(self, job: Job, kind: str, reason: str, message: str) -> None:
+        self.decisions.events.append(Event(job, kind, reason, message))

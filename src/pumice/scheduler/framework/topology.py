@@ -1,0 +1,127 @@
+"""What network topologies mean in a session: how far a job may spread, and which HyperNode it already occupies.
+
+Limits are tiers. A tier's name stands for its number; a soft topology is a hard one that allows everything up to the whole
+cluster. The HyperNode of a job with pods on nodes is the recorded one, or else the lowest that holds them all; it is looked up
+when first asked for and grows with what the session decides.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import reduce
+
+from pumice.api.volcano import NetworkTopology, PodGroup
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import HyperNode, hypernodes_of
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.subjob import SubJob
+
+
+def why_unheeded(group: PodGroup, policy: Policy) -> str:
+    """Why a hard network topology of the group has no effect; empty if it has, or if there is none."""
+    asked = [group.spec.network_topology, *(part.network_topology for part in group.spec.sub_group_policy or ())]
+    if policy.has_hook("hyper_node_gradient_for_job") or not any(topology and topology.mode != "soft" for topology in asked):
+        return ""
+    return "its hard network topology has no effect: add the plugin network-topology-aware to the scheduler's configuration"
+
+
+class Purpose(Enum):
+    """What HyperNodes are searched for."""
+
+    ALLOCATE = "room that is there"
+    EVICT = "room that evictions could make"
+
+
+class Topology:
+    """See the module."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.tree = hypernodes_of(cluster)
+        self.trials_count = True  #: whether pods placed by the present dry run draw the rest of their job near them
+        self._known: set[str] = set()  #: jobs whose records have been looked at
+
+    # -- limits
+
+    def limit(self, job: Job) -> int | None:
+        """The highest tier of a HyperNode that the whole job must fit in; None if it may spread."""
+        return self._limit(job.subjobs.topology, self.tree.root.tier)
+
+    def sub_limit(self, job: Job, subjob: SubJob) -> int | None:
+        """The same for a part of a job."""
+        outer = self.limit(job)
+        return self._limit(subjob.topology, self.tree.root.tier if outer is None else outer)
+
+    def _limit(self, topology: NetworkTopology | None, soft: int) -> int | None:
+        if topology is None:
+            return None
+        if topology.mode == "soft":
+            return soft
+        if topology.highest_tier_name:
+            return self.tree.tier_numbers.get(topology.highest_tier_name, topology.highest_tier_allowed)
+        return topology.highest_tier_allowed
+
+    def is_plain(self, job: Job) -> bool:
+        """Whether its tasks may be placed one after the other, anywhere."""
+        if job.has_one_part and not job.asks_for_topology:
+            return True
+        return not job.subjobs.has_policies and self.limit(job) is None
+
+    # -- places
+
+    def occupied(self, job: Job) -> HyperNode | None:
+        """The HyperNode that holds the job's tasks; None while none has a node."""
+        self._look_at(job)
+        return self.tree.by_name.get(job.allocated_hypernode)
+
+    def sub_occupied(self, job: Job, subjob: SubJob) -> HyperNode | None:
+        self._look_at(job)
+        return self.tree.by_name.get(subjob.allocated_hypernode)
+
+    def enter(self, part: Job | SubJob, chosen: HyperNode) -> None:
+        """A job, or a part of one, also occupies a HyperNode from now on."""
+        part.allocated_hypernode = self._joined(part.allocated_hypernode, chosen)
+
+    def settle(self, job: Job, part: SubJob, chosen: HyperNode) -> None:
+        """A part of the job was placed for good."""
+        self._look_at(job)
+        self.enter(part, chosen)
+        self.enter(job, chosen)
+        job.nominated_hypernodes.pop(part.uid, None)
+
+    def _joined(self, name: str, chosen: HyperNode) -> str:
+        before = self.tree.by_name.get(name)
+        return chosen.name if before is None else self.tree.lowest_common(before, chosen).name
+
+    def _look_at(self, job: Job) -> None:
+        """Drop records that no longer hold, fill in those that are missing."""
+        if job.uid in self._known or not self.tree.ready:
+            return
+        self._known.add(job.uid)
+        places = []
+        for subjob in job.subjobs:
+            rows = [task.node for task in subjob.tasks.values() if task.status & status.ALLOCATED_ALL and task.node >= 0]
+            place = self._place(subjob.allocated_hypernode, self.sub_limit(job, subjob), rows) if rows else None
+            subjob.allocated_hypernode = place.name if place is not None else ""
+            if place is not None:
+                places.append(place)
+        if not places:
+            job.allocated_hypernode = ""
+            return
+        common = reduce(self.tree.lowest_common, places)
+        recorded = self.tree.by_name.get(job.allocated_hypernode)
+        if recorded is None or not recorded.contains(common) or _is_above(recorded, self.limit(job)):
+            job.allocated_hypernode = common.name
+
+    def _place(self, recorded: str, limit: int | None, rows: list[int]) -> HyperNode:
+        """The HyperNode of tasks that stand on these nodes. HyperNodes change while tasks run: what was recorded may not hold them any
+        more, or be what held them while theirs was away."""
+        found = self.tree.by_name.get(recorded)
+        if found is None or not found.rows[rows].all() or _is_above(found, limit):
+            return self.tree.enclosing(rows)
+        return found
+
+
+def _is_above(node: HyperNode, limit: int | None) -> bool:
+    return limit is not None and node.tier > limit

@@ -1,0 +1,121 @@
+"""What the filters say about each node, as kube-scheduler tells it: the first filter that refuses a node has the word for it.
+
+Counts of reasons make the message; whether the word is final decides if evictions could help.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.rules import Filter, Reach, Reason
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.nodes import Nodes, Table
+from pumice.scheduler.model.resources import Mask, Rows
+
+Pairs = Sequence[tuple[Filter, Any]]
+
+
+class WithNominated(View):
+    """Nodes with more on them than there is, in resources alone. `extra`: [r, row]."""
+
+    def __init__(self, table: Nodes, rows: Rows, extra: Table) -> None:
+        super().__init__(table, rows)
+        self._extra = extra
+
+    def _show(self, name: str) -> Table:
+        shown = super()._show(name)
+        if name == "idle":
+            return shown - self._extra
+        return shown + self._extra if name in ("used", "seen") else shown
+
+
+class NodeStatuses(NamedTuple):
+    """Over the rows of a view."""
+
+    refused: Mask
+    final: Mask
+    reasons: list[tuple[str, Mask]]  #: text, and the rows of which it is a reason
+    by: frozenset[str] = frozenset()  #: the filters that refused any row
+    failure: str = ""  #: what kept a filter from judging a row
+
+    @property
+    def counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for text, where in self.reasons:
+            counts[text] += int(where.sum())
+        return counts
+
+    def joined(self, others: NodeStatuses, rows: Rows) -> NodeStatuses:
+        """These, and others on some of the rows."""
+        refused, final, reasons = self.refused.copy(), self.final.copy(), list(self.reasons)
+        refused[rows] |= others.refused
+        final[rows] |= others.final
+        for text, where in others.reasons:
+            mask = np.zeros_like(refused)
+            mask[rows] = where
+            reasons.append((text, mask))
+        return NodeStatuses(refused, final, reasons, self.by | others.by)
+
+    def of(self, position: int) -> tuple[str, ...]:
+        """All reasons of one row of the view."""
+        return tuple(dict.fromkeys(text for text, where in self.reasons if where[position]))
+
+    def without(self, row: int) -> NodeStatuses:
+        """These, less all that is said of one row."""
+        others = np.ones(len(self.refused), bool)
+        others[row] = False
+        return self._replace(refused=self.refused & others, final=self.final & others, reasons=[(t, w & others) for t, w in self.reasons])
+
+
+def speaking(evaluation: Evaluation) -> Pairs:
+    """The filters that are asked in trials. To be called outside of any."""
+    return [(rule, state) for rule, state in evaluation.filters if not rule.is_silent(state)]
+
+
+def run_filters(filters: Pairs, view: View, among: Mask, *, narrowed: bool = True) -> NodeStatuses:
+    """The filters' words about some rows of a view. `narrowed`: some of them leave rows out before any is asked."""
+    answers = [(rule, list(rule.refuse(state, view))) for rule, state in filters]
+    refused, final = view.nothing(), view.nothing()
+    reasons: list[tuple[str, Mask]] = []
+    by: set[str] = set()
+    failures: list[str] = []
+
+    def take(rule: Filter, where: Mask, reason: Reason) -> None:
+        if where.any():
+            if reason.fails:
+                failures.append(f'running "{rule.name}" filter plugin: {reason.text}')
+            reasons.append((reason.text, where))
+            by.add(rule.name)
+            refused[where] = True
+            if reason.final:
+                final[where] = True
+
+    for rule, refusals in answers:
+        for where, reason in refusals:
+            if reason.from_prefilter and narrowed:
+                take(rule, where & among & ~refused, reason)
+    plugin, before = "", refused
+    for rule, refusals in answers:
+        if rule.name != plugin:  # filters of one plugin speak together
+            plugin, before = rule.name, refused.copy()
+        for where, reason in refusals:
+            if reason.from_prefilter:
+                continue
+            take(rule, where & among & ~(before if rule.reports_all else refused), reason)
+    return NodeStatuses(refused, final, reasons, frozenset(by), failures[0] if failures else "")
+
+
+def sees_columns_only(evaluation: Evaluation) -> bool:
+    """Whether, besides what never changes, its filters look at a node's resources alone."""
+    return all(rule.reach is Reach.STATIC or rule.plannable for rule, _ in evaluation.filters)
+
+
+def sentence(nodes: int, counts: Counter[str]) -> str:
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.`"""
+    reasons = sorted(f"{count} {text}" for text, count in counts.items() if count)
+    return f"0/{nodes} nodes are available: {', '.join(reasons)}." if reasons else f"0/{nodes} nodes are available."

@@ -1,0 +1,224 @@
+"""Preemption tried on one node after the other, asking every rule each time: for preemptors whose fate is not decided by resources
+alone (host ports, volumes, affinity, spreading). The readable form of what `resource_dry_run` does for many nodes at once.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs
+from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
+from pumice.scheduler.kube.disruption_budgets import Budgets
+from pumice.scheduler.kube.nominator import Nominator
+from pumice.scheduler.kube.victims_table import VictimsTable, importance
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.journal import Journal, Operation
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import Mask, Rows, Vector
+from pumice.scheduler.model.task import Task
+
+# Changes in thought: pods taken off a node or put onto it for a moment, so that every rule can be asked what it would say then.
+
+
+class Trial(Journal):
+    def __enter__(self) -> Self:
+        self._outer = self.cluster.imagined
+        self.cluster.imagined = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        super().__exit__(kind, error, trace)
+        self.cluster.imagined = self._outer
+
+    def remove(self, task: Task) -> None:
+        self.do(_now(task), status.FAILED, -1)
+
+    def place(self, task: Task, row: int) -> None:
+        self.do(_now(task), status.ALLOCATED, row)
+
+    def put_back(self, task: Task) -> None:
+        """Undo one removal, whatever came after it."""
+        removal = next(operation for operation in self.operations if operation.task is task)
+        self.do(_now(task), removal.before, removal.row, hide=removal.hidden)
+
+
+def _now(task: Task) -> Operation:
+    return Operation(task, task.status, task.node, task.evicted)
+
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+class DryRun:
+    """For one preemptor."""
+
+    def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominator, budgets: Budgets) -> None:
+        self._cluster = cluster
+        self._task = task
+        self._filters = speaking(evaluation)
+        self._nominations = nominations
+        self._budgets = budgets
+        self._residents = cluster.index(VictimsTable)
+
+    def on(self, row: int) -> Candidate | tuple[str, ...]:
+        """Who would have to go there, or why nothing helps. Without victims: nobody has to."""
+        lower = self._residents.lower(row, self._task.pod_priority)
+        if not lower:
+            return (NO_VICTIMS,)
+        with Trial(self._cluster) as trial:
+            for victim in lower:
+                trial.remove(victim)
+            if (refusal := self._refusal(row)) is not None:
+                return refusal.of(0)
+            against = self._budgets.against(lower)
+            violating = [victim for victim, is_against in zip(lower, against, strict=True) if is_against]
+            others = [victim for victim, is_against in zip(lower, against, strict=True) if not is_against]
+            lost = self._put_back(trial, violating, row)
+            lost_others = self._put_back(trial, others, row)
+        return Candidate(row, sorted(lost + lost_others, key=importance), len(lost))
+
+    def _put_back(self, trial: Trial, victims: list[Task], row: int) -> list[Task]:
+        """Those who cannot stay."""
+        lost = []
+        for victim in victims:
+            mark = trial.mark()
+            trial.put_back(victim)
+            if self._refusal(row) is not None:
+                trial.rollback(mark)
+                lost.append(victim)
+        return lost
+
+    def _refusal(self, row: int) -> NodeStatuses | None:
+        """What is said against the preemptor, with the pods nominated there and without."""
+        held = list(self._nominations.held_against(self._task, row))
+        if held:
+            with Trial(self._cluster) as trial:
+                for other in held:
+                    trial.place(other, row)
+                if (words := self._ask(row)).refused[0]:
+                    return words
+        words = self._ask(row)
+        return words if words.refused[0] else None
+
+    def _ask(self, row: int) -> NodeStatuses:
+        return run_filters(self._filters, View(self._cluster.nodes, np.array([row])), np.ones(1, bool))
+
+
+# Preemption in thought on many nodes at once, where resources alone decide: who would have to go on each node, and what that costs.
+#
+# On a node everybody below the preemptor's priority goes; if it fits then, they are put back while it still fits: first those that go
+# against a budget, then the others, each from the most important. Results are kept per kind of preemptor, and only rows on which anything
+# changed are walked again. `dry_run` does the same one node at a time for rules of any kind.
+
+
+class Walk(NamedTuple):
+    """The outcome on some rows."""
+
+    has_lower: Mask  #: somebody could go
+    fits: Mask  #: with all of them gone the preemptor fits
+    victims: Mask  #: [place, row]
+    violating: Mask  #: [place, row] of the victims
+    gone: Table  #: [r, row] what all of them together hold
+
+
+class ResourceDryRun:
+    """For one kind of preemptor. Arrays have an entry for every row of the node table."""
+
+    def __init__(self, cluster: Cluster, need: Vector, columns: Rows, priority: int, budgets: Budgets, now: float) -> None:
+        self._cluster = cluster
+        self._need, self.columns, self._priority = need, columns, priority
+        self._budgets, self._now = budgets, now
+        self._residents = cluster.index(VictimsTable)
+        rows = len(cluster.nodes)
+        self._seen = np.full(rows, -1)
+        self._victims = np.zeros((0, rows), bool)
+        self.has_lower, self.fits, self.clean = (np.zeros(rows, bool) for _ in range(3))
+        violations, highest, total, numbers = np.zeros((4, rows), np.int64)
+        self.costs = Costs(violations, highest, total, numbers, np.zeros(rows))
+
+    @property
+    def success(self) -> Mask:
+        """Rows where evictions make room."""
+        return self.fits & (self.costs.numbers > 0)
+
+    def refresh(self, task: Task, nominations: Nominator) -> None:
+        """Walk the rows that changed since the last time."""
+        self._residents.refresh()
+        rows, held = nominations.against(task)
+        stamp = self._residents.stamp + nominations.stamp
+        own = nominations.row_of(task)
+        if own >= 0:
+            self._seen[own] = -1  # its own nomination does not count against it, but against its equals
+        changed = np.flatnonzero(stamp != self._seen)
+        if len(changed):
+            crowd = np.zeros((len(self.columns), len(self._seen)))
+            crowd[:, rows] = held[self.columns]
+            self._take(changed, self.walk(changed, crowd[:, changed]))
+            self._seen[:] = stamp
+            if own >= 0:
+                self._seen[own] = -1
+
+    def walk(self, rows: Rows, crowd: Table) -> Walk:
+        """`crowd`: [need, row] what nominated pods hold there."""
+        table, residents, columns = self._cluster.nodes, self._residents, self.columns
+        depth = residents.depth(rows)
+        lower = residents.priority[:depth, rows] < self._priority
+        requests = residents.requests[:depth][:, columns][:, :, rows]
+        need = self._need[:, None]
+        held = requests * lower[:, None, :]
+        room = table.allocatable[np.ix_(columns, rows)] - table.used[np.ix_(columns, rows)] - crowd + held.sum(axis=0)
+        has_lower: Mask = np.logical_or.reduce(lower, axis=0)
+        enough: Mask = np.logical_and.reduce(room >= need, axis=0)
+        fits = has_lower & enough
+        against = np.zeros_like(lower)
+        if self._budgets:
+            against = self._budgets.mask([residents.tasks[row] for row in rows.tolist()], self._priority, depth)
+        victims = np.zeros_like(lower)
+        for group in (lower & against, lower & ~against) if against.any() else (lower,):
+            for place in range(depth):
+                tried = room - held[place]
+                stays = group[place] & (tried >= need).all(axis=0)
+                victims[place] |= group[place] & ~stays
+                room = np.where(stays, tried, room)
+        victims &= fits
+        gone = np.zeros((table.dimensions.width, len(rows)))
+        gone[columns] = held.sum(axis=0)
+        return Walk(has_lower, fits, victims, victims & against, gone)
+
+    def _take(self, rows: Rows, walk: Walk) -> None:
+        residents, victims = self._residents, walk.victims
+        self.has_lower[rows], self.fits[rows] = walk.has_lower, walk.fits
+        violations = walk.violating.sum(axis=0)
+        self.clean[rows] = violations == 0
+        costs = self.costs
+        costs.violations[rows] = violations
+        costs.numbers[rows] = victims.sum(axis=0)
+        self._remember(rows, victims)
+        if not len(victims):
+            return
+        priority = residents.priority[: len(victims), rows]
+        first = victims.argmax(axis=0)
+        highest = np.take_along_axis(priority, first[None], axis=0)[0]
+        costs.highest[rows] = highest
+        costs.total[rows] = np.where(victims, priority + SHIFT, 0).sum(axis=0)
+        started = np.where(np.isinf(residents.started), self._now, residents.started)[: len(victims), rows]
+        costs.started[rows] = np.where(victims & (priority == highest), started, np.inf).min(axis=0)
+
+    def _remember(self, rows: Rows, victims: Mask) -> None:
+        more = len(victims) - len(self._victims)
+        if more > 0:
+            self._victims = np.concatenate([self._victims, np.zeros((more, len(self._seen)), bool)])
+        self._victims[: len(victims), rows] = victims
+        self._victims[len(victims) :, rows] = False
+
+    def candidate(self, row: int) -> Candidate:
+        """Who would go on one row."""
+        tasks = self._residents.tasks[row]
+        victims = [tasks[place] for place in np.flatnonzero(self._victims[:, row]).tolist()]
+        return Candidate(row, victims, int(self.costs.violations[row]))

@@ -1,0 +1,183 @@
+"""Services beside the scheduler that filter nodes, score them, name victims, or bind: asked one after the other, over the world's HTTP.
+
+One that fails is skipped if it is ignorable; else the pod's attempt ends in an error that says which one, and why. Failing to score
+is never an error. Answers are not trusted: a node that was not asked about, or a list that is none, counts as a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.framework.profile import ExtenderSpec
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.victims_table import standing
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task, as_pod
+
+SCALE = 10.0  #: extenders score 0..10, plugins 0..100
+
+
+class AttemptFailed(Exception):
+    """An attempt ends in an error: not because nothing fits, but because somebody could not be asked."""
+
+
+Victims = dict[int, tuple[list[Task], int]]  #: by row: who would go, and how many of them against a budget
+
+
+class Extender:
+    """One extender, in the scheduler's words."""
+
+    def __init__(self, spec: ExtenderSpec, session: Session) -> None:
+        self.spec = spec
+        self._session = session
+        self._table = session.nodes
+        self._client: Any = session.world.extender(spec.url, spec.timeout_s, dict(spec.options))
+
+    def interested(self, task: Task) -> bool:
+        """Whether it is asked about the pod: it manages something that the pod requests, or everything."""
+        if not self.spec.managed:
+            return True
+        names = self._table.dimensions.names
+        return any(names[column] in self.spec.managed for column in task.template.columns)
+
+    def _call(self, verb: str, arguments: dict[str, Any]) -> Any:
+        if self._client is None:
+            raise ValueError("there is no connection to extenders here")
+        return self._client.call(verb, arguments)
+
+    def _failure(self, error: Exception) -> AttemptFailed:
+        return AttemptFailed(f"{self.spec.name}: {error}")
+
+    def _about(self, task: Task, rows: Sequence[int]) -> dict[str, Any]:
+        names = [self._table.names[row] for row in rows]
+        if self.spec.names_only:
+            return {"Pod": as_pod(task), "Nodes": None, "NodeNames": names}
+        nodes = [self._table.wire[row] for row in rows]
+        return {"Pod": as_pod(task), "Nodes": {"kind": "NodeList", "apiVersion": "v1", "items": nodes}, "NodeNames": None}
+
+    # -- filter
+
+    def filter(self, task: Task, feasible: Mask) -> tuple[Mask, dict[int, tuple[str, bool]]]:
+        """Those of the rows that it keeps; for others its reason and whether that is final."""
+        rows = np.flatnonzero(feasible).tolist()
+        try:
+            answer = self._call(self.spec.filter_verb, self._about(task, rows))
+            return self._filtered(answer, rows)
+        except (OSError, ValueError) as error:
+            if self.spec.ignorable:
+                return feasible, {}
+            raise self._failure(error) from None
+
+    def _filtered(self, answer: Any, rows: list[int]) -> tuple[Mask, dict[int, tuple[str, bool]]]:
+        fields = _fields(answer)
+        if fields.get("error"):
+            raise ValueError(str(fields["error"]))
+        named = fields.get("nodenames") if self.spec.names_only else None
+        if named is None:
+            items = _fields(fields.get("nodes") or {}).get("items") or []
+            named = [_fields(_fields(item).get("metadata")).get("name") for item in _list(items)]
+        asked = {self._table.names[row]: row for row in rows}
+        kept = np.zeros(len(self._table), bool)
+        for name in _list(named):
+            if name not in asked:
+                raise ValueError(f'claims a filtered node "{name}" which is not found in the input node list')
+            kept[asked[name]] = True
+        words: dict[int, tuple[str, bool]] = {}
+        for field, final in (("failednodes", False), ("failedandunresolvablenodes", True)):
+            failed = fields.get(field) or {}
+            words |= {asked[name]: (str(text), final) for name, text in _mapping(failed).items() if name in asked}
+        return kept, words
+
+    # -- prioritize
+
+    def prioritize(self, task: Task, feasible: Mask) -> Scores | None:
+        """0..100 per row; None if it could not be asked."""
+        rows = np.flatnonzero(feasible).tolist()
+        scores = np.zeros(len(self._table))
+        try:
+            for entry in _list(self._call(self.spec.prioritize_verb, self._about(task, rows)) or []):
+                fields = _fields(entry)
+                row = self._table.rows.get(str(fields.get("host")), -1)
+                if row >= 0:
+                    scores[row] = float(fields.get("score") or 0) * SCALE
+        except (OSError, ValueError, TypeError):
+            return None
+        return scores
+
+    # -- preempt
+
+    def preempt(self, task: Task, victims: Victims) -> Victims:
+        """The nodes that it lets through, with the victims it names there."""
+        try:
+            answer = _fields(self._call(self.spec.preempt_verb, self._proposal(task, victims)))
+            found = self._named(answer, victims)
+        except (OSError, ValueError) as error:
+            if self.spec.ignorable:
+                return victims
+            raise self._failure(error) from None
+        for row in [row for row, (pods, _) in found.items() if not pods]:
+            if not self.spec.ignorable:
+                raise AttemptFailed(f'expected at least one victim pod on node "{self._table.names[row]}"')
+            del found[row]
+        return found
+
+    def _proposal(self, task: Task, victims: Victims) -> dict[str, Any]:
+        def told(tell: Callable[[Task], Any]) -> dict[str, Any]:
+            return {
+                self._table.names[row]: {"Pods": [tell(pod) for pod in pods], "NumPDBViolations": violations}
+                for row, (pods, violations) in victims.items()
+            }
+
+        if self.spec.names_only:
+            return {"Pod": as_pod(task), "NodeNameToMetaVictims": told(lambda pod: {"UID": pod.uid})}
+        return {"Pod": as_pod(task), "NodeNameToVictims": told(as_pod)}
+
+    def _named(self, answer: dict[str, Any], asked: Victims) -> Victims:
+        found: Victims = {}
+        for name, told in _mapping(answer.get("nodenametometavictims") or {}).items():
+            row = self._table.rows.get(name, -1)
+            if row not in asked:
+                raise ValueError(f'names victims on node "{name}", which is no candidate')
+            fields = _fields(told)
+            there = {task.uid: task for task in standing(self._table.tasks[row].values())}
+            pods = []
+            for entry in _list(fields.get("pods") or []):
+                uid = str(_fields(entry).get("uid"))
+                if uid not in there:
+                    raise ValueError(f'names a victim "{uid}" that is not on node "{name}"')
+                pods.append(there[uid])
+            found[row] = (pods, int(fields.get("numpdbviolations") or 0))
+        return found
+
+    # -- bind
+
+    def bind(self, task: Task, node: str) -> None:
+        """Let it bind the pod. Raises AttemptFailed."""
+        arguments = {"PodName": task.name, "PodNamespace": task.namespace, "PodUID": task.uid, "Node": node}
+        try:
+            answer = _fields(self._call(self.spec.bind_verb, arguments) or {})
+            if answer.get("error"):
+                raise ValueError(str(answer["error"]))
+        except (OSError, ValueError) as error:
+            raise self._failure(error) from None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A mapping with its keys in lower case: extenders write them as they like."""
+    return {str(key).lower(): item for key, item in _mapping(value).items()}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"answered {type(value).__name__} where an object belongs")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"answered {type(value).__name__} where a list belongs")
+    return value

@@ -1,0 +1,251 @@
+"""Looking for a node for one pod, by the rules of its profile.
+
+A pod's nominated node is tried first and alone. Otherwise every node is asked (or as many as the profile wants); where other pods
+are nominated the pod must fit both with and without them. Then extenders filter what is left, and the highest total score wins.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.profile import Profile
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.cluster_events import IGNORES
+from pumice.scheduler.kube.diagnosis import NodeStatuses, Pairs, WithNominated, run_filters, sees_columns_only, sentence, speaking
+from pumice.scheduler.kube.dry_run import Trial
+from pumice.scheduler.kube.extenders import AttemptFailed, Extender
+from pumice.scheduler.kube.node_sampling import Rotation, enough
+from pumice.scheduler.kube.nominator import Nominator, pipelined_room
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+
+ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
+
+
+class FitError(NamedTuple):
+    """Why no node will do. `curable`: nodes whose reason evictions might remove."""
+
+    evaluation: Evaluation
+    counts: Counter[str]
+    resolvable: Mask
+    by: frozenset[str]  #: the rules that refused any node, and extenders
+    rejected: Reason | None = None
+
+    @property
+    def text(self) -> str:
+        nodes = self.evaluation.table.count
+        return f"0/{nodes} nodes are available: {self.rejected.text}." if self.rejected else sentence(nodes, self.counts)
+
+
+class NodeFinder:
+    """See the module. One for each profile and session."""
+
+    def __init__(
+        self, session: Session, profile: Profile, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation
+    ) -> None:
+        self.session = session
+        self.profile = profile
+        self.nominations = nominations
+        self.extenders = extenders
+        self.rotation = rotation
+        self.table = session.nodes
+        self.filters = [rule for make in profile.filters for rule in make(session)] + pipelined_room(session)
+        session.memory(IGNORES).update((profile.name, rule.may_lack) for rule in self.filters if isinstance(rule, FitFilter))
+        self.scorers = [rule for make in profile.scorers for rule in make(session)]
+        prioritized = any(extender.spec.prioritize_verb for extender in extenders)
+        self._chooses = bool(self.scorers) or prioritized
+        self._first_will_do = not self._chooses and not any(extender.spec.filter_verb for extender in extenders)
+        self._evaluations = Evaluations(session.cluster, self.filters, self.scorers, session.observer.asking)
+        self._told: tuple[Hashable, FitError] | None = None
+
+    def evaluation(self, task: Task) -> Evaluation:
+        """The up-to-date answers of the profile's rules for a pod."""
+        found = self._evaluations.of(task)
+        if found.rejected is None:
+            found.refresh()
+        return found
+
+    def find(self, task: Task) -> int | FitError:
+        """A row, or why there is none. Raises AttemptFailed."""
+        if not self.table.count:
+            raise AttemptFailed("no nodes available to schedule pods")
+        evaluation = self.evaluation(task)
+        if evaluation.rejected is not None:
+            return self._rejected(evaluation, evaluation.rejected)
+        return self._find(task, evaluation)
+
+    def _find(self, task: Task, evaluation: Evaluation) -> int | FitError:
+        feasible, words = self.feasible(task, evaluation)
+        rows = np.flatnonzero(feasible)
+        if not len(rows):
+            return self._misfit(task, evaluation, words)
+        return int(rows[0]) if len(rows) == 1 else self.choose(task, evaluation, feasible)
+
+    # -- feasible nodes
+
+    def feasible(self, task: Task, evaluation: Evaluation) -> tuple[Mask, ExtenderWords]:
+        """Rows to choose among, and what extenders said on others. A nominated node that will do is the only one."""
+        fitting = self.fitting(task, evaluation)
+        nominated = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        if nominated >= 0 and fitting[nominated]:
+            alone = np.zeros(len(fitting), bool)
+            alone[nominated] = True
+            alone, words = self._extended(task, alone)
+            if alone[nominated]:
+                return alone, words
+        self._fail(evaluation)
+        return self._extended(task, self._sampled(evaluation, fitting))
+
+    def _fail(self, evaluation: Evaluation) -> None:
+        """Raises AttemptFailed if a filter could not judge a row that those before it admit."""
+        rows = np.flatnonzero(evaluation.failing)
+        words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows]) if len(rows) else together([])
+        if words.failure:
+            raise AttemptFailed(words.failure)
+
+    def fitting(self, task: Task, evaluation: Evaluation) -> Mask:
+        """Rows that no filter refuses, neither with the pods nominated there nor without."""
+        fitting = evaluation.admitted
+        if self.nominations:
+            rows, words = self._with_nominated(task, evaluation, fitting)
+            if len(rows):
+                fitting = fitting.copy()
+                fitting[rows[words.refused]] = False
+        return fitting
+
+    def _with_nominated(self, task: Task, evaluation: Evaluation, among: Mask | None = None) -> tuple[np.ndarray, NodeStatuses]:
+        """What the filters say where the nominated pods that count already stood."""
+        rows, held = self.nominations.against(task)
+        if among is not None:
+            held, rows = held[:, among[rows]], rows[among[rows]]
+        if not len(rows):
+            return rows, together([])
+        if sees_columns_only(evaluation):
+            return rows, run_filters(evaluation.filters, WithNominated(self.table, rows, held), np.ones(len(rows), bool))
+        filters = speaking(evaluation)
+        return rows, together([self._on_trial(task, filters, row) for row in rows.tolist()])
+
+    def _on_trial(self, task: Task, filters: Pairs, row: int) -> NodeStatuses:
+        with Trial(self.session.cluster) as trial:
+            for other in self.nominations.held_against(task, row):
+                trial.place(other, row)
+            return run_filters(filters, View(self.table, np.array([row])), np.ones(1, bool))
+
+    def _sampled(self, evaluation: Evaluation, fitting: Mask) -> Mask:
+        """As many of the feasible nodes as the profile wants to look at."""
+        percentage = self.profile.percentage
+        if not self._first_will_do and not 0 < percentage < 100:
+            return fitting
+        among = self._not_narrowed(evaluation)
+        wanted = 1 if self._first_will_do else enough(percentage, int(among.sum()))
+        return self.rotation.pick(fitting, among, wanted)
+
+    def _not_narrowed(self, evaluation: Evaluation) -> Mask:
+        among = self.table.alive.copy()
+        for refused in evaluation.refusals():
+            if refused.reason.from_prefilter:
+                among &= ~refused.where
+        return among
+
+    def _extended(self, task: Task, feasible: Mask) -> tuple[Mask, ExtenderWords]:
+        """What extenders leave of the nodes, and their words on the others."""
+        words: ExtenderWords = {}
+        for extender in self.extenders:
+            if extender.spec.filter_verb and extender.interested(task) and feasible.any():
+                feasible, more = extender.filter(task, feasible)
+                words |= more
+        return feasible, words
+
+    # -- the best of them
+
+    def choose(self, task: Task, evaluation: Evaluation, feasible: Mask) -> int:
+        """The row of the highest total, the first of equals."""
+        if not self._chooses:
+            return int(np.flatnonzero(feasible)[0])
+        totals = evaluation.totals(feasible)
+        if evaluation.rejected is not None:
+            raise AttemptFailed(evaluation.rejected.text)
+        for extender, scores in self.extra_scores(task, feasible):
+            totals += scores * extender.spec.weight
+        return int(totals.argmax())
+
+    def extra_scores(self, task: Task, feasible: Mask) -> list[tuple[Extender, Scores]]:
+        """What extenders give."""
+        asked = [e for e in self.extenders if e.spec.prioritize_verb and e.interested(task)]
+        return [(e, scores) for e in asked if (scores := e.prioritize(task, feasible)) is not None]
+
+    @property
+    def foreseeable(self) -> bool:
+        """Whether equal pods that follow one another may be planned ahead: all nodes are looked at, by rules alone."""
+        return bool(self.scorers) and not self.extenders and not 0 < self.profile.percentage < 100
+
+    # -- why not
+
+    def _rejected(self, evaluation: Evaluation, reason: Reason) -> FitError:
+        table = self.table
+        resolvable = table.alive & (not reason.final)
+        return FitError(evaluation, Counter({reason.text: table.count}), resolvable, frozenset([evaluation.rejected_by]), reason)
+
+    def _misfit(self, task: Task, evaluation: Evaluation, extended: ExtenderWords) -> FitError:
+        """The words of all nodes. Equal pods in an unchanged cluster get the same."""
+        key = (id(evaluation), len(self.session.cluster.log), int(self.nominations.stamp.sum()), task.uid if self.nominations else "")
+        if self._told is not None and self._told[0] == key and not extended:
+            return self._told[1]
+        words = self.words(task, evaluation)
+        counts, final = words.counts, words.final | ~self.table.alive
+        for row, (text, is_final) in extended.items():
+            counts[text] += 1
+            final[row] = is_final
+        extenders = frozenset(e.spec.name for e in self.extenders) if extended else frozenset()
+        misfit = FitError(evaluation, counts, ~final, words.by | extenders)
+        if not extended:
+            self._told = (key, misfit)
+        return misfit
+
+    def words(self, task: Task, evaluation: Evaluation) -> NodeStatuses:
+        """What the filters say about every node: with the pods nominated there if that fails, else without them."""
+        among = self.table.alive.copy()
+        rows, crowded = self._with_nominated(task, evaluation) if self.nominations else (np.zeros(0, np.intp), None)
+        if crowded is not None:
+            among[rows[crowded.refused]] = False
+        plain = run_filters(evaluation.filters, View(self.table), among)
+        words = plain if crowded is None else plain.joined(crowded, rows)
+        return self._with_nominated_asked_first(task, evaluation, words)
+
+    def _with_nominated_asked_first(self, task: Task, evaluation: Evaluation, words: NodeStatuses) -> NodeStatuses:
+        """Its nominated node is asked before others are left out; the plugin that refuses it is told as one that leaves them out."""
+        row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        narrowing = {refused.reason.text for refused in evaluation.refusals() if refused.reason.from_prefilter} if row >= 0 else set()
+        if not narrowing:
+            return words
+        where = np.array([row])
+        own = run_filters(evaluation.filters, View(self.table, where), np.ones(1, bool), narrowed=False)
+        others = words.without(row)
+        reasons = [(_joined_by(text, own.by) if text in narrowing else text, mask) for text, mask in others.reasons]
+        return others._replace(reasons=reasons).joined(own, where)
+
+
+def _joined_by(text: str, plugins: frozenset[str]) -> str:
+    """`... plugin(s) [A]` with more of them."""
+    before, _, named = text.removesuffix("]").rpartition("[")
+    return f"{before}[{' '.join(sorted({*named.split(), *plugins}))}]"
+
+
+def together(words: Sequence[NodeStatuses]) -> NodeStatuses:
+    """Words on single rows as words on all of them."""
+    size = len(words)
+    refused, final = np.zeros(size, bool), np.zeros(size, bool)
+    reasons: dict[str, Mask] = {}
+    for position, word in enumerate(words):
+        refused[position], final[position] = word.refused[0], word.final[0]
+        for text, where in word.reasons:
+            reasons.setdefault(text, np.zeros(size, bool))[position] |= where[0]
+    return NodeStatuses(refused, final, list(reasons.items()), frozenset(name for word in words for name in word.by))

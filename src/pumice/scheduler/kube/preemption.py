@@ -1,0 +1,229 @@
+"""DefaultPreemption: a pod that fits nowhere takes the place of less important ones.
+
+Only nodes whose refusal evictions could cure are tried. The pod is not bound but nominated: its victims need time to leave, and it
+comes again. It holds the room against pods that are not more important; less important nominations on the node are taken back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import Reach
+from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
+from pumice.scheduler.framework.profile import DefaultPreemptionArgs
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
+from pumice.scheduler.kube.disruption_budgets import Budgets
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, DryRun, ResourceDryRun
+from pumice.scheduler.kube.extenders import AttemptFailed, Extender
+from pumice.scheduler.kube.find_node import FitError
+from pumice.scheduler.kube.node_sampling import Rotation
+from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
+from pumice.scheduler.model import status
+from pumice.scheduler.model.resources import PODS, Mask, Rows
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+@dataclass
+class PreemptionVerdict:
+    """What came of it. Without a candidate: why, and whether an old nomination is taken back."""
+
+    candidate: Candidate | None = None
+    text: str = ""
+    clear: bool = False
+
+
+@dataclass
+class Found:
+    """Candidates as an extender is shown them, and what was said on nodes without one."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    error: str = ""
+
+
+class Preemption:
+    """See the module. One for each session; `extenders` are all that are configured."""
+
+    def __init__(self, session: Session, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation) -> None:
+        self.session = session
+        self.cluster = session.cluster
+        self.table = session.nodes
+        self.nominations = nominations
+        self.extenders = extenders
+        self.rotation = rotation
+        self._promised: Mask = np.logical_or.reduce(self.table.pipelined, axis=0)  #: rows where gangs wait for room; they are left alone
+        self._runs: dict[Hashable, ResourceDryRun] = {}
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        return Budgets(self.cluster)
+
+    def consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
+        """Where evictions would make room, and whose. Raises AttemptFailed."""
+        if reason := self._ineligible(task, misfit):
+            return PreemptionVerdict(text=reason)
+        order = self.rotation.order
+        potential = order[(misfit.resolvable & ~self._promised)[order]]
+        wanted = min(max(len(potential) * args.percent // 100, args.least), len(potential))
+        run = self._dry_run(task, misfit)
+        asked = [e for e in self.extenders if e.spec.preempt_verb and e.interested(task)]
+        if run is not None:
+            run.refresh(task, self.nominations)
+            if run.success[potential].any() and not asked:
+                return PreemptionVerdict(self._cheapest(run, potential, wanted))
+            found = self._all_at_once(run, potential, wanted, task, misfit)
+        else:
+            found = self._one_by_one(potential, wanted, task, misfit)
+        return self._decide(found, asked, task, len(potential))
+
+    def spares(self, task: Task, misfit: FitError) -> bool:
+        """Whether it leaves less important pods alone, whose going might help, because gangs wait on their node in this session."""
+        return not task.template.never_preempts and bool((misfit.resolvable & (self._least_spared < task.pod_priority)).any())
+
+    @cached_property
+    def _least_spared(self) -> Scores:
+        """The least priority on each row where gangs wait; infinite elsewhere."""
+        least = np.full(len(self.table), np.inf)
+        for row in np.flatnonzero(self._promised).tolist():
+            least[row] = min((task.pod_priority for task in self.table.tasks[row].values()), default=np.inf)
+        return least
+
+    def _ineligible(self, task: Task, misfit: FitError) -> str:
+        if task.template.never_preempts:
+            return "not eligible due to preemptionPolicy=Never."
+        row = self.table.rows.get(task.nominated, -1) if task.nominated else -1
+        if row >= 0 and misfit.resolvable[row]:
+            standing = self.table.tasks[row].values()
+            if any(t.deleting and t.disrupted and t.pod_priority < task.pod_priority for t in standing):
+                return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    # -- candidates
+
+    def _dry_run(self, task: Task, misfit: FitError) -> ResourceDryRun | None:
+        """The vectorised form, if resources alone decide."""
+        rules = [rule for rule, _ in misfit.evaluation.filters if rule.reach is not Reach.STATIC and not isinstance(rule, PipelinedRoom)]
+        if len(rules) != 1 or not isinstance(rules[0], FitFilter) or misfit.evaluation.rejected is not None:
+            return None
+        run = self._runs.get(task.template)
+        if run is None:
+            columns = checked_columns(rules[0], task, self.cluster.dimensions.names)
+            need = task.template.request[columns]
+            run = ResourceDryRun(self.cluster, need, columns, task.pod_priority, self.budgets, self.session.now)
+            self._runs[task.template] = run
+        return run
+
+    def _cheapest(self, run: ResourceDryRun, potential: Rows, wanted: int) -> Candidate:
+        rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
+        return run.candidate(int(rows[cheapest(run.costs.at(rows))]))
+
+    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, misfit: FitError) -> Found:
+        found = Found()
+        rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
+        found.candidates = [run.candidate(row) for row in rows.tolist()]
+        if found.candidates:
+            return found
+        empty, unfit = ~run.has_lower[potential], run.has_lower[potential] & ~run.fits[potential]
+        found.counts[NO_VICTIMS] += int(empty.sum())
+        found.counts += self._words(run, potential[unfit], task, misfit)
+        needless = potential[~empty & ~unfit]
+        found.error = self._needless(needless[0]) if len(needless) else ""
+        return found
+
+    def _words(self, run: ResourceDryRun, rows: Rows, task: Task, misfit: FitError) -> Counter[str]:
+        """What is said on nodes where even all that could go would not be enough."""
+        nominated, held = self.nominations.against(task)
+        crowd = np.zeros((len(held), len(self.table)))
+        crowd[:, nominated] = held
+        gone = run.walk(rows, crowd[np.ix_(run.columns, rows)]).gone
+        return run_filters(
+            misfit.evaluation.filters, WithNominated(self.table, rows, crowd[:, rows] - gone), np.ones(len(rows), bool)
+        ).counts
+
+    def _needless(self, row: int) -> str:
+        return f'expected at least one victim pod on node "{self.table.names[row]}"'
+
+    def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> Found:
+        found = Found()
+        run = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
+        clean: list[Candidate] = []
+        others: list[Candidate] = []
+        for row in potential.tolist():
+            result = run.on(row) if misfit.rejected is None else (misfit.rejected.text,)
+            if not isinstance(result, Candidate):
+                found.counts.update(result)
+            elif not result.victims:
+                found.error = found.error or self._needless(row)
+            else:
+                (others if result.violations else clean).append(result)
+                if clean and len(clean) + len(others) >= wanted:
+                    break
+        found.candidates = [*clean[:wanted], *others[:wanted]]
+        return found
+
+    # -- the choice
+
+    def _decide(self, found: Found, asked: Sequence[Extender], task: Task, potential: int) -> PreemptionVerdict:
+        if not found.candidates:
+            if found.error:
+                raise AttemptFailed(found.error)
+            others = Counter({NOT_HELPFUL: self.table.count - potential})
+            return PreemptionVerdict(text=sentence(self.table.count, found.counts + others), clear=True)
+        candidates = self._extended(found.candidates, asked, task)
+        if not candidates:
+            return PreemptionVerdict(text="no candidate node for preemption")
+        return PreemptionVerdict(min(candidates, key=lambda each: cost(each, self.session.now)))
+
+    def _extended(self, candidates: list[Candidate], asked: Sequence[Extender], task: Task) -> list[Candidate]:
+        """What extenders make of the candidates."""
+        victims = {c.row: (c.victims, c.violations) for c in candidates}
+        for extender in asked:
+            if victims:
+                victims = extender.preempt(task, victims)
+        if not asked:
+            return candidates
+        return [Candidate(row, pods, violations) for row, (pods, violations) in victims.items()]
+
+    # -- carrying it out
+
+    def carry_out(self, task: Task, candidate: Candidate) -> None:
+        """Evict, take back nominations that are less important, and nominate."""
+        with self.session.statement() as statement:
+            fresh = [victim for victim in candidate.victims if not victim.deleting and victim.status != status.RELEASING]
+            for victim in fresh:
+                statement.terminate(victim, "schedule", task.key)
+            statement.commit()
+            for victim in fresh:
+                victim.deleting = victim.disrupted = True
+        for other in self.nominations.on(candidate.row):
+            if other.pod_priority < task.pod_priority:
+                self.nominate(other, -1)
+        self.nominate(task, candidate.row)
+
+    def nominate(self, task: Task, row: int) -> None:
+        """-1 takes a nomination back."""
+        name = self.table.names[row] if row >= 0 else ""
+        if row >= 0:
+            self.nominations.add(task, row)
+        else:
+            self.nominations.drop(task)
+        if name != task.nominated:
+            self.session.scheduling_queue.nomination_ended(task)
+            task.nominated = name
+            self.session.decisions.nominations[task] = name
+
+
+def checked_columns(fit: FitFilter, task: Task, names: Sequence[str]) -> Rows:
+    """The dimensions in which NodeResourcesFit compares."""
+    columns = [column for column in task.template.columns.tolist() if column == PODS or not fit.ignores(names[column])]
+    return np.array(columns, np.intp)

@@ -1,0 +1,160 @@
+"""Pods that wait for a node over time: which of them are to be tried now, and which wait for something that could help them.
+
+A pod that was refused waits until an event could help (`happenings.helps`), and then for its back-off, which doubles with every
+failure. One whose attempt ended in an error only backs off. Nobody waits longer than FORGOTTEN_S, in case an event was missed.
+Time is an argument: the loop that owns the backlog tells it, and hands it to each cycle.
+
+    loop: for each watch event   backlog.happened(...)
+          each cycle             backlog.due(...): the cycle tries them; backlog.placed / refused / failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pumice.scheduler.kube.cluster_events import FLEETING, ClusterEvent, EventKind, may_help
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+
+FORGOTTEN_S = 300.0  #: longest wait for an event
+
+
+@dataclass
+class _Entry:
+    task: Task
+    refusals: int = 0
+    errors: int = 0  #: in a row
+    refused_by: frozenset[str] = frozenset()
+    since: float = 0.0  #: when it was put back
+
+
+@dataclass
+class SchedulingQueue:
+    """See the module. A pod is in exactly one of the four places, or being tried, or on its way to a node."""
+
+    cluster: Cluster
+    initial_s: float = 1.0
+    max_s: float = 10.0
+    ready: dict[str, _Entry] = field(default_factory=dict)
+    backoff: dict[str, _Entry] = field(default_factory=dict)  #: something may have helped; its back-off is not over
+    failing: dict[str, _Entry] = field(default_factory=dict)  #: backing off after an error
+    waiting: dict[str, _Entry] = field(default_factory=dict)  #: for an event
+    _placed: dict[str, _Entry] = field(default_factory=dict)  #: has a node, but its bind may yet fail
+    _tried: dict[str, tuple[_Entry, int]] = field(default_factory=dict)  #: with the number of events when it was taken
+    _meanwhile: list[ClusterEvent] = field(default_factory=list)  #: events while any pod was being tried
+
+    # -- pods
+
+    def add(self, task: Task) -> None:
+        """A new pending pod, or one whose gates are gone."""
+        if not self.knows(task):
+            self.ready[task.uid] = self._placed.pop(task.uid, _Entry(task))
+
+    def knows(self, task: Task) -> bool:
+        return any(task.uid in place for place in self._places) or task.uid in self._tried
+
+    def forget(self, task: Task) -> None:
+        """It is bound, deleted, or somebody else's."""
+        for place in self._places:
+            place.pop(task.uid, None)
+        self._placed.pop(task.uid, None)
+        self._tried.pop(task.uid, None)
+        self._end_attempts()
+
+    @property
+    def _places(self) -> tuple[dict[str, _Entry], ...]:
+        return self.ready, self.backoff, self.failing, self.waiting
+
+    # -- attempts
+
+    def due(self, ready: list[Task], now: float) -> list[Task]:
+        """Those of the pods that are to be tried now. Who is due but no longer ready is somebody else's, or held back again."""
+        for task in ready:
+            self.add(task)
+        due = {task.uid: task for task in self.take(now)}
+        trying = [task for task in ready if due.pop(task.uid, None) is not None]
+        for task in due.values():
+            self.forget(task)
+        return trying
+
+    def take(self, now: float) -> list[Task]:
+        """Who is to be tried now. If nobody is ready, those go who only back off: the scheduler has nothing better to do."""
+        self._move(self.waiting, self.backoff, lambda entry: now - entry.since >= FORGOTTEN_S)
+        for place in (self.backoff, self.failing):
+            self._move(place, self.ready, lambda entry: now >= self.free_at(entry))
+        if not self.ready:
+            self._move(self.backoff, self.ready, lambda entry: True)
+        taken = list(self.ready.values())
+        self.ready.clear()
+        self._tried |= {entry.task.uid: (entry, len(self._meanwhile)) for entry in taken}
+        return [entry.task for entry in taken]
+
+    def next_due(self) -> float | None:
+        """When take() should be called next if nothing happens; None for never."""
+        times = [self.free_at(entry) for place in (self.backoff, self.failing) for entry in place.values()]
+        times += [entry.since + FORGOTTEN_S for entry in self.waiting.values()]
+        times += [0.0] if self.ready else []
+        return min(times, default=None)
+
+    def free_at(self, entry: _Entry) -> float:
+        """The end of its back-off."""
+        failures = entry.errors or entry.refusals
+        return entry.since + min(self.initial_s * 2.0 ** min(failures - 1, 62), self.max_s)
+
+    def refused(self, task: Task, by: frozenset[str], now: float) -> None:
+        """No node: it waits for help, unless what happened during the attempt may be that."""
+        entry, seen = self._tried.pop(task.uid, (_Entry(task), len(self._meanwhile)))
+        entry.task, entry.refused_by, entry.since = task, by, now
+        entry.refusals, entry.errors = entry.refusals + 1, 0
+        helped = not by.isdisjoint(FLEETING) or any(may_help(self.cluster, task, by, event) for event in self._meanwhile[seen:])
+        (self.backoff if helped else self.waiting)[task.uid] = entry
+        self._end_attempts()
+
+    def placed(self, task: Task) -> None:
+        """It has a node. If its bind fails, that is not its first failure."""
+        entry, _ = self._tried.pop(task.uid, (_Entry(task), 0))
+        self._placed[task.uid] = entry
+        self._end_attempts()
+
+    def failed(self, task: Task, now: float) -> None:
+        """An error ended the attempt, or its bind failed."""
+        entry, _ = self._tried.pop(task.uid, (self._placed.pop(task.uid, _Entry(task)), 0))
+        entry.task, entry.since, entry.errors = task, now, entry.errors + 1
+        self.failing[task.uid] = entry
+        self._end_attempts()
+
+    def _end_attempts(self) -> None:
+        if not self._tried:
+            self._meanwhile.clear()
+
+    # -- events
+
+    def happened(self, event: ClusterEvent) -> list[Task]:
+        """Those that it may help; they back off, or are ready if they need not."""
+        if self._tried:
+            self._meanwhile.append(event)
+        woken = [entry for entry in self.waiting.values() if may_help(self.cluster, entry.task, entry.refused_by, event)]
+        for entry in woken:
+            del self.waiting[entry.task.uid]
+            self.backoff[entry.task.uid] = entry
+        return [entry.task for entry in woken]
+
+    def nomination_ended(self, task: Task) -> None:
+        """The room that was held for it is free for those who wait."""
+        if task.nominated:
+            self.happened(ClusterEvent(EventKind.POD_GONE, task.nominated, task))
+
+    def activate(self, tasks: Iterable[Task]) -> None:
+        """Try these as soon as possible, whatever they wait for."""
+        for task in tasks:
+            for place in (self.backoff, self.failing, self.waiting):
+                entry = place.pop(task.uid, None)
+                if entry is not None:
+                    self.ready[task.uid] = entry
+
+    @staticmethod
+    def _move(source: dict[str, _Entry], target: dict[str, _Entry], chosen: Callable[[_Entry], bool]) -> None:
+        moving = [uid for uid, entry in source.items() if chosen(entry)]
+        for uid in moving:
+            target[uid] = source.pop(uid)

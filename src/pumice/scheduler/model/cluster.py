@@ -1,0 +1,413 @@
+"""The kept state: what is known of the cluster, changed by events (`put`, `remove`) and by decisions (`move`).
+
+Invariants, asserted by `check()`: every task stands in at most one node row and one job; the sums of nodes, jobs and queues are
+those of their tasks; `waiting` holds the jobs with Pending tasks; `log` tells every change of who stands where, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from pumice.api.annotations import GROUP_NAME
+from pumice.api.meta import Wire
+from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.pod import Pod
+from pumice.api.volcano import PodGroup
+from pumice.api.volcano import Queue as QueueObject
+from pumice.scheduler.model import reservations, status
+from pumice.scheduler.model.index import Change, Index
+from pumice.scheduler.model.job import PENDING, Job, is_shadow, shadow_group
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
+from pumice.scheduler.model.sharing import Shared
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+
+Kept = TypeVar("Kept", bound=Index)
+
+
+class Cluster:
+    """See the module. `schedulers` are the schedulerNames whose pods we place."""
+
+    def __init__(
+        self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = DEVICE_SHARES
+    ) -> None:
+        self.schedulers = frozenset(schedulers)
+        self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
+        self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has none, though the cluster may have some
+        self.default_queue = default_queue
+        self.dimensions = Dimensions(ignored)
+        self.nodes = Nodes(self.dimensions)
+        self.tasks: dict[str, Task] = {}  #: by "namespace/name"
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.objects: dict[str, dict[str, Any]] = {}  #: other kinds as they are: kind to "namespace/name" or name to object
+        self.versions: dict[str, int] = {}  #: kind to a number that changes with its objects
+        self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
+        self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
+        self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
+        self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
+        self.log: list[Change] = []
+        self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
+        self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
+        self.imagined = False  #: moves are only thought of now, and will be undone
+        self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
+        self.sequence = 0
+        self._shared = Shared(self.dimensions)  #: among the pods there are
+        self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
+        self.dimensions.widened.append(self._widen)
+
+    # -- events
+
+    def put(self, kind: str, item: Wire) -> None:
+        """Add an object or take over its new form."""
+        match item:
+            case Pod():
+                self._put_pod(item)
+            case PodGroup():
+                self._put_group(item)
+            case QueueObject():
+                self._put_queue(item)
+            case _ if kind == "Node":
+                self._put_node(item)
+            case _:
+                meta = item.metadata  # type: ignore[attr-defined]
+                key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+                self.objects.setdefault(kind, {})[key] = item
+                self.versions[kind] = self.versions.get(kind, 0) + 1
+                if kind == "PriorityClass":
+                    self._rank_all()
+
+    def remove(self, kind: str, key: str) -> None:
+        """Forget an object by its name, or "namespace/name"."""
+        match kind:
+            case "Pod":
+                task = self.tasks.pop(key, None)
+                if task is not None:
+                    self._detach(task)
+            case "PodGroup":
+                job = self.jobs.get(key)
+                if job is not None:
+                    self._unlink(job)
+                    job.group = None
+                    self._drop_if_empty(job)
+            case "Queue":
+                queue = self.queues.get(key)
+                if queue is not None:
+                    queue.wire = None
+                    queue.read(self.dimensions)
+                    self._drop_if_unused(queue)
+            case "Node":
+                row = self.nodes.remove(key)
+                if row is not None:
+                    for task in list(self.nodes.tasks[row].values()):
+                        self._leave_node(task)
+                        self._on_unknown_nodes.setdefault(key, {})[task.uid] = task
+            case _:
+                self.objects.get(kind, {}).pop(key, None)
+                self.versions[kind] = self.versions.get(kind, 0) + 1
+                if kind == "PriorityClass":
+                    self._rank_all()
+
+    def of(self, kind: str) -> dict[str, Any]:
+        return self.objects.get(kind, {})
+
+    def _put_node(self, node: Any) -> None:
+        row = self.nodes.put(node)
+        for task in self._on_unknown_nodes.pop(node.metadata.name, {}).values():
+            self._enter_node(task, row)
+
+    # -- pods
+
+    def restore(self, pod: Pod) -> None:
+        """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
+        self._put_pod(pod, certain=True)
+
+    def _put_pod(self, pod: Pod, *, certain: bool = False) -> None:
+        key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
+        task = self.tasks.get(key)
+        fresh = status.of_pod(pod)
+        if task is not None:
+            if pod.metadata.uid not in (None, task.uid):
+                self._detach(task)
+                task = None
+            elif not certain and status.is_echo(task.status, fresh):
+                return
+        shared = self._shared
+        template, labels, annotations = shared.template(pod), shared.pairs(pod.metadata.labels), shared.pairs(pod.metadata.annotations)
+        if template.has_pod_terms:
+            self.with_pod_affinity[template] = None
+        if task is None:
+            self.sequence += 1
+            task = Task(pod, template, labels, annotations, self.sequence)
+            self.tasks[key] = task
+        else:
+            self._detach(task)
+            self.tasks[key] = task
+            Task.__init__(task, pod, template, labels, annotations, task.number)
+        self._attach(task, fresh, pod.spec.node_name or "", self._group_of(pod))
+
+    def _group_of(self, pod: Pod) -> str:
+        """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
+        named = (pod.metadata.annotations or {}).get(GROUP_NAME, "")
+        if named or not self.shadow_groups or pod.spec.scheduler_name not in self.schedulers:
+            return named
+        shadow = shadow_group(pod)
+        job = self.jobs.get(f"{shadow.metadata.namespace}/{shadow.metadata.name}")
+        if job is None or job.group is None:
+            self._put_group(shadow)
+        return shadow.metadata.name
+
+    def _attach(self, task: Task, fresh: int, node_name: str, group: str) -> None:
+        if group and (task.template.scheduler_name in self.schedulers or node_name):
+            job = self.job(f"{task.namespace}/{group}")
+            task.job = job
+            job.add(task)
+        task.status = fresh
+        task.node_name = node_name
+        self._enter_job(task)
+        if node_name and not fresh & status.FINISHED:
+            row = self.nodes.rows.get(node_name)
+            if row is None:
+                self._on_unknown_nodes.setdefault(node_name, {})[task.uid] = task
+            else:
+                self._enter_node(task, row)
+
+    def _detach(self, task: Task) -> None:
+        if task.node >= 0:
+            self._leave_node(task)
+        elif task.node_name:
+            self._on_unknown_nodes.get(task.node_name, {}).pop(task.uid, None)
+        self._leave_job(task)
+        if task.job is not None:
+            task.job.remove(task)
+            self._drop_if_empty(task.job)
+            task.job = None
+
+    def put_back(self, task: Task, to: int, node_name: str, group: str) -> None:
+        """Take in a task that was removed, with the status, node and PodGroup that it had."""
+        self.tasks[task.key] = task
+        self._attach(task, to, node_name, group)
+
+    # -- jobs and queues
+
+    def job(self, uid: str) -> Job:
+        job = self.jobs.get(uid)
+        if job is None:
+            job = self.jobs[uid] = Job(uid, self.dimensions)
+        return job
+
+    def queue(self, name: str) -> Queue:
+        queue = self.queues.get(name)
+        if queue is None:
+            queue = self.queues[name] = Queue(name, self.dimensions)
+        return queue
+
+    def _put_group(self, group: PodGroup) -> None:
+        job = self.job(f"{group.metadata.namespace or 'default'}/{group.metadata.name}")
+        if job.group is not None:
+            self._unlink(job)
+        job.group = group
+        job.read(self.dimensions)
+        self._rank(job)
+        queue = self.queue(group.spec.queue or self.default_queue)
+        job.queue = queue
+        queue.jobs[job.uid] = job
+        queue.add(job)
+        self.changed[job.uid] = job
+        if job.phase == PENDING:
+            self.not_enqueued[job.uid] = job
+
+    def _unlink(self, job: Job) -> None:
+        queue = job.queue
+        self.not_enqueued.pop(job.uid, None)
+        self.changed.pop(job.uid, None)
+        if queue is not None:
+            reservations.withdraw(job)
+            queue.take(job)
+            del queue.jobs[job.uid]
+            job.queue = None
+            self._drop_if_unused(queue)
+
+    def _drop_if_empty(self, job: Job) -> None:
+        if is_shadow(job.group) and not job.tasks:
+            self._unlink(job)
+            job.group = None
+        if job.group is None and not job.tasks:
+            self.jobs.pop(job.uid, None)
+
+    def _drop_if_unused(self, queue: Queue) -> None:
+        if queue.wire is None and not queue.jobs:
+            self.queues.pop(queue.name, None)
+
+    def _put_queue(self, wire: QueueObject) -> None:
+        queue = self.queue(wire.metadata.name)
+        queue.wire = wire
+        queue.read(self.dimensions)
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        job.phase = phase
+        self.changed[job.uid] = job
+        if phase == PENDING:
+            self.not_enqueued[job.uid] = job
+        else:
+            self.not_enqueued.pop(job.uid, None)
+
+    def _rank(self, job: Job) -> None:
+        name = job.group.spec.priority_class_name if job.group else None
+        named = self.of("PriorityClass").get(name or "")
+        job.priority = named.value if named else self.default_priority
+
+    @property
+    def default_priority(self) -> int:
+        return next((c.value for c in self.of("PriorityClass").values() if c.global_default), 0)
+
+    def _rank_all(self) -> None:
+        for job in self.jobs.values():
+            self._rank(job)
+
+    # -- moves
+
+    def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
+        """Give a task another status and place (-1: none), and every sum its due. `evicted`: filters no longer see it there."""
+        if task.node >= 0:
+            self._leave_node(task)
+        self._leave_job(task)
+        task.status = to
+        task.evicted = evicted
+        self._enter_job(task)
+        if row >= 0:
+            self._enter_node(task, row)
+        else:
+            task.node_name = ""
+
+    def forget_eviction(self, task: Task) -> None:
+        """A task that a session evicted is now one that leaves like any other: filters see it until it is gone."""
+        task.disrupted = True
+        was_hidden, task.evicted = task.evicted, False
+        if was_hidden and task.node >= 0:
+            self.nodes.show(task, task.node, 1.0)
+            self._tell(task.node, task, 1)
+
+    def annotate(self, task: Task, more: dict[str, str]) -> None:
+        """What was written on its pod."""
+        task.annotations = self._shared.pairs({**task.annotations, **more})
+
+    def decide(self, task: Task) -> None:
+        """Allocated to Binding: nothing moves."""
+        if task.job is not None:
+            task.job.counts[task.status] -= 1
+            task.job.counts[status.BINDING] += 1
+        task.status = status.BINDING
+
+    def _enter_node(self, task: Task, row: int) -> None:
+        task.node = row
+        task.node_name = self.nodes.names[row]
+        self.nodes.add(task, row)
+        self._tell(row, task, 1)
+
+    def _leave_node(self, task: Task) -> None:
+        row = task.node
+        self.nodes.take(task, row)
+        self._tell(row, task, -1)
+        task.node = -1
+
+    def _tell(self, row: int, task: Task, sign: int) -> None:
+        """Filters do not see an evicted task."""
+        self.log.append(Change(row, task, 0 if task.evicted else sign))
+        if not task.evicted:
+            for index in self._indexes.values():
+                index.change(row, task, sign)
+
+    def existing(self) -> Iterator[Task]:
+        """All tasks that filters see on a node."""
+        return (task for tasks in self.nodes.tasks for task in tasks.values() if not task.evicted)
+
+    def index(self, kind: type[Kept]) -> Kept:
+        """What is kept of a kind, up to date."""
+        found = self._indexes.get(kind)
+        if found is None:
+            found = self._indexes[kind] = self._counted(kind)
+        found.refresh()
+        return found  # type: ignore[return-value]
+
+    def _counted(self, kind: type[Kept]) -> Kept:
+        index = kind(self)
+        index.recount()
+        return index
+
+    def _enter_job(self, task: Task) -> None:
+        job = task.job
+        if job is None:
+            if task.status == status.PENDING and task.template.scheduler_name in self.schedulers:
+                self.without_job[task.uid] = task
+            return
+        job.enter(task)
+        self.changed[job.uid] = job
+        if task.status & status.HELD:
+            if job.queue is not None:
+                job.queue.holding += task.template.exactly
+        elif task.status == status.PENDING:
+            self.waiting[job.uid] = job
+            if job.queue is not None:
+                job.queue.asking += task.template.exactly
+
+    def _leave_job(self, task: Task) -> None:
+        job = task.job
+        if job is None:
+            self.without_job.pop(task.uid, None)
+            return
+        job.leave(task)
+        self.changed[job.uid] = job
+        if task.status & status.HELD:
+            if job.queue is not None:
+                job.queue.holding -= task.template.exactly
+        elif task.status == status.PENDING:
+            if not job.pending:
+                del self.waiting[job.uid]
+            if job.queue is not None:
+                job.queue.asking -= task.template.exactly
+
+    # -- between cycles
+
+    def settle(self) -> None:
+        """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
+        for job in self.changed.values():
+            if job.queue is not None:
+                reservations.settle(job)
+
+    def forget_changes(self) -> None:
+        """Settle, and begin a new log. Called when a session has closed."""
+        self.settle()
+        self.changed.clear()
+        self.log.clear()
+
+    def _widen(self) -> None:
+        """A new resource name made all vectors longer."""
+        self.nodes.widen()
+        self._shared.widen()
+        for job in self.jobs.values():
+            job.widen(self.dimensions)
+        for queue in self.queues.values():
+            queue.widen(self.dimensions)
+
+    def check(self) -> None:
+        """Assert the invariants. For tests."""
+        self.nodes.check()
+        nothing = self.dimensions.nothing()
+        for queue in self.queues.values():
+            assert (queue.holding == sum((j.holding for j in queue.jobs.values()), nothing)).all(), f"held of {queue}"
+            assert (queue.asking == sum((j.asking for j in queue.jobs.values()), nothing)).all(), f"pending of {queue}"
+        for job in self.jobs.values():
+            tasks = job.tasks.values()
+            for bit in status.NAMES:
+                assert job.counts[bit] == sum(t.status == bit for t in tasks), f"{status.NAMES[bit]} of {job}"
+            assert (job.holding == sum((t.template.exactly for t in tasks if t.status & status.HELD), nothing)).all(), f"held of {job}"
+            assert set(job.pending) == {t.uid for t in tasks if t.status == status.PENDING}, f"pending of {job}"
+            assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
+        for task in self.tasks.values():
+            assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
+        for kind in self._indexes:
+            assert self.index(kind).agrees(self._counted(kind)), f"{kind.__name__} as a recount"

@@ -1,0 +1,199 @@
+"""HyperNodes: network domains (racks, rows, halls) as a tree above the nodes, each with a mask of the node rows in it.
+
+Built from HyperNode objects, whose members are named, matched by a pattern, or (nodes only) by labels. A virtual root above all
+stands for the whole cluster. With a cycle, or a HyperNode in two others, the tree cannot be used: only the
+root is left, and `trouble` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.patterns import PatternError, pattern
+from pumice.api.volcano import HyperNode as HyperNodeObject
+from pumice.api.volcano import Member
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.cluster import Cluster
+
+Codes = NDArray[np.intp]
+
+ROOT = "<cluster-top-hypernode>"
+NOWHERE = -1
+MEMORY = "hypernodes"  #: where the cluster keeps the tree from cycle to cycle
+
+
+class HyperNode:
+    """One domain. The smaller the tier, the closer its nodes are."""
+
+    def __init__(self, name: str, tier: int, tier_name: str, rows: Mask) -> None:
+        self.name = name
+        self.tier = tier
+        self.tier_name = tier_name
+        self.rows = rows  #: of nodes in it, those of its children included
+        self.number = 0  #: place in HyperNodes.all
+        self.parent: HyperNode | None = None
+        self.children: list[HyperNode] = []
+
+    def __repr__(self) -> str:
+        return f"<HyperNode {self.name} tier {self.tier}>"
+
+    def upward(self) -> Iterator[HyperNode]:
+        """Itself, its parent, and so on to the root."""
+        node: HyperNode | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def downward(self) -> Iterator[HyperNode]:
+        """Itself and all below it, level by level."""
+        level = [self]
+        while level:
+            yield from level
+            level = [child for node in level for child in node.children]
+
+    def contains(self, other: HyperNode) -> bool:
+        return any(node is self for node in other.upward())
+
+
+class HyperNodes:
+    """The tree over a node table. Stands until nodes or HyperNode objects change."""
+
+    def __init__(self, objects: Iterable[HyperNodeObject], nodes: Nodes) -> None:
+        self.trouble = ""  #: why the tree cannot be used
+        given = sorted(objects, key=lambda item: item.metadata.name)
+        self.by_name = {item.metadata.name: _made(item, nodes) for item in given}
+        for item in given:
+            self._adopt(item)
+        if not self.trouble:
+            self._find_cycle()
+        real = list(self.by_name.values())
+        self.tier_numbers = {node.tier_name: node.tier for node in real if node.tier_name}
+        self.root = HyperNode(ROOT, max((node.tier for node in real), default=0) + 1, "", nodes.alive.copy())
+        if self.trouble:
+            real = []
+            self.by_name.clear()
+        self._join(real)
+        self.all = [*sorted(real, key=lambda node: node.tier), self.root]  #: the closest first
+        for number, node in enumerate(self.all):
+            node.number = number
+        self.by_name[ROOT] = self.root
+        self._tiers: dict[int, Codes] = {}
+
+    # -- making the tree
+
+    def _adopt(self, item: HyperNodeObject) -> None:
+        parent = self.by_name[item.metadata.name]
+        for name in self._children(item):
+            child = self.by_name[name]
+            if child.parent is not None:
+                self.trouble = f"HyperNode {name} is a member of both {child.parent.name} and {parent.name}"
+            else:
+                child.parent = parent
+                parent.children.append(child)
+
+    def _children(self, item: HyperNodeObject) -> list[str]:
+        names: dict[str, None] = {}
+        for member in item.spec.members or ():
+            if member.type == "HyperNode":
+                names |= dict.fromkeys(_named(member, self.by_name))
+        return list(names)
+
+    def _find_cycle(self) -> None:
+        for node in self.by_name.values():
+            ahead = node.parent
+            for _ in self.by_name:
+                if ahead is None:
+                    break
+                if ahead is node:
+                    self.trouble = f"HyperNode {node.name} is a member of itself"
+                    return
+                ahead = ahead.parent
+
+    def _join(self, real: list[HyperNode]) -> None:
+        for node in real:
+            if node.parent is None:
+                node.parent = self.root
+                self.root.children.append(node)
+        for node in reversed(list(self.root.downward())):
+            if node.parent is not None:
+                node.parent.rows |= node.rows
+
+    # -- questions
+
+    @property
+    def ready(self) -> bool:
+        return not self.trouble
+
+    def lowest_common(self, left: HyperNode, right: HyperNode) -> HyperNode:
+        """The lowest HyperNode that contains both."""
+        above = {id(node) for node in right.upward()}
+        return next(node for node in left.upward() if id(node) in above)
+
+    def enclosing(self, rows: list[int]) -> HyperNode:
+        """The lowest HyperNode that contains all the nodes."""
+        return next((node for node in self.all if node.rows[rows].all()), self.root)
+
+    @cached_property
+    def homes(self) -> Codes:
+        """Per row the number of its lowest HyperNode."""
+        return self._numbers(self.all)
+
+    def of_tier(self, tier: int) -> Codes:
+        """Per row the number of the HyperNode of this tier that holds it, or NOWHERE."""
+        if tier not in self._tiers:
+            self._tiers[tier] = self._numbers([node for node in self.all if node.tier == tier])
+        return self._tiers[tier]
+
+    def _numbers(self, nodes: list[HyperNode]) -> Codes:
+        numbers = np.full(len(self.root.rows), NOWHERE, np.intp)
+        for node in reversed(nodes):
+            numbers[node.rows] = node.number
+        return numbers
+
+
+def _made(item: HyperNodeObject, nodes: Nodes) -> HyperNode:
+    rows = np.zeros(len(nodes), bool)
+    for member in item.spec.members or ():
+        if member.type == "Node":
+            rows |= _nodes_of(member, nodes)
+    return HyperNode(item.metadata.name, item.spec.tier, item.spec.tier_name or "", rows)
+
+
+def _nodes_of(member: Member, nodes: Nodes) -> Mask:
+    if member.selector.label_match is not None:
+        return nodes.matching(member.selector.label_match.requirements) & nodes.alive
+    rows = np.zeros(len(nodes), bool)
+    rows[[nodes.rows[name] for name in _named(member, nodes.rows)]] = True
+    return rows
+
+
+def _named(member: Member, names: Collection[str]) -> list[str]:
+    """Those of the names that a member selector means."""
+    selector = member.selector
+    if selector.exact_match is not None:
+        return [selector.exact_match.name] if selector.exact_match.name in names else []
+    if selector.regex_match is None:
+        return []
+    try:
+        chosen = pattern(selector.regex_match.pattern)
+        return [name for name in names if chosen.found_in(name)]
+    except PatternError:
+        return []
+
+
+def hypernodes_of(cluster: Cluster) -> HyperNodes:
+    """The tree as it is now, kept until something it depends on changes."""
+    version = cluster.nodes.static_version, len(cluster.nodes), cluster.versions.get("HyperNode", 0)
+    kept = cluster.memory.get(MEMORY)
+    if kept is None or kept[0] != version:
+        kept = cluster.memory[MEMORY] = version, HyperNodes(cluster.of("HyperNode").values(), cluster.nodes)
+    tree: HyperNodes = kept[1]
+    return tree

@@ -1,0 +1,57 @@
+"""What is kept of the pods on each node for rules to ask about: their ports, labels, terms, disks, devices.
+
+`Cluster.index(Ports)` counts once, when it is first asked for, and tells the index of every move from then on; what nobody asks for costs
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from pumice.scheduler.model.task import Task
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.cluster import Cluster
+
+
+class Index:
+    """One of a kind for each cluster. `kinds` are those of the objects that it reads besides pods and nodes."""
+
+    kinds: tuple[str, ...] = ()
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def begin(self) -> None:
+        """Know of no pod."""
+
+    def recount(self) -> None:
+        self.begin()
+        for task in self.cluster.existing():
+            self.change(task.node, task, 1)
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        """A pod came to a row (+1) or left it (-1), as filters see it; its labels and status hold for both."""
+
+    def refresh(self) -> None:
+        """Take in what else has changed. Called whenever it is asked for."""
+
+    def agrees(self, recount: Self) -> bool:
+        """Whether one that was counted just now says the same. For tests."""
+        return True
+
+    def versions(self, *kinds: str) -> tuple[int, ...]:
+        """Other numbers once nodes or objects of the kinds (by default its own) have changed."""
+        cluster = self.cluster
+        return cluster.nodes.static_version, len(cluster.nodes), *(cluster.versions.get(kind, 0) for kind in kinds or self.kinds)
+
+
+# How the cluster tells who comes and goes: entries of its log, for those who catch up later.
+
+
+class Change(NamedTuple):
+    """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
+
+    row: int
+    task: Task
+    sign: int

@@ -1,0 +1,326 @@
+"""A PodGroup and its tasks: the unit that is queued, admitted, and started together or not at all.
+
+Counts and sums follow every move of a task; `Cluster` calls `enter` and `leave`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.api.annotations import (
+    ALLOCATED_HYPERNODE,
+    ESTIMATE,
+    OLD_SLA_WAITING_TIME,
+    PREEMPTABLE,
+    QUEUE_GATE,
+    SHADOW_MIN_MEMBER,
+    SLA_WAITING_TIME,
+)
+from pumice.api.errors import Suggesting
+from pumice.api.integers import integer
+from pumice.api.meta import Metadata
+from pumice.api.pod import Pod
+from pumice.api.times import duration
+from pumice.api.volcano import PodGroup, PodGroupSpec
+from pumice.scheduler.model import status
+from pumice.scheduler.model.reservations import Promises
+from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Sum, Vector, as_vector, beyond
+from pumice.scheduler.model.subjob import SubJobs
+from pumice.scheduler.model.task import Task, flag, revocable_zone
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.queue import Queue
+
+
+PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running", "Unknown", "Completed"
+
+
+class Job(Suggesting):
+    """See the module. Without a PodGroup (`group` None) its tasks are nobody's."""
+
+    __slots__ = (
+        "_subjobs",
+        "allocated_hypernode",
+        "annotations",
+        "asking",
+        "beyond",
+        "counts",
+        "created",
+        "estimate",
+        "group",
+        "has_min_resources",
+        "holding",
+        "labels",
+        "min_amounts",
+        "min_member",
+        "min_resources",
+        "name",
+        "namespace",
+        "never_preempted",
+        "nominated_hypernodes",
+        "pending",
+        "pending_best_effort",
+        "phase",
+        "preemptable",
+        "priority",
+        "promises",
+        "queue",
+        "role_minimum",
+        "role_minimum_total",
+        "tasks",
+        "uid",
+        "waiting_since",
+        "waiting_time",
+        "zone",
+    )
+
+    def __init__(self, uid: str, dimensions: Dimensions) -> None:
+        self.uid = uid
+        self.namespace, _, self.name = uid.partition("/")
+        self.group: PodGroup | None = None
+        self.queue: Queue | None = None
+        self.tasks: dict[str, Task] = {}
+        self.pending: dict[str, Task] = {}  #: the Pending ones of `tasks`
+        self.pending_best_effort = 0  #: of `pending`
+        self.counts = dict.fromkeys(status.NAMES, 0)  #: tasks by status
+        self.holding: Sum = dimensions.nothing()  #: requests of tasks in status.HELD
+        self.asking: Sum = dimensions.nothing()  #: requests of Pending tasks
+        self.promises = Promises()
+        self.priority = 0
+        self.phase = PENDING
+        self.waiting_since: float | None = None  #: first cycle that saw it
+        self.allocated_hypernode = ""
+        self.nominated_hypernodes: dict[str, str] = {}  #: sub-job to HyperNode, by gang preemption
+        self._subjobs: SubJobs | None = None
+        self.read(dimensions)
+
+    def read(self, dimensions: Dimensions) -> None:
+        """Take over the PodGroup's fields."""
+        group = self.group
+        spec = group.spec if group else None
+        meta = group.metadata if group else None
+        annotations, labels = (meta.annotations if meta else None) or {}, (meta.labels if meta else None) or {}
+        self.min_member = (spec.min_member if spec else None) or 0
+        self.role_minimum = dict((spec.min_task_member if spec else None) or {})
+        self.role_minimum_total = sum(self.role_minimum.values())
+        self.created = meta.created if meta else 0.0
+        self.has_min_resources = spec is not None and spec.min_resources is not None
+        self.min_amounts, self.min_resources = dimensions.shared(spec.min_resources if spec else None)
+        self.beyond = beyond(spec.min_resources if spec else None, MOST_OF_MANY, dimensions)  #: an amount of them that no cluster has
+        self.waiting_time = _waiting_time(annotations)
+        self.estimate = _seconds(annotations.get(ESTIMATE))  #: how long its pods are expected to run
+        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=False)
+        self.never_preempted = annotations.get(PREEMPTABLE, labels.get(PREEMPTABLE)) is not None and not self.preemptable
+        self.zone = revocable_zone(annotations)
+        self.annotations, self.labels = annotations, labels
+        self.phase = (group.status.phase if group else None) or PENDING
+        self.allocated_hypernode = annotations.get(ALLOCATED_HYPERNODE, "")
+        self._subjobs = None
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)
+        self.min_resources = dimensions.fitted(self.min_resources)
+        self.promises = self.promises.fitted(dimensions)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.uid} {self.phase}>"
+
+    @property
+    def subjobs(self) -> SubJobs:
+        """Its parts, built when first asked for."""
+        if self._subjobs is None:
+            spec = self.group.spec if self.group else None
+            self._subjobs = SubJobs(self, (spec.sub_group_policy if spec else None) or [], spec.network_topology if spec else None)
+        return self._subjobs
+
+    @property
+    def asks_for_topology(self) -> bool:
+        """Whether it or a part of it has any network topology."""
+        spec = self.group.spec if self.group else None
+        return spec is not None and (spec.network_topology is not None or any(p.network_topology for p in spec.sub_group_policy or ()))
+
+    @property
+    def has_one_part(self) -> bool:
+        """Whether no policy splits it into sub-jobs."""
+        return self.group is None or not self.group.spec.sub_group_policy
+
+    @property
+    def held(self) -> Vector:
+        return as_vector(self.holding)
+
+    @property
+    def asked(self) -> Vector:
+        return as_vector(self.asking)
+
+    # -- tasks and their moves
+
+    def add(self, task: Task) -> None:
+        self.tasks[task.uid] = task
+        if self._subjobs is not None:
+            self._subjobs.add(task)
+
+    def remove(self, task: Task) -> None:
+        del self.tasks[task.uid]
+        if self._subjobs is not None:
+            self._subjobs.remove(task)
+
+    def enter(self, task: Task) -> None:
+        """Count a task in its present status."""
+        self.counts[task.status] += 1
+        if task.status & status.HELD:
+            self.holding += task.template.exactly
+        elif task.status == status.PENDING:
+            self.pending[task.uid] = task
+            self.pending_best_effort += task.template.best_effort
+            self.asking += task.template.exactly
+
+    def leave(self, task: Task) -> None:
+        """Undo enter()."""
+        self.counts[task.status] -= 1
+        if task.status & status.HELD:
+            self.holding -= task.template.exactly
+        elif task.status == status.PENDING:
+            del self.pending[task.uid]
+            self.pending_best_effort -= task.template.best_effort
+            self.asking -= task.template.exactly
+
+    # -- counts
+
+    def count(self, mask: int) -> int:
+        """Tasks in any of the statuses."""
+        return sum(number for bit, number in self.counts.items() if bit & mask)
+
+    @property
+    def ready_count(self) -> int:
+        """Tasks that hold a node or have succeeded."""
+        c = self.counts
+        return c[status.BOUND] + c[status.BINDING] + c[status.RUNNING] + c[status.ALLOCATED] + c[status.SUCCEEDED]
+
+    @property
+    def waiting_count(self) -> int:
+        return self.counts[status.PIPELINED]
+
+    @property
+    def valid_count(self) -> int:
+        return self.ready_count + self.counts[status.PIPELINED] + self.counts[status.PENDING]
+
+    @property
+    def allocated_count(self) -> int:
+        return self.ready_count - self.counts[status.SUCCEEDED]
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready_count + self.pending_best_effort >= self.min_member
+
+    @property
+    def is_pipelined(self) -> bool:
+        return self.waiting_count + self.ready_count + self.pending_best_effort >= self.min_member
+
+    @property
+    def is_starving(self) -> bool:
+        return self.waiting_count + self.ready_count < self.min_member
+
+    @property
+    def is_pending(self) -> bool:
+        return self.phase == PENDING
+
+    def roles_reach(self, mask: int, *, pending_best_effort: bool) -> bool:
+        """Whether each role has its minimum in the statuses. A job minimum below the sum of the roles' makes them meaningless."""
+        if not self.role_minimum or self.min_member < self.role_minimum_total:
+            return True
+        counts = dict.fromkeys(self.role_minimum, 0)
+        for task in self.tasks.values():
+            if task.role in counts and (task.status & mask or (pending_best_effort and task.status == status.PENDING and task.best_effort)):
+                counts[task.role] += 1
+        return all(counts[role] >= minimum for role, minimum in self.role_minimum.items())
+
+    @property
+    def allocated_by_role(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for task in self.tasks.values():
+            if task.status & status.ALLOCATED_ALL:
+                counts[task.role] = counts.get(task.role, 0) + 1
+        return counts
+
+    # -- what the gate of a queue counts
+
+    def gated_request(self) -> Vector | None:
+        """Requests of tasks that somebody else's scheduling gate holds back."""
+        gated = [t.template.request for t in self.pending.values() if t.gated and t.template.gates != (QUEUE_GATE,)]
+        return np.sum(gated, axis=0) if gated else None
+
+    def without_gated(self, amounts: Vector) -> Vector:
+        gated = self.gated_request()
+        return amounts if gated is None else np.where(amounts > 0, np.maximum(amounts - gated, 0.0), amounts)
+
+    def outstanding(self) -> Vector:
+        """Per dimension of its minimum resources, what it does not hold yet."""
+        rest, held = np.zeros_like(self.min_resources), self.held
+        for column, amount in self.min_amounts.items():
+            rest[column] = max(0.0, amount - held[column])
+        return rest
+
+    @property
+    def reserves(self) -> bool:
+        """Whether it is admitted and may still create pods that its minimum resources promise room to."""
+        if not self.has_min_resources:
+            return False
+        return self.phase == INQUEUE or (self.phase == RUNNING and self.allocated_count >= self.min_member)
+
+
+def _waiting_time(annotations: dict[str, str]) -> float | None:
+    """Seconds a job may wait before sla lets it in."""
+    return _seconds(annotations.get(SLA_WAITING_TIME, annotations.get(OLD_SLA_WAITING_TIME))) or None
+
+
+def _seconds(text: str | None) -> float | None:
+    """A duration; None for what is none, or below zero."""
+    try:
+        seconds = duration(text) if text else None
+    except ValueError:
+        return None
+    return seconds if seconds is None or seconds >= 0 else None
+
+
+# Gangs whose placing was cut short: some of their pods have nodes, and the others have waited since before.
+#
+# Pods of a gang get their nodes together, so this happens only between binds: the scheduler ended or lost its lead, or binds failed. A gang
+# that ran and then lost pods is another matter: the pods that wait are younger than the places of the others.
+
+PLACED = status.BOUND | status.RUNNING
+
+
+def cut_short_at(job: Job) -> float | None:
+    """When the last of its pods got its node; None for any other job."""
+    placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], job.counts[status.PENDING] + job.counts[status.PIPELINED]
+    if not 0 < placed < job.min_member <= placed + waiting or placed + waiting < len(job.tasks):
+        return None
+    since = [task.placed_at for task in job.tasks.values() if task.status & PLACED and task.placed_at is not None]
+    if len(since) < placed or any(task.created > min(since) for task in job.tasks.values()):
+        return None
+    return max(since)
+
+
+# Shadow PodGroups, as kube-batch makes them inside the scheduler: every pod without a group gets one that only the scheduler knows.
+#
+# Pods of one controller share a group. Its minimum is the pod's annotation; its status is never written.
+
+MARK = "volcano/shadow-pod-group"
+
+
+def shadow_group(pod: Pod) -> PodGroup:
+    meta = pod.metadata
+    owner = meta.controller
+    namespace = meta.namespace or "default"
+    name = f"shadow-{(owner.uid or owner.name) if owner else meta.uid or f'{namespace}-{meta.name}'}"
+    minimum = (meta.annotations or {}).get(SHADOW_MIN_MEMBER, "")
+    return PodGroup(
+        Metadata(name=name, namespace=namespace, annotations={MARK: "true"}, creation_timestamp=meta.creation_timestamp),
+        PodGroupSpec(min_member=max(0, integer(minimum, 1)), priority_class_name=pod.spec.priority_class_name),
+    )
+
+
+def is_shadow(group: PodGroup | None) -> bool:
+    return group is not None and MARK in (group.metadata.annotations or {})

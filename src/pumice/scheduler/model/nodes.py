@@ -1,0 +1,354 @@
+"""All nodes as columns; row n is one node, resources are rows of [resource, node] arrays.
+
+A removed node leaves a dead row (nothing allocatable, `alive` False) until the table is packed between two cycles, so that rows
+stay what they are while a session runs. Labels are interned to integer codes per key: a selector becomes a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.codec import encode
+from pumice.api.core import Node, Taint
+from pumice.api.selectors import Requirement, Selector, holds_for
+from pumice.scheduler.model import status
+from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Vector, bounded
+from pumice.scheduler.model.tally import EXACT, Sums, Tally
+from pumice.scheduler.model.task import Task
+
+Codes = NDArray[np.int32]
+Table = NDArray[np.float64]
+Cells = list["memoryview[float]"]  #: a table's columns for single numbers, which arrays are slow at
+
+GREAT = MOST_OF_ONE // 2  #: no node is so much over what it has by pods that it might have started
+ABSENT = -1  #: label code of a node without the key
+
+
+class Nodes:
+    """See the module."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self.dimensions = dimensions
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.wire: list[Node] = []
+        self.tasks: list[dict[str, Task]] = []  #: per row, all that stand there by uid
+        self._great: dict[int, Tally] = {}  #: of rows whose bulk is above EXACT
+        self._bulk: list[int] = []  #: per row, what none of its sums is above
+        self._dead: list[int] = []  #: rows of nodes that have gone
+        self._moving = 0  #: tasks that are Releasing or Pipelined
+        self._capacity = 0
+        self._alive: Mask = np.zeros(0, bool)
+        self._cordoned: Mask = np.zeros(0, bool)
+        self._have_all: dict[int, bool] = {}
+        self._reserve(64)
+        self.static_version = 0  #: changes when any node's labels, taints or set changes
+        self._labels: dict[str, tuple[Codes, list[str]]] = {}
+        self._masks: dict[Requirement, Mask] = {}
+        self._taints: tuple[Codes, list[list[Taint]]] | None = None
+
+    # -- columns
+
+    def _reserve(self, rows: int) -> None:
+        """Room for so many rows, all dimensions."""
+        width, old = self.dimensions.width, self._capacity
+
+        def grown(name: str, depth: int) -> Table:
+            table = np.zeros((depth, rows))
+            if old:
+                before: Table = getattr(self, name)
+                table[: before.shape[0], :old] = before[:, :old]
+            return table
+
+        self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
+        self._idle = grown("_idle", width)
+        self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
+        self._seen, self._scoring = grown("_seen", width), grown("_scoring", 2)
+        alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
+        if old:
+            alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
+        self._alive, self._cordoned = alive, cordoned
+        self._capacity = rows
+        self._used_cells, self._idle_cells = cells(self._used), cells(self._idle)
+        self._releasing_cells, self._pipelined_cells = cells(self._releasing), cells(self._pipelined)
+        self._seen_cells, self._scoring_cells = cells(self._seen), cells(self._scoring)
+        self._view()
+
+    def _view(self) -> None:
+        n = len(self.names)
+        self.allocatable: Table = self._allocatable[:, :n]  #: [r, n]
+        self.used: Table = self._used[:, :n]  #: [r, n] requests of the tasks that hold a place, those on their way out included
+        self.idle: Table = self._idle[:, :n]  #: [r, n] allocatable less used
+        self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
+        self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
+        self.seen: Table = self._seen[
+            :, :n
+        ]  #: [r, n] what kube's filters and scores see: the promised too, but none that the session evicted
+        self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `seen` with a floor per container, as kube's scores count
+        self.alive: Mask = self._alive[:n]
+        self.cordoned: Mask = self._cordoned[:n]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[int]:
+        """Rows of living nodes: in order of arrival, but that a new one takes the place of one that has gone."""
+        return iter(np.flatnonzero(self.alive).tolist())
+
+    @property
+    def count(self) -> int:
+        return int(self.alive.sum())
+
+    @property
+    def moving(self) -> bool:
+        """Whether anything is being released or promised anywhere, so that what will be idle is not what is."""
+        return bool(self._moving)
+
+    @property
+    def future_idle(self) -> Table:
+        """Idle once everything that leaves has left and everything promised has come."""
+        return self.idle + self.releasing - self.pipelined
+
+    def row_idle(self, row: int) -> Vector:
+        vector: Vector = self.idle[:, row].copy()
+        return vector
+
+    def row_future_idle(self, row: int) -> Vector:
+        vector: Vector = self.idle[:, row] + self.releasing[:, row] - self.pipelined[:, row]
+        return vector
+
+    def room_in_sums(self, room: Table) -> Table:
+        """Room as it counts in sums over nodes: one that holds what no node can have is full, and takes nothing from the others."""
+        return np.where(room > -GREAT, room, 0.0)
+
+    def total(self) -> Vector:
+        """Sum of what living nodes can give."""
+        total: Vector = self.allocatable.sum(axis=1)
+        return total
+
+    def have_all(self, column: int) -> bool:
+        """Whether every row has some of a resource."""
+        known = self._have_all.get(column)
+        if known is None:
+            known = self._have_all[column] = bool(self.allocatable[column].all())
+        return known
+
+    def widen(self) -> None:
+        for tally in self._great.values():
+            tally.widen(self.dimensions)
+        self._reserve(self._capacity)
+
+    # -- nodes
+
+    def put(self, node: Node) -> int:
+        """Add or update a node; its row."""
+        name = node.metadata.name
+        row = self.rows.get(name)
+        if row is None:
+            row = self.rows[name] = self._dead.pop() if self._dead else self._new_row(node)
+            self.names[row] = name
+        if not self.alive[row] or _static(self.wire[row]) != _static(node):
+            self._forget_static()
+        self.wire[row] = node
+        self.alive[row] = True
+        self.cordoned[row] = bool(node.spec.unschedulable)
+        for resource in node.status.allocatable or ():
+            self.dimensions.column(resource, offered=True)
+        offered = self.dimensions.vector(node.status.allocatable, most=MOST_OF_ONE) + oversubscription(node, self.dimensions)
+        allocatable = np.minimum(offered, MOST_OF_ONE)
+        self.allocatable[:, row] = allocatable
+        self._have_all.clear()
+        self.idle[:, row] = allocatable - self.used[:, row]
+        return row
+
+    def _new_row(self, node: Node) -> int:
+        row = len(self.names)
+        if row >= self._capacity:
+            self._reserve(2 * self._capacity)
+        self.names.append("")
+        self.wire.append(node)
+        self.tasks.append({})
+        self._bulk.append(0)
+        self._view()
+        return row
+
+    def remove(self, name: str) -> int | None:
+        """Leave a dead row for a node to come; the caller takes the tasks off it."""
+        row = self.rows.pop(name, None)
+        if row is not None:
+            self._dead.append(row)
+            self.alive[row] = False
+            self.allocatable[:, row] = 0
+            self._have_all.clear()
+            self.idle[:, row] = -self.used[:, row]
+            self.names[row] = ""
+            self._forget_static()
+        return row
+
+    def _forget_static(self) -> None:
+        self.static_version += 1
+        self._labels.clear()
+        self._masks.clear()
+        self._taints = None
+
+    # -- tasks: what a status takes from a node
+
+    def add(self, task: Task, row: int) -> None:
+        self.tasks[row][task.uid] = task
+        self._count(task, row, 1.0)
+
+    def take(self, task: Task, row: int) -> None:
+        """Undo add(); the task must have the status it was added with."""
+        del self.tasks[row][task.uid]
+        self._count(task, row, -1.0)
+
+    def _count(self, task: Task, row: int, sign: float) -> None:
+        bulk, grown = self._bulk[row], int(sign) * task.template.bulk
+        self._bulk[row] = bulk + grown
+        if max(bulk, bulk + grown) > EXACT:
+            self._moving += int(sign) if task.status & (status.PIPELINED | status.RELEASING) else 0
+            self._count_great(task, row, int(sign))
+            return
+        needs = task.template.needs
+        if not task.evicted:
+            self.show(task, row, sign)
+        if task.status == status.PIPELINED:
+            self._moving += int(sign)
+            for column, amount in needs:
+                self._pipelined_cells[column][row] += amount * sign
+            return
+        used, idle = self._used_cells, self._idle_cells
+        for column, amount in needs:
+            used[column][row] += amount * sign
+            idle[column][row] -= amount * sign
+        if task.status == status.RELEASING:
+            self._moving += int(sign)
+            for column, amount in needs:
+                self._releasing_cells[column][row] += amount * sign
+
+    def show(self, task: Task, row: int, sign: float) -> None:
+        """Count a task among those that are seen."""
+        if self._bulk[row] > EXACT:
+            self._great[row].show(task, int(sign))
+            self._write(row, self._great[row].sums())
+            return
+        template, seen, (cpu, memory) = task.template, self._seen_cells, self._scoring_cells
+        for column, amount in template.needs:
+            seen[column][row] += amount * sign
+        cpu[row] += template.scoring_cpu * sign
+        memory[row] += template.scoring_memory * sign
+
+    def _count_great(self, task: Task, row: int, sign: int) -> None:
+        """On a row whose sums float64 may not hold."""
+        tally = self._great.get(row)
+        if tally is None:
+            tally = self._great[row] = self._tally(row)
+        else:
+            tally.count(task, sign)
+        self._write(row, tally.sums())
+        if self._bulk[row] <= EXACT:
+            del self._great[row]
+
+    def _write(self, row: int, sums: Sums) -> None:
+        self.used[:, row], self.releasing[:, row], self.pipelined[:, row] = sums.used, sums.releasing, sums.pipelined
+        self.seen[:, row], self.scoring[:, row] = sums.seen, sums.scoring
+        self.idle[:, row] = self.allocatable[:, row] - sums.used
+
+    def _tally(self, row: int) -> Tally:
+        tally = Tally(self.dimensions)
+        for task in self.tasks[row].values():
+            tally.count(task, 1)
+        return tally
+
+    # -- labels and taints
+
+    def labels(self, row: int) -> dict[str, str]:
+        return self.wire[row].metadata.labels or {}
+
+    def taints(self, row: int) -> list[Taint]:
+        return self.wire[row].spec.taints or []
+
+    def codes(self, key: str) -> tuple[Codes, list[str]]:
+        """Per row a code for its value of the label, ABSENT without it; and the values by code. `metadata.name` is a key too."""
+        known = self._labels.get(key)
+        if known is None:
+            values: dict[str, int] = {}
+            codes = np.full(len(self.names), ABSENT, np.int32)
+            for row in self:
+                value = self.names[row] if key == "metadata.name" else self.labels(row).get(key)
+                if value is not None:
+                    codes[row] = values.setdefault(value, len(values))
+            known = self._labels[key] = codes, list(values)
+        return known
+
+    def taint_codes(self) -> tuple[Codes, list[list[Taint]]]:
+        """Per row a code for its list of taints, and the different lists."""
+        if self._taints is None:
+            lists: dict[bytes, int] = {}
+            codes = np.zeros(len(self.names), np.int32)
+            different: list[list[Taint]] = []
+            for row in range(len(self.names)):
+                taints = self.taints(row)
+                code = lists.setdefault(encode(taints) if taints else b"", len(different))
+                if code == len(different):
+                    different.append(taints)
+                codes[row] = code
+            self._taints = codes, different
+        return self._taints
+
+    def satisfying(self, requirement: Requirement) -> Mask:
+        """Rows whose label satisfies one requirement."""
+        mask = self._masks.get(requirement)
+        if mask is None:
+            codes, values = self.codes(requirement.key)
+            verdicts = np.array([holds_for(requirement, value) for value in (*values, None)], bool)
+            mask = self._masks[requirement] = verdicts[codes]
+        return mask
+
+    def matching(self, selector: Selector) -> Mask:
+        """Rows whose labels satisfy all requirements."""
+        mask = np.ones(len(self.names), bool)
+        for requirement in selector:
+            mask &= self.satisfying(requirement)
+        return mask
+
+    # -- invariants
+
+    def check(self) -> None:
+        """Assert that every sum is what its tasks say."""
+        for row in range(len(self.names)):
+            for task in self.tasks[row].values():
+                assert task.node == row, f"{task} does not know that it is on row {row}"
+                assert task.status & (status.ON_NODE | status.PIPELINED), f"{task} cannot stand on a node"
+            sums = self._tally(row).sums()
+            assert self._bulk[row] == sum(task.template.bulk for task in self.tasks[row].values()), f"bulk of {self.names[row]}"
+            assert (self.used[:, row] == sums.used).all(), f"used of {self.names[row]}"
+            assert (self.idle[:, row] == self.allocatable[:, row] - sums.used).all(), f"idle of {self.names[row]}"
+            assert (self.releasing[:, row] == sums.releasing).all(), f"releasing of {self.names[row]}"
+            assert (self.pipelined[:, row] == sums.pipelined).all(), f"pipelined of {self.names[row]}"
+            assert (self.seen[:, row] == sums.seen).all(), f"seen of {self.names[row]}"
+            assert (self.scoring[:, row] == sums.scoring).all(), f"scoring of {self.names[row]}"
+
+
+def cells(table: Table) -> Cells:
+    return [cast("memoryview[float]", memoryview(column)) for column in table]
+
+
+def _static(node: Node) -> tuple[object, ...]:
+    return node.metadata.labels, node.metadata.annotations, node.spec.taints, node.spec.unschedulable, node.status.images
+
+
+def oversubscription(node: Node, dimensions: Dimensions) -> Vector:
+    """What Volcano's agent lends out beyond the allocatable."""
+    annotations = node.metadata.annotations or {}
+    extra = dimensions.zeros()
+    for column, name in ((CPU, "cpu"), (MEMORY, "memory")):
+        try:
+            extra[column] = bounded(int(float(annotations.get(f"volcano.sh/oversubscription-{name}", 0))))
+        except (ValueError, OverflowError):
+            continue
+    return extra

@@ -1,0 +1,104 @@
+"""A queue and the sums of its jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pumice.api.errors import Suggesting
+from pumice.api.names import ROOT_QUEUE
+from pumice.api.volcano import Queue as QueueObject
+from pumice.scheduler.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector, as_vector
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.job import Job
+
+
+class Queue(Suggesting):
+    """A name that PodGroups refer to. Without an object (`wire` None) its jobs wait for it."""
+
+    def __init__(self, name: str, dimensions: Dimensions) -> None:
+        self.name = name
+        self.wire: QueueObject | None = None
+        self.jobs: dict[str, Job] = {}
+        self.holding: Sum = dimensions.nothing()  #: requests of all tasks of its jobs that hold or await a place
+        self.asking: Sum = dimensions.nothing()  #: requests of all Pending tasks of its jobs
+        self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still ask for (Promises.reserve)
+        self.surplus: Sum = dimensions.nothing()  #: what its jobs hold above their minimum (Promises.surplus)
+        self.promised: Sum = dimensions.nothing()  #: what overcommit counts as promised to its jobs (Promises.admitted)
+        self.read(dimensions)
+
+    def read(self, dimensions: Dimensions) -> None:
+        """Take over the object's fields."""
+        spec = self.wire.spec if self.wire else None
+        self.weight = spec.weight if spec and spec.weight is not None else 1
+        self.priority = (spec.priority if spec else None) or 0
+        self.parent = (spec.parent if spec else None) or ("" if self.name == ROOT_QUEUE else ROOT_QUEUE)
+        self.reclaimable = self.wire is not None and (spec is None or spec.reclaimable is not False)
+        self.state = (self.wire.status.state if self.wire else None) or ""
+        self.created = self.wire.metadata.created if self.wire else 0.0
+        capability = dimensions.vector(spec.capability if spec else None, missing=np.inf)
+        capability[[column for column in (CPU, MEMORY) if capability[column] <= 0]] = np.inf
+        self.capability: Vector = capability  #: all it may hold; unbounded where it names nothing, and where cpu or memory is 0
+        self.guarantee: Vector = dimensions.vector(spec.guarantee.resource if spec and spec.guarantee else None)
+        self.deserved: Vector = dimensions.vector(spec.deserved if spec else None)  #: as its owner wants it; for plugin capacity
+        self.deserves: Mask = ~np.isnan(dimensions.vector(spec.deserved if spec else None, missing=np.nan))  #: what `deserved` names
+        self.annotations = (self.wire.metadata.annotations if self.wire else None) or {}
+
+    @property
+    def exists(self) -> bool:
+        return self.wire is not None
+
+    @property
+    def open(self) -> bool:
+        """Whether it lets jobs in."""
+        return self.state == "Open"
+
+    @property
+    def serving(self) -> bool:
+        """Whether jobs that were let in get room: in a closing queue, too, or their pods would wait for ever."""
+        return self.state in ("Open", "Closing")
+
+    # -- sums, as numbers to reckon with
+
+    @property
+    def held(self) -> Vector:
+        return as_vector(self.holding)
+
+    @property
+    def pending(self) -> Vector:
+        return as_vector(self.asking)
+
+    @property
+    def inqueue(self) -> Vector:
+        return as_vector(self.reserved)
+
+    @property
+    def elastic(self) -> Vector:
+        return as_vector(self.surplus)
+
+    @property
+    def admitted(self) -> Vector:
+        return as_vector(self.promised)
+
+    def add(self, job: Job) -> None:
+        """Count what a job holds and asks for."""
+        self.holding += job.holding
+        self.asking += job.asking
+
+    def take(self, job: Job) -> None:
+        """Undo add()."""
+        self.holding -= job.holding
+        self.asking -= job.asking
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.holding, self.asking = dimensions.fitted(self.holding), dimensions.fitted(self.asking)
+        self.reserved, self.surplus = dimensions.fitted(self.reserved), dimensions.fitted(self.surplus)
+        self.promised = dimensions.fitted(self.promised)
+        self.guarantee, self.deserved = dimensions.fitted(self.guarantee), dimensions.fitted(self.deserved)
+        self.capability = dimensions.fitted(self.capability, missing=np.inf)
+        self.deserves = np.pad(self.deserves, (0, dimensions.width - len(self.deserves)))
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"

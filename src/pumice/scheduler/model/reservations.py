@@ -1,0 +1,55 @@
+"""What admitted jobs are promised beyond what they hold: the sums of queues that depend on a job as a whole.
+
+A job's part in these sums is kept beside the job, so that a change of one job costs one subtraction and one addition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.model.resources import PODS, Dimensions, Sum, Vector, as_sum
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.job import Job
+
+
+class Promises(NamedTuple):
+    """A job's part in the sums; None is nothing."""
+
+    reserve: Sum | None = None  #: in Queue.reserved: what it may still ask for
+    surplus: Sum | None = None  #: in Queue.surplus: what it holds above its minimum
+    admitted: Sum | None = None  #: in Queue.promised: what overcommit counts
+
+    def fitted(self, dimensions: Dimensions) -> Promises:
+        return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
+
+
+def settle(job: Job) -> None:
+    """Bring the job's part in the sums of its queue up to date."""
+    rest = job.without_gated(job.outstanding()) if job.reserves and not job.beyond else None
+    surplus = np.maximum(job.held - job.min_resources, 0.0)
+    surplus[PODS] = 0.0  # pods are no resource that a queue counts
+    counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
+    _replace(job, Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted)))
+
+
+def _kept(amounts: Vector | None) -> Sum | None:
+    return None if amounts is None else as_sum(amounts)
+
+
+def withdraw(job: Job) -> None:
+    """Take the job's part out of all sums."""
+    _replace(job, Promises())
+
+
+def _replace(job: Job, promises: Promises) -> None:
+    queue = job.queue
+    assert queue is not None
+    for total, before, after in zip((queue.reserved, queue.surplus, queue.promised), job.promises, promises, strict=True):
+        if before is not None:
+            total -= before
+        if after is not None:
+            total += after
+    job.promises = promises

@@ -1,0 +1,184 @@
+"""One pod, as the scheduler thinks of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
+from pumice.api.errors import Suggesting
+from pumice.api.meta import Metadata
+from pumice.api.pod import Pod, PodStatus
+from pumice.api.times import instant_or
+from pumice.scheduler.model import status
+from pumice.scheduler.model.template import Template
+
+if TYPE_CHECKING:
+    from pumice.scheduler.model.job import Job
+
+
+SPREADING_KINDS = ("ReplicationController", "ReplicaSet", "StatefulSet")
+TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
+
+
+class Pairs(dict[str, str]):
+    """Labels or annotations, one for all equal ones, and so a key as itself. Gone with the last pod that has them."""
+
+    __slots__ = ("__weakref__",)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+
+class Task(Suggesting):
+    """Identity, state and place of a pod. What it shares with equal pods is in `template`."""
+
+    __slots__ = (
+        "annotations",
+        "claims",
+        "controller",
+        "created",
+        "deleting",
+        "disrupted",
+        "evicted",
+        "index",
+        "job",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "node",
+        "node_name",
+        "nominated",
+        "number",
+        "placed_at",
+        "preemptable",
+        "priority",
+        "role",
+        "started",
+        "status",
+        "template",
+        "uid",
+        "zone",
+    )
+
+    def __init__(self, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
+        meta = pod.metadata
+        self.namespace = template.namespace
+        self.name = meta.name
+        self.key = f"{self.namespace}/{meta.name}"
+        self.uid = meta.identity
+        self.template = template
+        self.labels = labels
+        self.annotations = annotations
+        self.number = number  #: order of arrival
+        self.job: Job | None = None
+        self.created = meta.created
+        self.controller = _controller(pod)
+        self.index = pod_index(meta.name)
+        self.role = annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or ""
+        self.priority = _priority(pod, annotations)
+        self.preemptable = flag(annotations, labels, PREEMPTABLE, default=True)
+        self.zone = revocable_zone(annotations)
+        self.status = status.PENDING
+        self.evicted = False  #: evicted by the present session: still there, but about to go
+        self.node = -1  #: row in the node table, -1 while it has no place or its node is unknown
+        self.node_name = pod.spec.node_name or ""
+        self.read_state(pod)
+
+    def read_state(self, pod: Pod) -> None:
+        """What may change in a pod without changing its template. The status is set by the cluster."""
+        self.deleting = bool(pod.metadata.deletion_timestamp)
+        self.nominated = pod.status.nominated_node_name or ""
+        self.started = instant_or(pod.status.start_time, None)
+        self.disrupted = False  #: leaving because of a preemption
+        self.claims = device_claims(pod)
+        self.placed_at: float | None = None  #: when PodScheduled became true
+        for condition in pod.status.conditions or ():
+            if condition.type == "DisruptionTarget":
+                self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
+            elif condition.type == "PodScheduled" and condition.status == "True":
+                self.placed_at = instant_or(condition.last_transition_time, None)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.key} {status.NAMES[self.status]}>"
+
+    @property
+    def pod_priority(self) -> int:
+        """As kube-scheduler counts it: 0 if there is none."""
+        return self.template.priority_value or 0
+
+    @property
+    def best_effort(self) -> bool:
+        return self.template.best_effort
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.template.gates)
+
+    @property
+    def at_queue_gate(self) -> bool:
+        """Whether nothing but its queue holds it back, as it asked for."""
+        return self.template.gates == (QUEUE_GATE,) and QUEUE_GATE in self.annotations
+
+
+def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Name in the pod and name of each of its device claims; "" for one that is not made yet."""
+    if not pod.spec.resource_claims:
+        return ()
+    made = {status.name: status.resource_claim_name or "" for status in pod.status.resource_claim_statuses or ()}
+    return tuple((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims)
+
+
+def pod_index(name: str) -> int | None:
+    """The last part of a name of three or more parts, if it is a number: `job-role-7` is 7."""
+    before, _, last = name.rpartition("-")
+    return int(last) if last.isdigit() and last.isascii() and "-" in before else None
+
+
+def flag(annotations: Mapping[str, str], labels: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """A boolean in an annotation, else in a label; what cannot be read is false."""
+    text = annotations.get(key, labels.get(key))
+    return default if text is None else text in TRUE_WORDS
+
+
+def revocable_zone(annotations: Mapping[str, str]) -> str:
+    """`*` or nothing: whether a pod or job may use nodes of any revocable zone."""
+    if REVOCABLE_ZONE in annotations:
+        return "*" if annotations[REVOCABLE_ZONE] == "*" else ""
+    return "*" if annotations.get(PREEMPTABLE) in TRUE_WORDS else ""
+
+
+def _controller(pod: Pod) -> str:
+    """Kind and name of the controller, if it is of a kind that spreads its pods."""
+    owner = pod.metadata.controller
+    return sys.intern(f"{owner.kind}/{owner.name}") if owner is not None and owner.kind in SPREADING_KINDS else ""
+
+
+def _priority(pod: Pod, annotations: Mapping[str, str]) -> int:
+    if TASK_PRIORITY in annotations:
+        with suppress(ValueError):
+            override = int(annotations[TASK_PRIORITY], 10)
+            if -(2**31) <= override < 2**31:
+                return override
+    return 1 if pod.spec.priority is None else pod.spec.priority
+
+
+# Our nouns as objects of Kubernetes again, for services that are asked about them.
+
+
+def as_pod(task: Task) -> Pod:
+    """The pod as far as we read pods."""
+    meta = Metadata(
+        name=task.name,
+        namespace=task.namespace,
+        uid=task.uid,
+        labels=dict(task.labels) or None,
+        annotations=dict(task.annotations) or None,
+    )
+    spec = structs.replace(task.template.spec, node_name=task.node_name or None)
+    return Pod(meta, spec, PodStatus(nominated_node_name=task.nominated or None))

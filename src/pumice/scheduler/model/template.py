@@ -1,0 +1,253 @@
+"""What equal pods share: everything that scheduling reads except identity, state and labels.
+
+A job of a thousand equal pods has one template. Masks, scores and reasons are computed per template, not per pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
+from pumice.api.quantity import Quantity, format_milli
+from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
+
+DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
+POD_LEVEL = ("cpu", "memory")
+
+
+class Template:
+    """See the module. `spec` is that of the first pod met, without its node."""
+
+    def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
+        self.spec: PodSpec = pod.spec
+        self.namespace = pod.metadata.namespace or "default"
+        self.annotations = pod.metadata.annotations or {}  #: of the first pod; read only keys in TEMPLATE_ANNOTATIONS here
+        asked = pod_request(pod)
+        whole = _vector(asked, dimensions)
+        self.beyond = _beyond(asked, dimensions)  #: an amount, in words, that makes it fit nowhere, ever; empty for none
+        self.immense = np.flatnonzero(whole >= MOST_OF_ONE)  #: dimensions of which it asks for more than a node can ever have
+        self.request: Vector = np.where(whole < MOST_OF_ONE, whole, 0.0)  #: as it counts in sums over jobs and queues
+        self.exactly: Sum = as_sum(self.request)  #: the same, as kept sums count
+        needed = np.flatnonzero(whole)
+        self.columns = needed  #: dimensions with a request
+        self.amounts: Vector = whole[needed]  #: what it takes on a node
+        self.needs = list(zip(needed.tolist(), self.amounts.tolist(), strict=True))  #: the same as pairs
+        real = whole.copy()
+        real[PODS] = 0
+        self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
+        self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
+        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
+        self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
+        self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
+        self.priority_value = pod.spec.priority
+        self.never_preempts = pod.spec.preemption_policy == "Never"
+        self.gates = tuple(gate.name for gate in pod.spec.scheduling_gates or ())
+
+    @property
+    def taken(self) -> Vector:
+        """What it takes on a node, in all dimensions."""
+        vector = np.zeros_like(self.request)
+        vector[self.columns] = self.amounts
+        return vector
+
+    def widen(self, dimensions: Dimensions) -> None:
+        self.request, self.exactly = dimensions.fitted(self.request), dimensions.fitted(self.exactly)
+
+    @cached_property
+    def containers(self) -> tuple[Container, ...]:
+        return tuple(self.spec.containers or ())
+
+    @cached_property
+    def sidecars(self) -> tuple[Container, ...]:
+        return tuple(c for c in self.spec.init_containers or () if c.restart_policy == "Always")
+
+    @cached_property
+    def host_ports(self) -> frozenset[tuple[str, str, int]]:
+        """(protocol, address, port) of every host port asked for."""
+        ports = (port for container in (*self.containers, *self.sidecars) for port in container.ports or ())
+        return frozenset((p.protocol or "TCP", p.host_ip or "0.0.0.0", p.host_port) for p in ports if p.host_port and p.host_port > 0)
+
+    @cached_property
+    def has_pod_terms(self) -> bool:
+        """Whether it has inter-pod affinity or anti-affinity of its own."""
+        affinity = self.spec.affinity
+        return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
+
+    @cached_property
+    def needs_only_room(self) -> bool:
+        """Whether all it takes from others is room: no port, volume, claim or shared device, and no say in who stands beside it."""
+        spec = self.spec
+        beside = self.has_pod_terms or spec.topology_spread_constraints
+        shares_devices = any(name.startswith("volcano.sh/") for name in self.limits)
+        return not (beside or self.host_ports or spec.volumes or spec.resource_claims or shares_devices)
+
+    @cached_property
+    def guaranteed(self) -> bool:
+        """Quality of service class Guaranteed: every container has equal cpu and memory requests and limits."""
+        for container in (*self.containers, *(self.spec.init_containers or ())):
+            limits = (container.resources.limits if container.resources else None) or {}
+            requests = (container.resources.requests if container.resources else None) or {}
+            for name in POD_LEVEL:
+                if name not in limits or limits[name].milli == 0 or (name in requests and requests[name].milli != limits[name].milli):
+                    return False
+        return bool(self.containers)
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """Container limits by name, in whole units: the greater of the sum of containers and the largest init container."""
+        totals: dict[str, float] = {}
+        for container in self.containers:
+            for name, amount in _limits(container):
+                totals[name] = totals.get(name, 0.0) + amount.milli / 1000
+        for container in self.spec.init_containers or ():
+            for name, amount in _limits(container):
+                totals[name] = max(totals.get(name, 0.0), amount.milli / 1000)
+        return totals
+
+
+def volumes_that_matter(spec: PodSpec) -> list[Volume] | None:
+    """Without those of which only the name is read: the server makes one up for every pod's token, and equal pods would differ by it."""
+    return [volume for volume in spec.volumes or () if volume != Volume(name=volume.name)] or None
+
+
+def _limits(container: Container) -> list[tuple[str, Quantity]]:
+    limits = container.resources.limits if container.resources else None
+    return list((limits or {}).items())
+
+
+def _requests(container: Container) -> ResourceList:
+    return (container.resources.requests if container.resources else None) or {}
+
+
+def pod_request(pod: Pod) -> dict[str, int]:
+    """What the pod takes from a node, as kube-scheduler counts it, in thousandths."""
+    spec = pod.spec
+    running = requested_by_containers(spec, _resized(pod))
+    for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
+        if is_pod_level(name):
+            running[name] = amount.milli
+    _add(running, spec.overhead or {})
+    return running
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod may ask for a resource as a whole."""
+    return name in POD_LEVEL or name.startswith("hugepages-")
+
+
+def requested_by_containers(spec: PodSpec, resized: Mapping[str, ResourceList] = MappingProxyType({})) -> dict[str, int]:
+    """In milli-units: what runs together, or what initialising needs at its peak. `resized`: requests that replace a container's."""
+    running: dict[str, int] = {}
+    for container in spec.containers or ():
+        _add(running, resized.get(container.name, _requests(container)))
+    before: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers or ():
+        requests = resized.get(container.name, _requests(container))
+        if container.restart_policy == "Always":
+            _add(running, requests)
+            _add(before, requests)
+            _raise(peak, {name: before[name] for name in requests})
+        else:
+            _raise(peak, {name: before.get(name, 0) + amount.milli for name, amount in requests.items()})
+    _raise(running, peak)
+    return running
+
+
+def _in_units(name: str, milli: int) -> int:
+    return -(-milli // 1000) if in_units(name) else milli
+
+
+def _vector(asked: Mapping[str, int], dimensions: Dimensions) -> Vector:
+    """With one of `pods`."""
+    columns = {name: dimensions.column(name) for name in asked}
+    vector = dimensions.zeros()
+    for name, column in columns.items():
+        if column is not None:
+            vector[column] = bounded(_in_units(name, asked[name]))
+    vector[PODS] = 1
+    return vector
+
+
+def _beyond(asked: Mapping[str, int], dimensions: Dimensions) -> str:
+    for name, milli in asked.items():
+        if dimensions.leaves_out(name, milli) or (name in dimensions.columns and _in_units(name, milli) >= MOST_OF_ONE):
+            return f"{name} {format_milli(milli)}"
+    return ""
+
+
+def _add(total: dict[str, int], more: Mapping[str, Quantity | int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + (amount if isinstance(amount, int) else amount.milli)
+
+
+def _raise(total: dict[str, int], floor: Mapping[str, int]) -> None:
+    for name, amount in floor.items():
+        total[name] = max(total.get(name, 0), amount)
+
+
+def _resized(pod: Pod) -> dict[str, ResourceList]:
+    """Requests of containers whose in-place resize is under way: the greatest of asked, granted and applied."""
+    state = resize_state(pod)
+    if state is None:
+        return {}
+    applied, infeasible = state
+    resized: dict[str, ResourceList] = {}
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        status = applied.get(container.name)
+        if status is None:
+            continue
+        parts = [status.allocated_resources or {}, (status.resources.requests if status.resources else None) or {}]
+        parts += [] if infeasible else [_requests(container)]
+        names = {name for part in parts for name in part}
+        resized[container.name] = {name: max((p[name] for p in parts if name in p), key=lambda q: q.milli) for name in names}
+    return resized
+
+
+def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
+    """What nodes have granted to containers by name, and whether what is asked beyond it cannot be had; None for nothing."""
+    statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+    applied = {s.name: s for s in statuses if s.allocated_resources or (s.resources and s.resources.requests)}
+    if not applied:
+        return None
+    infeasible = pod.status.resize == "Infeasible" or any(
+        c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or ()
+    )
+    return applied, infeasible
+
+
+def scoring_request(spec: PodSpec, *, pod_level: bool = True) -> tuple[float, float]:
+    """CPU in milli and memory in bytes for scoring: a container that names none counts DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES.
+
+    Requests of the pod as a whole replace those of its containers, though kube-scheduler overlooks them in a pod not placed yet.
+    """
+    cpu = memory = before_cpu = before_memory = peak_cpu = peak_memory = 0.0
+    for container in spec.containers or ():
+        c, m = _scored(container)
+        cpu, memory = cpu + c, memory + m
+    for container in spec.init_containers or ():
+        c, m = _scored(container)
+        if container.restart_policy == "Always":
+            cpu, memory = cpu + c, memory + m
+            before_cpu, before_memory = before_cpu + c, before_memory + m
+            c = m = 0.0
+        peak_cpu, peak_memory = max(peak_cpu, before_cpu + c), max(peak_memory, before_memory + m)
+    cpu, memory = max(cpu, peak_cpu), max(memory, peak_memory)
+    level = (spec.resources.requests if spec.resources and pod_level else None) or {}
+    cpu = bounded(level["cpu"].milli) if "cpu" in level else cpu
+    memory = bounded(level["memory"].whole) if "memory" in level else memory
+    overhead = spec.overhead or {}
+    cpu += bounded(overhead["cpu"].milli) if "cpu" in overhead else 0
+    memory += bounded(overhead["memory"].whole) if "memory" in overhead else 0
+    return min(cpu, MOST_OF_ONE), min(memory, MOST_OF_ONE)
+
+
+def _scored(container: Container) -> tuple[float, float]:
+    requests = _requests(container)
+    cpu = bounded(requests["cpu"].milli) if "cpu" in requests else DEFAULT_CPU_MILLI
+    memory = bounded(requests["memory"].whole) if "memory" in requests else DEFAULT_MEMORY_BYTES
+    return cpu, memory

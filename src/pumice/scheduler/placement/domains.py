@@ -1,0 +1,212 @@
+"""Placing a job in parts, or within a limit of the network topology.
+
+HyperNodes are tried in groups, the best group first: for the job, and within the job's for each part. In a group the first that
+does is taken, from the highest score down. Only for a job in parts, whose score is known when all its parts are placed, several
+are tried, each time undone exactly, and the moves of the best are made again. HyperNodes that a gang eviction has cleared for the
+job come before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.framework.topology import Purpose
+from pumice.scheduler.model import status
+from pumice.scheduler.model.hypernodes import HyperNode
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import PendingParts, PendingTasks
+from pumice.scheduler.placement.placing import Placing
+from pumice.scheduler.placement.room_bound import NoDomain, RoomBound, missing, shortage, strayed
+
+MOST_TRIED = 8  #: HyperNodes of one group, for a job in parts
+
+Choice = tuple[SubJob, HyperNode]
+Move = tuple[Task, int, bool]  #: task, row, and whether it waits there for room
+
+
+class DomainTrial(NamedTuple):
+    """A job placed in one HyperNode."""
+
+    score: float
+    moves: list[Move]
+    choices: list[Choice]  #: where its parts went
+    rest: PendingParts  #: what is left of it
+
+
+class Domains:
+    """See the module. Lives for one action."""
+
+    def __init__(self, session: Session, placing: Placing) -> None:
+        self.session = session
+        self.placing = placing
+        self.topology = session.topology
+
+    def place(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
+        """Place what the job needs to be ready, or else to wait for room; where its parts went, nothing if there is no way."""
+        return self._nominated(queue, parts, statement) or self._searched(queue, parts, statement)
+
+    def _will_do(self, job: Job) -> bool:
+        return self.session.job_ready(job) or self.session.job_pipelined(job)
+
+    # -- a job
+
+    def _searched(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
+        job = parts.job
+        outlook, least = RoomBound(self.session, parts.tasks), missing(self.session, job)
+        groups = self.session.gradients(job, self.topology.tree.root, Purpose.ALLOCATE)
+        hopeful = [[domain for domain in group if outlook.most(domain) >= least] for group in groups]
+        if not any(hopeful):
+            hopeful = [group[-1:] for group in groups[-1:]]  # to learn what is in the way
+        for group in hopeful:
+            if (trial := self._best(queue, parts, group, statement)) is not None:
+                parts.take(trial.rest)
+                return trial.choices
+        self._complain(parts)
+        return []
+
+    def _complain(self, parts: PendingParts) -> None:
+        """Say what is short if no node refused any task, since none was asked."""
+        errors = self.session.fit_errors
+        if any(task.uid in errors for task in parts.tasks):
+            return
+        job, (part, sheet) = parts.job, parts.copy().pop()
+        given = (
+            (self.topology.sub_occupied(job, part), self.topology.sub_limit(job, part)),
+            (self.topology.occupied(job), self.topology.limit(job)),
+        )
+        limits = [(occupied, limit) for occupied, limit in given if limit is not None]
+        reasons = [
+            *(strayed(occupied, limit) for occupied, limit in limits),
+            *(shortage(self.session, sheet.tasks, limit) for _, limit in limits[:1]),
+        ]
+        why = next(filter(None, reasons), "")
+        if why:
+            errors[sheet.tasks[-1].uid] = NoDomain(self.session, why)
+
+    def _best(self, queue: Queue, parts: PendingParts, group: list[HyperNode], statement: Statement) -> DomainTrial | None:
+        """The job placed in the HyperNode of a group that scores best."""
+        if parts.job.has_one_part:
+            ranked = self._ranked(next(iter(parts.job.subjobs)), group)
+            trials = (self._try(queue, parts, domain, statement) for domain, _ in ranked)
+            return next((trial for trial in trials if trial is not None), None)
+        mark = statement.mark()
+        best: DomainTrial | None = None
+        for domain in self._likeliest(parts.job, group):
+            trial = self._try(queue, parts, domain, statement)
+            if trial is not None and (best is None or trial.score > best.score):
+                best = trial
+            statement.rollback(mark)
+        for task, row, waits in best.moves if best is not None else ():
+            if waits:
+                statement.pipeline(task, row)
+            else:
+                statement.allocate(task, row)
+        return best
+
+    def _likeliest(self, job: Job, group: list[HyperNode]) -> list[HyperNode]:
+        """The HyperNodes of a group to try for a job in parts: all, or of many those that would score best for the parts one by one."""
+        if len(group) <= MOST_TRIED:
+            return group
+        scores = [self.session.hyper_node_order(part, group) for part in job.subjobs]
+        order = sorted(range(len(group)), key=lambda number: sum(score[number] for score in scores), reverse=True)
+        return [group[number] for number in order[:MOST_TRIED]]
+
+    def _try(self, queue: Queue, parts: PendingParts, domain: HyperNode, statement: Statement) -> DomainTrial | None:
+        """Place a job within a HyperNode; undone if it does not get what it needs."""
+        job, rest, mark = parts.job, parts.copy(), statement.mark()
+        before = [(part, part.allocated_hypernode) for part in job.subjobs]
+        score = 0.0
+        choices: list[Choice] = []
+        while rest:
+            part, sheet = rest.pop()
+            placed = self._place_part(queue, part, sheet, domain, statement)
+            if placed is None:
+                continue
+            choices.append((part, placed[0]))
+            score += placed[1]
+            self.topology.enter(part, placed[0])
+            if sheet:
+                rest.push(part)
+            if self.session.job_ready(job):
+                break
+        for part, name in before:
+            part.allocated_hypernode = name
+        if choices and self._will_do(job):
+            moves = [(op.task, op.task.node, op.task.status == status.PIPELINED) for op in statement.operations[mark:]]
+            return DomainTrial(score, moves, choices, rest)
+        statement.rollback(mark)
+        return None
+
+    # -- a part of a job
+
+    def _place_part(
+        self, queue: Queue, part: SubJob, sheet: PendingTasks, within: HyperNode, statement: Statement
+    ) -> tuple[HyperNode, float] | None:
+        """Place a part in the best HyperNode below the given one, and say which and how good it is."""
+        job, mark = sheet.job, statement.mark()
+        for group in self.session.sub_gradients(job, part, within, Purpose.ALLOCATE):
+            for domain, score in self._ranked(part, self._hopeful(part, sheet, group)):
+                rest = sheet.copy()
+                self._forget_errors(part, rest)
+                self.placing.place(queue, rest, statement, part, self._rows(domain))
+                if statement.mark() > mark and self._part_will_do(job, part):
+                    sheet.tasks = rest.tasks
+                    return domain, score
+                statement.rollback(mark)
+        return None
+
+    def _hopeful(self, part: SubJob, sheet: PendingTasks, group: list[HyperNode]) -> list[HyperNode]:
+        if len(group) == 1:
+            return group
+        outlook, least = RoomBound(self.session, sheet.tasks), missing(self.session, sheet.job, part)
+        return [domain for domain in group if outlook.most(domain) >= least]
+
+    def _ranked(self, part: SubJob, group: list[HyperNode]) -> Iterator[tuple[HyperNode, float]]:
+        """HyperNodes with their scores, the best first. Since some are already found useless, ties are judged among the others."""
+        left = list(group)
+        scores = self.session.hyper_node_order(part, left) if left else []
+        while left:
+            number = scores.index(max(scores))
+            yield left.pop(number), scores.pop(number)
+            if len(left) > 1 and scores.count(max(scores)) > 1:
+                scores = self.session.hyper_node_order(part, left)
+
+    def _part_will_do(self, job: Job, part: SubJob) -> bool:
+        return self.session.sub_job_ready(job, part) or self.session.sub_job_pipelined(job, part)
+
+    def _forget_errors(self, part: SubJob, sheet: PendingTasks) -> None:
+        self.session.failed_roles.pop(part.uid, None)
+        for task in sheet.tasks:
+            self.session.fit_errors.pop(task.uid, None)
+
+    def _rows(self, domain: HyperNode) -> Mask | None:
+        return None if domain is self.topology.tree.root else domain.rows
+
+    # -- what was cleared for it
+
+    def _nominated(self, queue: Queue, parts: PendingParts, statement: Statement) -> list[Choice]:
+        """Place every part on the nodes nominated for its tasks. Nominations that do not hold are forgotten."""
+        job = parts.job
+        if not job.nominated_hypernodes:
+            return []
+        rest, mark = parts.copy(), statement.mark()
+        choices: list[Choice] = []
+        while rest:
+            part, sheet = rest.pop()
+            domain = self.topology.tree.by_name.get(job.nominated_hypernodes.get(part.uid, ""))
+            if domain is None or not all(self.placing.place_nominated(queue, t, statement, domain.rows) for t in reversed(sheet.tasks)):
+                break
+            choices.append((part, domain))
+            if self._will_do(job):
+                parts.take(rest)
+                return choices
+        statement.rollback(mark)
+        job.nominated_hypernodes.clear()
+        return []

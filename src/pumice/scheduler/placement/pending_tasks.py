@@ -1,0 +1,109 @@
+"""What is still to be placed of a job: tasks in their order, and for a job in parts the parts in theirs.
+
+Best-effort tasks are left to backfill, gated ones to whoever holds the gate,
+unless that is their queue: then they are asked for room, and the gate is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+from pumice.scheduler.framework.questions import Key
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+
+
+class PendingTasks:
+    """Tasks not tried yet, in order."""
+
+    def __init__(self, job: Job, tasks: list[Task]) -> None:
+        self.job = job
+        self.tasks = tasks  #: the next one last
+
+    @classmethod
+    def of(cls, session: Session, job: Job, among: Iterable[Task]) -> PendingTasks:
+        tasks = [task for task in among if not task.best_effort and (not task.gated or task.at_queue_gate)]
+        return cls(job, sorted(tasks, key=session.task_key, reverse=True))
+
+    def __bool__(self) -> bool:
+        return bool(self.tasks)
+
+    def copy(self) -> PendingTasks:
+        return PendingTasks(self.job, self.tasks.copy())
+
+    def pop(self) -> Task:
+        return self.tasks.pop()
+
+    def run_length(self, task: Task, enough: int | None = None) -> int:
+        """How many equal tasks follow one another from this one on; not counted further than `enough`."""
+        length = 1
+        for follower in reversed(self.tasks):
+            if follower.template is not task.template or length == enough:
+                break
+            length += 1
+        return length
+
+
+class PendingParts:
+    """Sub-jobs with tasks not tried yet: those that the job needs to start first, then in their order."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self.job = job
+        self.sheets: dict[str, PendingTasks] = {}
+        self._needed = _needed(session, job)
+        self._waiting: list[tuple[Key, SubJob]] = []
+        for part in job.subjobs:
+            sheet = PendingTasks.of(session, job, part.pending)
+            if sheet:
+                self.sheets[part.uid] = sheet
+                self._waiting.append((self._key(part), part))
+        heapify(self._waiting)
+
+    def _key(self, part: SubJob) -> Key:
+        return (part.uid not in self._needed, *self._session.sub_job_key(part))
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for _, part in self._waiting for task in self.sheets[part.uid].tasks]
+
+    def pop(self) -> tuple[SubJob, PendingTasks]:
+        part = heappop(self._waiting)[1]
+        return part, self.sheets[part.uid]
+
+    def push(self, part: SubJob) -> None:
+        heappush(self._waiting, (self._key(part), part))
+
+    def copy(self) -> PendingParts:
+        fresh = PendingParts.__new__(PendingParts)
+        fresh._session, fresh.job, fresh._needed = self._session, self.job, self._needed
+        fresh.sheets = {uid: sheet.copy() for uid, sheet in self.sheets.items()}
+        fresh._waiting = self._waiting.copy()
+        return fresh
+
+    def take(self, other: PendingParts) -> None:
+        """Go on from where a copy stands."""
+        self.sheets, self._waiting = other.sheets, other._waiting
+
+
+def _needed(session: Session, job: Job) -> frozenset[str]:
+    """Sub-jobs that are not ready and without which some policy misses its minimum."""
+    missing = dict(job.subjobs.minimum)
+    unready = []
+    for part in sorted(job.subjobs, key=session.sub_job_key):
+        if session.sub_job_ready(job, part):
+            missing[part.policy] = missing.get(part.policy, 0) - 1
+        else:
+            unready.append(part)
+    needed = set()
+    for part in unready:
+        if missing.get(part.policy, 0) > 0:
+            missing[part.policy] -= 1
+            needed.add(part.uid)
+    return frozenset(needed)

@@ -1,0 +1,140 @@
+"""Placing the tasks of a job, or of a part of it, one after the other, until it is ready.
+
+Equal tasks in a row are planned together. With a domain only its nodes count. On nodes that an earlier action of the session clears, tasks
+that need more than room wait until it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.plan import plan
+from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.framework.reasons import FitErrors, everywhere, explain
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.statement import Statement
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import PendingTasks
+
+MIN_RUN = 4  #: shorter runs are placed one by one
+
+
+class Placing:
+    """Finds rows for tasks. Lives for one action."""
+
+    def __init__(self, session: Session, *, cache_errors: bool) -> None:
+        self.session = session
+        self.cluster = session.cluster
+        self._cache_errors = cache_errors
+        self._clearing = session.clearing()
+        self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
+
+    def place(
+        self, queue: Queue, sheet: PendingTasks, statement: Statement, part: SubJob | None = None, within: Mask | None = None
+    ) -> None:
+        """Place tasks from the sheet until the job (or the part of it) is ready, or it makes no sense to go on."""
+        session, job = self.session, sheet.job
+        uid = job.uid if part is None else part.uid
+        while sheet:
+            task = sheet.pop()
+            fits_somewhere = not task.template.beyond  # or it is told so below
+            if fits_somewhere and not session.allocatable(queue, task):
+                continue
+            if fits_somewhere and task.gated:
+                session.ungate(task)
+                continue
+            if task.role and self._cache_errors and task.role in session.failed_roles.get(uid, ()):
+                continue
+            errors = self._place_task(task, sheet, statement, within)
+            if errors is not None:
+                session.fit_errors[task.uid] = errors
+                if task.role:
+                    session.failed_roles.setdefault(uid, set()).add(task.role)
+                if not self._worth_continuing(job, part):
+                    return
+            elif session.job_ready(job) if part is None else session.sub_job_ready(job, part):
+                return
+
+    def place_nominated(self, queue: Queue, task: Task, statement: Statement, within: Mask) -> bool:
+        """Place a task on the node it is nominated for; whether that was possible, within the domain."""
+        row = self.session.nodes.rows.get(task.nominated, -1)
+        if row < 0 or not within[row] or not self.session.allocatable(queue, task) or self.session.pre_predicate(task) is not None:
+            return False
+        evaluation = self.session.evaluation(task)
+        if evaluation.rejected is not None or not (evaluation.admitted[row] and evaluation.fits_future[row]):
+            return False
+        self._take(task, row, evaluation, statement)
+        return True
+
+    def _place_task(self, task: Task, sheet: PendingTasks, statement: Statement, within: Mask | None) -> FitErrors | None:
+        evaluation = self.session.evaluation_of(task)
+        refusal = evaluation.rejected
+        if refusal is None and (stopped := self.session.pre_predicate(task)) is not None:
+            refusal = Reason(stopped.message)
+        if refusal is not None:
+            return everywhere(evaluation, refusal)
+        row = -1 if task.nominated else self._planned(evaluation, within)
+        if row >= 0:
+            statement.allocate(task, row)
+            return None
+        evaluation.refresh()
+        feasible = evaluation.admitted & evaluation.fits_future
+        if within is not None:
+            feasible &= within
+        row = self._nominated(task, feasible)
+        if row < 0:
+            row = self._search(task, sheet, evaluation, feasible, within)
+        if row < 0:
+            return evaluation.remember(explain) if within is None else explain(evaluation, within)
+        self._take(task, row, evaluation, statement)
+        return None
+
+    def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
+        if evaluation.fits_idle[row] and self.session.may_bind(task, evaluation, self._clearing)[row]:
+            statement.allocate(task, row)
+        else:
+            statement.pipeline(task, row)
+
+    def _nominated(self, task: Task, feasible: Mask) -> int:
+        row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
+        return row if row >= 0 and feasible[row] else -1
+
+    def _search(self, task: Task, sheet: PendingTasks, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
+        idle = feasible & evaluation.fits_idle & self.session.may_bind(task, evaluation, self._clearing)
+        if not idle.any():
+            return self.session.best_node(task, evaluation, feasible)
+        is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN
+        if is_run and evaluation.steady_among(idle) and not self.session.has_best_node:
+            rows = plan(evaluation, idle, sheet.run_length(task))
+            self._plan = (evaluation, within, rows, len(self.cluster.log))
+            return next(rows)
+        return self.session.best_node(task, evaluation, idle)
+
+    def _planned(self, evaluation: Evaluation, within: Mask | None) -> int:
+        """The next row of the plan, if nothing but the plan's own placements has happened since it was made."""
+        if self._plan is None:
+            return -1
+        planned, domain, rows, position = self._plan
+        if planned is not evaluation or domain is not within or len(self.cluster.log) != position + 1:
+            self._plan = None
+            return -1
+        self._plan = (planned, domain, rows, position + 1)
+        return next(rows, -1)
+
+    def _worth_continuing(self, job: Job, subjob: SubJob | None) -> bool:
+        """Whether other tasks may still make the gang after one found no node."""
+        parts = job.subjobs
+        if job.min_member == len(job.tasks) or (subjob or job).min_member >= len((subjob or job).tasks):
+            return False
+        if parts.has_policies:
+            return True
+        failed = self.session.failed_roles.get(job.uid if subjob is None else subjob.uid, set())
+        if job.min_member < job.role_minimum_total:
+            return job.ready_count + sum(task.role not in failed for task in job.pending.values()) >= job.min_member
+        allocated = job.allocated_by_role
+        return all(allocated.get(role, 0) >= job.role_minimum.get(role, 0) for role in failed)

@@ -1,0 +1,302 @@
+"""Which devices of a row satisfy what a pod's claims ask for, all together.
+
+One claim after the other, one request after the other, one device after the other in the order of the pools: each device that may be had
+is taken, and given back if the rest cannot be had with it. The first solution is the one. Selectors are asked only of devices that the
+search comes to. A device that differs from one that led nowhere in nothing but its name is passed over. After too many steps it gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pumice.api.devices import DeviceConstraint
+from pumice.scheduler.plugins.kube.devices.facts import Failed, prevented
+from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, Offered, Pool, Pools
+from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, Asked, Wanted, consumption
+from pumice.scheduler.plugins.kube.devices.use import InUse, Use
+
+# Constraints of a claim over the devices that its requests get: one value of an attribute in common, or none twice.
+
+
+class Constraint:
+    """While devices are tried: those that were added and not taken back."""
+
+    def __init__(self, claim: str, constraint: DeviceConstraint) -> None:
+        self._claim = claim
+        self._requests = constraint.requests
+        self._common = constraint.match_attribute is not None
+        self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
+        self._values: list[Any] = []
+
+    def add(self, asked: Asked, offered: Offered) -> bool:
+        """Whether the device obeys; only then it is added."""
+        if not self._concerns(asked):
+            return True
+        value = offered.attribute(self._attribute)
+        if value is None:
+            return False
+        known = [_same(value, other) for other in self._values]
+        if not (all(known) if self._common else not any(known)):
+            return False
+        self._values.append(value)
+        return True
+
+    def take_back(self, asked: Asked) -> None:
+        """The device that was added last for a request."""
+        if self._concerns(asked):
+            self._values.pop()
+
+    def _concerns(self, asked: Asked) -> bool:
+        names = self._requests
+        return asked.claim == self._claim and (not names or asked.name in names or asked.name.partition("/")[0] in names)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+MOST_RESULTS = 32  #: devices that one claim may hold
+MOST_TOGETHER = 192  #: devices for one pod: the search nests as deep
+STEPS = 10_000
+
+
+class Pick(NamedTuple):
+    """A device given to a request. `amounts`: what is taken of one that several share."""
+
+    asked: Asked
+    offered: Offered
+    amounts: Amounts | None = None
+
+    @property
+    def claim(self) -> str:
+        return self.asked.claim
+
+    @property
+    def request(self) -> str:
+        return self.asked.name
+
+    @property
+    def device(self) -> DeviceKey:
+        return self.offered.key
+
+    @property
+    def watches(self) -> bool:
+        return self.asked.watches
+
+
+class GivenUp(Exception):
+    """The search took, or would take, too long."""
+
+
+class Faulty(Exception):
+    """What is wanted is not there, and some pool is not as it should be: it might be in that."""
+
+
+def allocate(wanted: Wanted, row: int, in_use: InUse, pools: Pools) -> list[Pick] | None:
+    """None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
+    reached = pools.reached_from(row)
+    search = _Search(wanted, row, in_use, pools, reached)
+    if search.request(0):
+        return search.picks
+    if any(pool.invalid for pool in reached):
+        raise Faulty
+    return None
+
+
+def uses(picks: Sequence[Pick]) -> list[Use]:
+    """What of the devices the picks use up."""
+    return [Use(pick.device, pick.amounts) for pick in picks if not pick.watches]
+
+
+class _Search:
+    def __init__(self, wanted: Wanted, row: int, in_use: InUse, pools: Pools, reached: Sequence[Pool]) -> None:
+        self.picks: list[Pick] = []
+        self._requests = wanted.requests
+        self._row = row
+        self._in_use = in_use
+        self._pools = pools
+        self._reached = reached
+        self._offered = pools.offered_to(row)
+        self._constraints = [Constraint(claim, constraint) for claim, constraint in wanted.constraints]  #: of all claims
+        self._held: dict[DeviceKey, list[str]] = {}  #: claims that are getting a device that nobody else may have now
+        self._shared = InUse()  #: what is being taken of shared devices
+        self._counted: dict[tuple[str, str, str], int] = {}  #: by pool, set and counter, what devices that are being taken consume
+        self._left: dict[str, dict[tuple[str, str], int]] = {}  #: by pool, what devices in use leave of its counters
+        self._everything = self._all_devices()
+        self._steps = STEPS
+
+    # -- before the search
+
+    def _all_devices(self) -> dict[tuple[str, str], list[tuple[Pool, Offered]]]:
+        """What "all" means to the requests that want all. Raises Failed, GivenUp."""
+        found: dict[tuple[str, str], list[tuple[Pool, Offered]]] = {}
+        least: dict[str, int] = {}
+        for ways in self._requests:
+            for asked in ways:
+                if asked.number == ALL:
+                    found[asked.key] = self._all_of(asked)
+            fewest = min(len(found[asked.key]) if asked.number == ALL else asked.number for asked in ways)
+            least[ways[0].claim] = least.get(ways[0].claim, 0) + fewest
+        for claim, number in least.items():
+            if number > MOST_RESULTS:
+                raise Failed(f"claim {claim}: number of requested devices {number} exceeds the claim limit of {MOST_RESULTS}")
+        if sum(least.values()) > MOST_TOGETHER:
+            raise GivenUp
+        return found
+
+    def _all_of(self, asked: Asked) -> list[tuple[Pool, Offered]]:
+        found = []
+        for pool in self._reached:
+            if pool.incomplete or pool.invalid:
+                state = "being updated" if pool.incomplete else "invalid"
+                raise Failed(
+                    f"claim {asked.claim}, request {asked.short}: asks for all devices, but resource pool {pool.name} is currently {state}"
+                )
+            fitting = (each for each in pool.offered if self._pools.suits(asked, each, self._row))
+            found += [(pool, each) for each in fitting if self._amounts(asked, each) is not None]
+        return found
+
+    # -- the search
+
+    def request(self, number: int) -> bool:
+        """Whether the requests from this one on can be satisfied."""
+        if number == len(self._requests):
+            return True
+        return any(self._devices(number, asked, 0, 0) for asked in self._requests[number])
+
+    def _devices(self, number: int, asked: Asked, done: int, start: int) -> bool:
+        """The same, of this request the devices but those that are done. `start`: where to go on looking."""
+        self._steps -= 1
+        if self._steps < 0:
+            raise GivenUp
+        everything = self._everything.get(asked.key)
+        count = asked.number if everything is None else len(everything)
+        if everything is not None and not everything:
+            return False
+        if done == count:
+            return self.request(number + 1)
+        if sum(pick.claim == asked.claim for pick in self.picks) + count - done > MOST_RESULTS:
+            return False
+        if everything is not None:
+            return self._with(number, asked, everything[done], done, 0, must=True)
+        return self._some(number, asked, done, start)
+
+    def _some(self, number: int, asked: Asked, done: int, start: int) -> bool:
+        if asked.number - done > 1 and not self._are_left(asked, start, asked.number - done):
+            return False
+        futile: set[bytes] = set()
+        for position in range(start, len(self._offered)):
+            pool, offered = self._offered[position]
+            if offered.twin in futile or not self._may_have(asked, offered):
+                continue
+            if self._with(number, asked, (pool, offered), done, position + 1):
+                return True
+            if not offered.shared and not asked.watches:
+                futile.add(offered.twin)
+        return False
+
+    def _are_left(self, asked: Asked, start: int, needed: int) -> bool:
+        """Whether enough devices that suit come after a position, looking no further than the search itself would."""
+        for _, offered in self._offered[start:]:
+            needed -= self._may_have(asked, offered)
+            if needed <= 0:
+                return True
+        return False
+
+    def _may_have(self, asked: Asked, offered: Offered) -> bool:
+        if not self._is_free(asked, offered) or not self._pools.suits(asked, offered, self._row):
+            return False
+        return self._amounts(asked, offered) is not None
+
+    def _with(self, number: int, asked: Asked, chosen: tuple[Pool, Offered], done: int, start: int, *, must: bool = False) -> bool:
+        pool, offered = chosen
+        if not self._take(asked, pool, offered, must):
+            return False
+        if self._devices(number, asked, done + 1, start):
+            return True
+        self._give_back(asked, pool)
+        return False
+
+    # -- one device
+
+    def _is_free(self, asked: Asked, offered: Offered) -> bool:
+        holders = self._held.get(offered.key, ())
+        return asked.claim not in holders if asked.watches else not holders and offered.key not in self._in_use.alone
+
+    def _amounts(self, asked: Asked, offered: Offered) -> Amounts | None:
+        """What the request takes of its capacities; None if there is not so much."""
+        amounts = consumption(asked.capacity, offered.device)
+        if amounts is None or not offered.shared:
+            return amounts
+        has = {name: capacity.value.milli for name, capacity in (offered.device.capacity or {}).items()}
+        taking = self._shared.taken.get(offered.key, {})
+        left = {name: amount - taking.get(name, 0) for name, amount in has.items()}
+        return amounts if self._in_use.room(offered.key, left, amounts) else None
+
+    def _take(self, asked: Asked, pool: Pool, offered: Offered, must: bool) -> bool:
+        amounts = self._amounts(asked, offered)
+        if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
+            return False
+        if not self._has_counters(pool, offered) or not self._obeys(asked, offered, must):
+            return False
+        if self._counts(offered):
+            self._consume(pool, offered, 1)
+        if offered.shared:
+            self._shared.change([Use(offered.key, amounts)], 1)
+        else:
+            self._held.setdefault(offered.key, []).append(asked.claim)
+        self.picks.append(Pick(asked, offered, amounts if offered.shared else None))
+        return True
+
+    def _give_back(self, asked: Asked, pool: Pool) -> None:
+        offered, amounts = self.picks.pop()[1:]
+        for constraint in self._constraints:
+            constraint.take_back(asked)
+        if amounts is None:
+            self._held[offered.key].remove(asked.claim)
+        else:
+            self._shared.change([Use(offered.key, amounts)], -1)
+        if self._counts(offered):
+            self._consume(pool, offered, -1)
+
+    def _obeys(self, asked: Asked, offered: Offered, must: bool) -> bool:
+        for number, constraint in enumerate(self._constraints):
+            if constraint.add(asked, offered):
+                continue
+            for earlier in self._constraints[:number]:
+                earlier.take_back(asked)
+            if must:
+                device = "/".join(offered.key)
+                why = f"cannot add device {device} because a claim constraint would not be satisfied"
+                raise Failed(f"claim {asked.claim}, request {asked.short}: {why}")
+            return False
+        return True
+
+    # -- counters
+
+    def _counts(self, offered: Offered) -> bool:
+        """Whether taking the device consumes counters: of a shared one only the first share does."""
+        return not (offered.shared and (offered.key in self._in_use or offered.key in self._shared))
+
+    def _has_counters(self, pool: Pool, offered: Offered) -> bool:
+        if not offered.device.consumes_counters or not self._counts(offered):
+            return True
+        left = self._left_of(pool)
+        consumes = offered.consumes
+        return all(amount - self._counted.get((pool.name, *name), 0) >= consumes.get(name, 0) for name, amount in left.items())
+
+    def _left_of(self, pool: Pool) -> dict[tuple[str, str], int]:
+        if pool.name not in self._left:
+            left = dict(pool.counters)
+            for each in (*pool.offered, *pool.others):
+                if each.key in self._in_use:
+                    for name, amount in each.consumes.items():
+                        left[name] -= amount
+            self._left[pool.name] = left
+        return self._left[pool.name]
+
+    def _consume(self, pool: Pool, offered: Offered, sign: int) -> None:
+        for name, amount in offered.consumes.items():
+            key = (pool.name, *name)
+            self._counted[key] = self._counted.get(key, 0) + sign * amount

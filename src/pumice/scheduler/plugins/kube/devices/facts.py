@@ -1,0 +1,161 @@
+"""What device selectors may look at: `device.driver`, `device.attributes["domain"].name`, `device.capacity["domain"].name` and whether
+several may have the device. All of the scheduler's use of CEL is here.
+
+Asking for an attribute that the device does not have is an error; a domain that nobody uses is merely empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pumice.api.cel.check import Environment
+from pumice.api.cel.errors import CompileError, EvaluationError
+from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
+from pumice.api.cel.library.quantities import amount, version
+from pumice.api.cel.program import Program, condition
+from pumice.api.cel.run import EACH_EXPRESSION, Purse
+from pumice.api.devices import Attribute, Device, DeviceTaint, DeviceTaintRule, DeviceToleration
+
+# Selectors of devices as claims and classes state them. What they mean is said by `device_facts`, loaded only where there are devices.
+
+
+class Failed(Exception):
+    """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
+
+
+class Selector(NamedTuple):
+    whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
+    number: int
+    expression: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.whose}: selector #{self.number}"
+
+
+Facts = Mapping[str, Any]
+EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
+_DEVICE = kind("kubernetes.DRADevice")
+_FIELDS = {
+    "driver": STRING,
+    "attributes": kind("map<string, map<string, any>>"),
+    "capacity": kind("map<string, map<string, kubernetes.Quantity>>"),
+    "allowMultipleAllocations": BOOL,
+}
+SELECTORS = Environment({"device": _DEVICE}, {_DEVICE.name: _FIELDS}, frozenset({"cel.bind", "includes"}))
+
+
+def admits(chosen: Selector, facts: Facts, purse: Purse) -> bool:
+    """Raises Failed."""
+    program = _compiled(chosen.expression)
+    if isinstance(program, str):
+        raise Failed(f"{chosen.name}: CEL compile error: {program}")
+    try:
+        return satisfies(program, facts, purse)
+    except EvaluationError as error:
+        raise Failed(f"{chosen.name}: CEL runtime error: {error}") from None
+
+
+def purse_for(devices: int) -> Purse:
+    """What one kind of request may cost with so many devices."""
+    return Purse(EACH_EXPRESSION + EACH_DEVICE * devices)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Program | str:
+    """The expression as a program, or why it is none."""
+    try:
+        return selector(expression)
+    except CompileError as error:
+        return str(error)
+
+
+def selector(expression: str) -> Program:
+    """Raises CompileError."""
+    return condition(expression, SELECTORS, ANY)
+
+
+class Domains(dict[str, dict[str, Any]]):
+    """Names by domain. A domain that nobody uses is empty, not an error."""
+
+    def __missing__(self, domain: str) -> dict[str, Any]:
+        return {}
+
+
+class DeviceFields(dict[str, Any]):
+    """`device` itself."""
+
+    problem: str = ""  #: why it has no facts
+
+
+def facts_of(device: Device, driver: str) -> Facts:
+    fields = DeviceFields(driver=driver, attributes=Domains(), capacity=Domains())
+    try:
+        attributes = {name: _attribute(name, value) for name, value in (device.attributes or {}).items()}
+        capacity = {name: amount(each.value.text) for name, each in (device.capacity or {}).items()}
+        fields |= {"attributes": by_domain(attributes, driver), "capacity": by_domain(capacity, driver)}
+        fields["allowMultipleAllocations"] = bool(device.allow_multiple_allocations)
+    except EvaluationError as error:
+        fields.problem = str(error)
+    return {"device": fields}
+
+
+def satisfies(program: Program, facts: Facts, purse: Purse | None = None) -> bool:
+    """Raises EvaluationError if the expression has no value, or none that is true or false."""
+    if facts["device"].problem:
+        raise EvaluationError(facts["device"].problem)
+    return program.holds(facts, purse)
+
+
+def _attribute(name: str, value: Attribute) -> Any:
+    if value.version is not None:
+        try:
+            return version(value.version)
+        except EvaluationError as error:
+            raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
+    found = next((part for part in (value.string, value.int_, value.bool_) if part is not None), None)
+    if found is None:
+        raise EvaluationError(f"attribute {name}: unsupported attribute value")
+    return found
+
+
+def by_domain(values: Mapping[str, Any], driver: str) -> Domains:
+    """A name without a domain is in the driver's."""
+    found = Domains()
+    for full, value in values.items():
+        domain, slash, name = full.rpartition("/")
+        found.setdefault(domain if slash else driver, {})[name] = value
+    return found
+
+
+# Taints of devices: who may not have a device unless they tolerate it. Slices tell them, and rules of administrators add to them.
+
+HARD = ("NoSchedule", "NoExecute")  #: effects that keep a device from being given away; others are for people to read
+
+
+def taints_by_rules(rules: Iterable[DeviceTaintRule], driver: str, pool: str, device: str) -> list[DeviceTaint]:
+    found = []
+    for rule in rules:
+        means = rule.spec.device_selector
+        if means is not None and all(
+            wanted in (None, is_) for wanted, is_ in ((means.driver, driver), (means.pool, pool), (means.device, device))
+        ):
+            found.append(rule.spec.taint)
+    return found
+
+
+def prevented(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+    """Whether a request with these tolerations may not have a device with these taints."""
+    return any(taint.effect in HARD and not any(tolerates(each, taint) for each in tolerations) for taint in taints)
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in (None, "", "Equal") and (toleration.value or "") == (taint.value or "")

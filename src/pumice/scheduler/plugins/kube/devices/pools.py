@@ -1,0 +1,202 @@
+"""The devices that drivers publish, and which of them a row can reach.
+
+Of a pool only the newest generation counts, and only when all its slices are there. A slice is a node's own, or says which nodes reach it
+or each of its devices. Pools, and slices of a pool, are looked at in the order of their names; those whose devices need preparing last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from pumice.api.codec import encode
+from pumice.api.devices import Counter, Device, DeviceTaintRule, ResourceSlice
+from pumice.api.pod import NodeSelector
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.plugins.kube.devices.facts import taints_by_rules
+from pumice.scheduler.plugins.kube.devices.requests import Asked
+from pumice.scheduler.plugins.kube.node_affinity import selector_matches
+
+if TYPE_CHECKING:
+    from pumice.api.cel.run import Purse
+    from pumice.scheduler.plugins.kube.devices.facts import Facts
+
+DeviceKey = tuple[str, str, str]  #: driver, pool, device
+Counters = Mapping[tuple[str, str], int]  #: by set and name, in milli-units
+
+
+class Offered(NamedTuple):
+    """A device as its slice tells of it, with all its taints."""
+
+    key: DeviceKey
+    device: Device
+    facts: Facts
+    twin: bytes  #: equal for devices that differ in nothing but their names
+    piece: ResourceSlice
+    rows: Mask | None  #: those that reach it; None for all that the slice is for
+
+    def attribute(self, name: str) -> Any:
+        """None if it has no such attribute."""
+        domain, slash, short = name.rpartition("/")
+        return self.facts["device"]["attributes"][domain if slash else self.key[0]].get(short)
+
+    @property
+    def shared(self) -> bool:
+        return bool(self.device.allow_multiple_allocations)
+
+    @property
+    def consumes(self) -> Counters:
+        return _counted((each.counter_set, each.counters) for each in self.device.consumes_counters or ())
+
+
+class Pool(NamedTuple):
+    """What of a pool a row can reach. One that is being changed, or is faulty, offers nothing."""
+
+    name: str
+    offered: Sequence[Offered] = ()
+    others: Sequence[Offered] = ()  #: devices of the pool that the row cannot reach
+    counters: Counters = {}
+    incomplete: bool = False
+    invalid: bool = False
+
+
+class _Piece(NamedTuple):
+    slice: ResourceSlice
+    rows: Mask | None  #: None for one that is a node's own
+    offered: tuple[Offered, ...]
+
+    def is_for(self, row: int) -> bool:
+        return self.rows is None or bool(self.rows[row])
+
+
+class Pools:
+    """All pools of the cluster as they are when this is made."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._table = cluster.nodes
+        self._own: dict[str, list[_Piece]] = {}  #: by node name
+        self._shared: list[_Piece] = []
+        self._all: dict[tuple[str, str], list[_Piece]] = {}
+        self._reached: dict[int, list[Pool]] = {}  #: by row
+        self._offered: dict[int, list[tuple[Pool, Offered]]] = {}  #: by row
+        self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
+        self._purses: dict[tuple[str, ...], Purse] = {}  #: what looking at all devices may cost, so that no claim holds up the others
+        rules = list(cluster.of("DeviceTaintRule").values())
+        self._device_count = 0
+        for _, published in sorted(cluster.of("ResourceSlice").items()):
+            self._device_count += len(published.spec.devices or ())
+            piece = _piece(published, self._table, rules)
+            spec = published.spec
+            self._all.setdefault((spec.driver, spec.pool.name), []).append(piece)
+            if spec.node_name:
+                self._own.setdefault(spec.node_name, []).append(piece)
+            else:
+                self._shared.append(piece)
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether what is used on one node may be missing on another."""
+        return bool(self._shared)
+
+    def reached_from(self, row: int) -> list[Pool]:
+        if row not in self._reached:
+            self._reached[row] = self._gathered(row)
+        return self._reached[row]
+
+    def offered_to(self, row: int) -> list[tuple[Pool, Offered]]:
+        """All devices that the row can reach, in the order in which they are looked at."""
+        if row not in self._offered:
+            self._offered[row] = [(pool, each) for pool in self.reached_from(row) for each in pool.offered]
+        return self._offered[row]
+
+    def suits(self, asked: Asked, offered: Offered, row: int) -> bool:
+        """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""
+        verdict = self._verdicts.get((asked.kind, offered.twin))
+        if verdict is None:
+            from pumice.scheduler.plugins.kube.devices.facts import admits, purse_for
+
+            purse = self._purses.setdefault(asked.kind, purse_for(self._device_count))
+            verdict = all(admits(selector, offered.facts, purse) for selector in asked.selectors)
+            self._verdicts[asked.kind, offered.twin] = verdict
+        return verdict and (offered.rows is None or bool(offered.rows[row]))
+
+    def _gathered(self, row: int) -> list[Pool]:
+        targeting: dict[tuple[str, str], list[_Piece]] = {}
+        for piece in (*self._own.get(self._table.names[row], ()), *(piece for piece in self._shared if piece.is_for(row))):
+            spec = piece.slice.spec
+            targeting.setdefault((spec.driver, spec.pool.name), []).append(piece)
+        found = [pool for key in sorted(targeting) if (pool := self._pool(key, targeting[key])) is not None]
+        return sorted(found, key=lambda pool: any(offered.device.binding_conditions for offered in pool.offered))
+
+    def _pool(self, key: tuple[str, str], targeting: list[_Piece]) -> Pool | None:
+        """None for one that is about to be replaced by a generation that has nothing for the row."""
+        newest = max(piece.slice.spec.pool.generation for piece in targeting)
+        here = sorted((p for p in targeting if p.slice.spec.pool.generation == newest), key=lambda p: p.slice.metadata.name)
+        everywhere, wanted = here, here[0].slice.spec.pool.resource_slice_count
+        if len(here) != wanted:
+            if any(piece.slice.spec.pool.generation > newest for piece in self._all[key]):
+                return None
+            everywhere = [piece for piece in self._all[key] if piece.slice.spec.pool.generation == newest]
+        name = "/".join(key)
+        if len(everywhere) != wanted:
+            return Pool(name, incomplete=True)
+        return _valid(name, here, everywhere) or Pool(name, invalid=True)
+
+
+def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> Pool | None:
+    """None if devices or sets of counters have one name, or a device takes of counters that are not there."""
+    offered = [each for piece in here for each in piece.offered]
+    sets = [one for piece in here for one in piece.slice.spec.shared_counters or ()]
+    counters = _counted((one.name, one.counters) for one in sets)
+    others = [each for piece in everywhere if piece not in here for each in piece.offered]
+    doubled = len({each.key for each in offered}) < len(offered) or len({one.name for one in sets}) < len(sets)
+    if doubled or any(each.consumes.keys() - counters.keys() for each in (*offered, *others)):
+        return None
+    return Pool(name, offered, others, counters)
+
+
+def _counted(sets: Iterable[tuple[str, Mapping[str, Counter] | None]]) -> Counters:
+    return {(name, counter): each.value.milli for name, counters in sets for counter, each in (counters or {}).items()}
+
+
+def _piece(published: ResourceSlice, table: Nodes, rules: Sequence[DeviceTaintRule]) -> _Piece:
+    spec = published.spec
+    per_device = bool(spec.per_device_node_selection)
+    offered = tuple(
+        _offered(published, device, rules, _rows(device.node_name, device.all_nodes, device.node_selector, table) if per_device else None)
+        for device in spec.devices or ()
+    )
+    if spec.node_name:
+        return _Piece(published, None, offered)
+    if spec.shared_counters:
+        return _Piece(published, table.alive, offered)  # needed to use the pool, wherever
+    if per_device:
+        reached = np.zeros(len(table), bool)
+        for each in offered:
+            reached |= each.rows
+        return _Piece(published, reached, offered)
+    return _Piece(published, _rows(None, spec.all_nodes, spec.node_selector, table), offered)
+
+
+def _offered(published: ResourceSlice, device: Device, rules: Sequence[DeviceTaintRule], rows: Mask | None) -> Offered:
+    from pumice.scheduler.plugins.kube.devices.facts import facts_of  # CEL takes a tenth of a second to import, and most have no devices
+
+    driver, pool = published.spec.driver, published.spec.pool.name
+    more = taints_by_rules(rules, driver, pool, device.name)
+    if more:
+        device = replace(device, taints=[*(device.taints or ()), *more])
+    twin = encode(((driver, pool, published.metadata.name), replace(device, name="")))
+    return Offered((driver, pool, device.name), device, facts_of(device, driver), twin, published, rows)
+
+
+def _rows(name: str | None, everywhere: bool | None, selector: NodeSelector | None, table: Nodes) -> Mask:
+    if name:
+        return np.array([table.names[row] == name for row in range(len(table))], bool) & table.alive
+    if everywhere:
+        return table.alive
+    return selector_matches(selector, table) if selector is not None else np.zeros(len(table), bool)

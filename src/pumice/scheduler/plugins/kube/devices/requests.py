@@ -1,0 +1,164 @@
+"""What device claims ask for: read from their specs and classes.
+
+A request may list alternatives, of which the first that can be had is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pumice.api.devices import (
+    Capacity,
+    Device,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceToleration,
+    ExactRequest,
+    RequestPolicy,
+    ResourceClaim,
+    SubRequest,
+    ValidRange,
+)
+from pumice.api.quantity import Quantity, quantity
+from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.plugins.kube.devices.facts import Selector
+
+ALL = 0  #: as a count: every device that suits
+
+
+class Asked(NamedTuple):
+    """Some devices of one kind."""
+
+    claim: str  #: "namespace/name"
+    name: str  #: of the request, or "request/alternative"
+    number: int
+    kind: tuple[str, ...]  #: what tells apart which devices suit: whose selectors, and what they say
+    selectors: tuple[Selector, ...]  #: of the class and of the request
+    capacity: Mapping[str, Quantity]  #: of each so much
+    tolerations: tuple[DeviceToleration, ...] = ()
+    watches: bool = False  #: administrative access: to devices in use as well, without using them up
+    alternative: int | None = None  #: which of several it is, from 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.claim, self.name
+
+    @property
+    def short(self) -> str:
+        """Its own name, without that of the request of which it is an alternative."""
+        return self.name.rpartition("/")[2]
+
+
+class Wanted(NamedTuple):
+    """All that a pod's claims ask for. Per request its alternatives; constraints with the claim that they are of."""
+
+    requests: tuple[tuple[Asked, ...], ...]
+    constraints: tuple[tuple[str, DeviceConstraint], ...]
+
+    @property
+    def offers_alternatives(self) -> bool:
+        return any(ways[0].alternative is not None for ways in self.requests)
+
+
+class Unclear(Exception):
+    """A claim that cannot be judged, such as one of a class that is not there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.reason = Reason(text, final=True)
+
+
+def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -> Wanted:
+    """Raises Unclear."""
+    requests, constraints = [], []
+    for key, claim in claims.items():
+        for request in claim.spec.devices.requests or ():
+            ways: Sequence[DeviceRequest | ExactRequest | SubRequest] = request.first_available or (request.exactly or request,)
+            requests.append(tuple(_asked(key, request, number, way, classes) for number, way in enumerate(ways)))
+        for constraint in claim.spec.devices.constraints or ():
+            if not (constraint.match_attribute or constraint.distinct_attribute):
+                raise Unclear(f"claim {key}: a constraint that is neither of matchAttribute nor of distinctAttribute")
+            constraints.append((key, constraint))
+    return Wanted(tuple(requests), tuple(constraints))
+
+
+def _asked(
+    claim: str, request: DeviceRequest, number: int, way: DeviceRequest | ExactRequest | SubRequest, classes: Mapping[str, Any]
+) -> Asked:
+    is_one_of_several = isinstance(way, SubRequest)
+    name = f"{request.name}/{way.name}" if isinstance(way, SubRequest) else request.name
+    device_class = way.device_class_name or ""
+    if device_class not in classes:
+        raise Unclear(f"request {name}: device class {device_class} does not exist")
+    selectors = [
+        Selector(whose, index, selector.cel.expression)
+        for whose, given in ((f"class {device_class}", classes[device_class].spec.selectors), (f"claim {claim}", way.selectors))
+        for index, selector in enumerate(given or ())
+        if selector.cel is not None
+    ]
+    return Asked(
+        claim,
+        name,
+        ALL if way.allocation_mode == "All" else way.count or 1,
+        (device_class, *(selector.expression for selector in selectors)),
+        tuple(selectors),
+        (way.capacity.requests if way.capacity is not None else None) or {},
+        tuple(way.tolerations or ()),
+        watches=not isinstance(way, SubRequest) and bool(way.admin_access),
+        alternative=number if is_one_of_several else None,
+    )
+
+
+# How much of its capacities a device gives to a request, as its request policies say.
+#
+# A request that says nothing gets the policy's default, or else all there is. What it says is rounded up to what the policy allows.
+
+Amounts = dict[str, Quantity]
+
+
+def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None:
+    """What the request takes of each capacity of the device; None if it asks for what the device does not have, or may not give."""
+    has = device.capacity or {}
+    if not has and not asked:
+        return {}
+    if not asked.keys() <= has.keys():
+        return None
+    amounts = {name: _amount(asked.get(name), capacity) for name, capacity in has.items()}
+    fine = all(amount.milli <= has[name].value.milli and _is_allowed(amount, has[name].request_policy) for name, amount in amounts.items())
+    return amounts if fine else None
+
+
+def _amount(asked: Quantity | None, capacity: Capacity) -> Quantity:
+    policy = capacity.request_policy
+    if asked is None:
+        return policy.default if policy is not None and policy.default is not None else capacity.value
+    if policy is not None and policy.valid_range is not None and policy.valid_range.min is not None:
+        return _stepped(asked, policy.valid_range.min, policy.valid_range)
+    values = (policy.valid_values if policy is not None else None) or ()
+    return next((value for value in values if asked.milli <= value.milli), asked)
+
+
+def _stepped(asked: Quantity, least: Quantity, valid: ValidRange) -> Quantity:
+    if asked.milli < least.milli:
+        return least
+    if valid.step is None or not valid.step.whole:
+        return asked
+    steps = -(-(asked.whole - least.whole) // valid.step.whole)
+    return quantity(str(least.whole + steps * valid.step.whole))
+
+
+def _is_allowed(amount: Quantity, policy: RequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and amount.milli == policy.default.milli):
+        return True
+    if policy.valid_range is not None:
+        return _is_within(amount, policy.valid_range)
+    return not policy.valid_values or any(amount.milli == value.milli for value in policy.valid_values)
+
+
+def _is_within(amount: Quantity, valid: ValidRange) -> bool:
+    if valid.max is not None and amount.milli > valid.max.milli:
+        return False
+    if valid.step is None or not valid.step.whole or valid.min is None:
+        return True
+    return (amount.whole - valid.min.whole) % valid.step.whole == 0

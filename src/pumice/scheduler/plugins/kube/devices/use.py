@@ -1,0 +1,62 @@
+"""What of the devices is in use: those that somebody has alone, and how much is taken of those that several share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pumice.api.devices import AllocatedDevice, ResourceClaim
+from pumice.api.quantity import Quantity
+from pumice.scheduler.plugins.kube.devices.pools import DeviceKey
+
+
+class Use(NamedTuple):
+    """Of one device by one request. `amounts`: of a shared device what is taken of it; None for one that is had alone."""
+
+    device: DeviceKey
+    amounts: Mapping[str, Quantity] | None = None
+
+
+class InUse:
+    """See the module. How often, since two claims may say that they have a device."""
+
+    def __init__(self) -> None:
+        self.alone: dict[DeviceKey, int] = {}  #: never 0
+        self.shares: dict[DeviceKey, int] = {}  #: never 0
+        self.taken: dict[DeviceKey, dict[str, int]] = {}  #: in milli-units, by capacity
+
+    def __contains__(self, device: DeviceKey) -> bool:
+        return device in self.alone or device in self.shares
+
+    def change(self, uses: Iterable[Use], sign: int) -> None:
+        for device, amounts in uses:
+            _count(self.alone if amounts is None else self.shares, device, sign)
+            taken = self.taken.setdefault(device, {})
+            for name, amount in (amounts or {}).items():
+                taken[name] = taken.get(name, 0) + sign * amount.milli
+            if device not in self.shares:
+                del self.taken[device]
+
+    def room(self, device: DeviceKey, has: Mapping[str, int], more: Mapping[str, Quantity]) -> bool:
+        """Whether so much more can be taken of a shared device: in milli-units it has so much."""
+        taken = self.taken.get(device, {})
+        return all(taken.get(name, 0) + amount.milli <= has[name] for name, amount in more.items())
+
+
+def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
+    count = counts.get(device, 0) + sign
+    if count:
+        counts[device] = count
+    else:
+        del counts[device]
+
+
+def uses_of(claim: ResourceClaim) -> list[Use]:
+    """What the claim's object says that it has. Who only watches uses nothing."""
+    results = claim.status.allocation.devices.results if claim.status.allocation else None
+    return [_use(result) for result in results or () if not result.admin_access]
+
+
+def _use(result: AllocatedDevice) -> Use:
+    shared = result.share_id is not None
+    return Use((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)

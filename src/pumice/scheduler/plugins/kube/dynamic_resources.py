@@ -1,0 +1,207 @@
+"""DynamicResources: a pod's device claims must be usable on its node: allocated for it, or with enough free devices there.
+
+Three filters, since they look at different things: the claims themselves, claims that another pod's placing decided, and the devices
+free on a row. Only the last asks row by row, and only rows on which something changed, unless devices are shared between nodes. The scorer
+prefers nodes where earlier alternatives can be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.codec import encode
+from pumice.api.devices import ResourceClaim
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
+from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, reach, shareable_claims, special_key
+from pumice.scheduler.plugins.kube.devices.facts import Failed
+from pumice.scheduler.plugins.kube.devices.requests import Unclear, Wanted, wanted_by
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
+from pumice.scheduler.plugins.kube.node_affinity import selector_matches
+
+NAME = "DynamicResources"
+ELSEWHERE = Reason("resourceclaim not available on the node", final=True)
+NOT_ENOUGH = Reason("cannot allocate all claims", final=True)
+TOO_LONG = Reason("timed out trying to allocate devices", final=True)
+FAULTY = Reason("invalid resource pools were encountered", final=True)
+ALTERNATIVES = 8  #: as many as a request may have
+
+
+def dynamic_resources(cluster: Cluster) -> list[Filter]:
+    """All three, in the order in which their words count."""
+    return [FreeDevices(cluster), AllocatedClaims(cluster), SharedClaims(cluster)]
+
+
+def wants_devices(cluster: Cluster, task: Task) -> bool:
+    """Whether the pod has claims, or asks for what device classes serve."""
+    return bool(task.claims) or (bool(cluster.of("DeviceClass")) and bool(cluster.index(AssumedDevices).served(task)))
+
+
+class _OfClaims(Rule):
+    name = NAME
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        """Claims made for a pod are alike if they ask for the same; others are themselves."""
+        if not task.claims:
+            return None
+        claims, shareable = self.cluster.of("ResourceClaim"), shareable_claims(task)
+        keys = (f"{task.namespace}/{name}" for _, name in task.claims)
+        return tuple(key if key in shareable or _is_special(claims.get(key)) else encode(claims[key].spec) for key in keys)
+
+    def usable(self, task: Task) -> ClaimsOfPod | Reason:
+        """The pod's claims, or why they can be used nowhere."""
+        claims = claims_of(self.cluster, task)
+        if not isinstance(claims, Reason):
+            try:
+                wanted_by(claims.waiting, self.cluster.of("DeviceClass"))
+            except Unclear as unclear:
+                return unclear.reason
+        return claims
+
+    def waits(self, task: Task) -> ClaimsOfPod | None:
+        """The pod's claims, if devices are still to be found for it."""
+        claims = self.usable(task)
+        if isinstance(claims, Reason):
+            return None
+        return claims if claims.waiting or wants_devices(self.cluster, task) else None
+
+    def undecided(self, claims: ClaimsOfPod) -> Wanted:
+        """What of the claims no other pod's placing has decided."""
+        assumed = self.cluster.index(AssumedDevices)
+        rest = {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
+        return wanted_by(rest, self.cluster.of("DeviceClass"))
+
+    def on(self, row: int, task: Task, undecided: Wanted) -> list[Pick] | None:
+        """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
+        assumed = self.cluster.index(AssumedDevices)
+        special = assumed.special_on(task, row)
+        if special is not None:
+            more = wanted_by({special_key(task): special.claim}, self.cluster.of("DeviceClass"))
+            undecided = Wanted(undecided.requests + more.requests, undecided.constraints)
+        return assumed.try_on(row, undecided)
+
+    def reach_of_devices(self) -> Reach:
+        return Reach.CLUSTER if self.cluster.of("ResourceSlice") and self.cluster.index(AssumedDevices).pools.are_shared else Reach.NODE
+
+
+def _is_special(claim: ResourceClaim | None) -> bool:
+    return claim is None or claim.status.allocation is not None or bool(claim.metadata.deletion_timestamp)
+
+
+class AllocatedClaims(_OfClaims, Filter):
+    reach = Reach.STATIC
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.usable(task)
+        if isinstance(claims, Reason):
+            return Rejected(claims)
+        return [claim.status.allocation.node_selector for claim in claims.allocated.values() if claim.status.allocation] or None
+
+    def refuse(self, selectors: Any, nodes: View) -> Sequence[Refused]:
+        elsewhere = np.zeros(len(nodes.table), bool)
+        for selector in selectors:
+            if selector is not None:
+                elsewhere |= ~selector_matches(selector, nodes.table)
+        return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
+
+
+class SharedClaims(_OfClaims, Filter):
+    """A claim that several pods use can be used where the devices can that the first of them got."""
+
+    reach = Reach.CLUSTER
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.usable(task)
+        if isinstance(claims, Reason):
+            return None
+        return sorted(key for key in claims.waiting if key in claims.shareable) or None
+
+    def refuse(self, keys: Any, nodes: View) -> Sequence[Refused]:
+        assumed = self.cluster.index(AssumedDevices)
+        elsewhere = np.zeros(len(nodes.table), bool)
+        for key in keys:
+            allotted = assumed.by_claim.get(key)
+            selector = reach(allotted.picks, allotted.node) if allotted is not None else None
+            if selector is not None:
+                elsewhere |= ~selector_matches(selector, nodes.table)
+        return [Refused(nodes.of(elsewhere), ELSEWHERE)]  # type: ignore[arg-type]
+
+
+class FreeDevices(_OfClaims, Filter):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.reach = self.reach_of_devices()
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.waits(task)
+        return None if claims is None else (task, claims)
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        task, claims = state
+        undecided = self.undecided(claims)
+        by_reason: dict[Reason, list[int]] = {}
+        for position, row in enumerate(nodes.row_numbers.tolist()):
+            reason = self._refusal(row, task, undecided)
+            if reason is not None:
+                by_reason.setdefault(reason, []).append(position)
+        return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
+
+    def _refusal(self, row: int, task: Task, undecided: Wanted) -> Reason | None:
+        try:
+            return NOT_ENOUGH if self.on(row, task, undecided) is None else None
+        except Failed as error:
+            return Reason(str(error), final=True, fails=True)
+        except GivenUp:
+            return TOO_LONG
+        except Faulty:
+            return FAULTY
+
+
+class EarlierAlternatives(_OfClaims, Scorer):
+    """For each request with alternatives the more, the earlier the one is that can be had."""
+
+    normalizes = True
+
+    def __init__(self, cluster: Cluster, weight: float = 2) -> None:
+        super().__init__(cluster)
+        self.weight = weight
+        self.reach = self.reach_of_devices()
+
+    def prepare(self, task: Task) -> Any:
+        claims = self.waits(task)
+        if claims is None or not wanted_by(claims.waiting, self.cluster.of("DeviceClass")).offers_alternatives:
+            return None
+        return task, claims
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        task, claims = state
+        undecided = self.undecided(claims)
+        return np.array([self._score(row, task, undecided) for row in nodes.row_numbers.tolist()], float)
+
+    def _score(self, row: int, task: Task, undecided: Wanted) -> float:
+        """0 where the devices cannot be had at all."""
+        try:
+            picks = self.on(row, task, undecided) or ()
+        except (Failed, GivenUp, Faulty):
+            return 0.0
+        chosen = {pick.asked.key: pick.asked.alternative for pick in picks}
+        return float(sum(ALTERNATIVES - number for number in chosen.values() if number is not None))
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores)
+
+
+def _at(positions: list[int], nodes: View) -> Mask:
+    where = nodes.nothing()
+    where[positions] = True
+    return where

@@ -1,0 +1,77 @@
+"""ImageLocality: prefer nodes that have the pod's images already, the larger and the more widespread the better.
+
+An image counts its size times the share of nodes that have it, so that rare images do not draw all pods to one node.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.api.pod import PodSpec
+from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import Rows
+from pumice.scheduler.model.task import Task
+
+MEBIBYTE = 1024.0 * 1024
+LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE
+
+
+class Stored(NamedTuple):
+    size_bytes: int
+    rows: Rows
+
+
+def full_name(image: str) -> str:
+    """With a tag: `latest` if it names none."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def images_of(spec: PodSpec) -> list[str]:
+    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+    mounted = [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+    return [*(container.image or "" for container in containers), *mounted]
+
+
+def stored_images(cluster: Cluster) -> dict[str, Stored]:
+    """Every image on any node by name; kept until a node changes."""
+    version, kept = cluster.memory.get("images", (-1, {}))
+    if version != cluster.nodes.static_version:
+        sizes: dict[str, int] = {}
+        rows: dict[str, list[int]] = {}
+        for row in cluster.nodes:
+            for image in cluster.nodes.wire[row].status.images or ():
+                for name in dict.fromkeys(image.names or ()):
+                    sizes.setdefault(name, image.size_bytes or 0)
+                    rows.setdefault(name, []).append(row)
+        kept = {name: Stored(sizes[name], np.array(where)) for name, where in rows.items()}
+        cluster.memory["images"] = cluster.nodes.static_version, kept
+    found: dict[str, Stored] = kept
+    return found
+
+
+class ImageLocality(Scorer):
+    name = "ImageLocality"
+    reach = Reach.STATIC
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def prepare(self, task: Task) -> Any:
+        stored = stored_images(self.cluster)
+        images = images_of(task.template.spec) if stored else []
+        found = [stored[name] for image in images if (name := full_name(image)) in stored]
+        return (found, len(images)) if found else None
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        found, number = state
+        table = nodes.table
+        total = np.zeros(len(table))
+        for image in found:
+            total[image.rows] += np.trunc(image.size_bytes * (len(image.rows) / table.count))
+        most = MOST_PER_IMAGE * number
+        scores = np.floor(MAX_SCORE * (np.clip(total, LEAST, most) - LEAST) / (most - LEAST))
+        return nodes.of(scores)  # type: ignore[return-value]

@@ -1,0 +1,194 @@
+"""Counts per row of the pods that selectors mean, for the groups of pods that some rule asked about.
+
+A group is counted once when it is first asked for, from the pods that carry a label it needs, and kept from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from pumice.api.selectors import Requirement, Selector, matches
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+
+# Which pods are meant by a term or constraint, and a register that finds what means a given pod without asking everything.
+#
+# A thing is filed under a label that every pod it means must carry, if its selector names any; so a pod is held only against the things
+# filed under its own labels, and those that no label tells.
+
+NOTHING: Selector = (Requirement("", "In", ()),)  #: an absent selector: it matches nothing
+
+Thing = TypeVar("Thing", bound=Hashable)
+Label = tuple[str, str]
+
+
+class Scope(NamedTuple):
+    """Pods of some namespaces (None: of all) whose labels satisfy a selector."""
+
+    selector: Selector
+    spaces: frozenset[str] | None
+
+    def has(self, task: Task) -> bool:
+        return self.means(task.namespace, task.labels)
+
+    def means(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.spaces is None or namespace in self.spaces) and matches(self.selector, labels)
+
+
+def anchors(scopes: Sequence[Scope]) -> Iterator[tuple[Label, ...]]:
+    """For each requirement that names values: the labels of which a pod in all scopes must carry one."""
+    for scope in scopes:
+        for requirement in scope.selector:
+            if requirement.operator == "In":
+                yield tuple((requirement.key, value) for value in dict.fromkeys(requirement.values))
+
+
+class LabelIndex(Generic[Thing]):
+    """Things by the pods that they mean: those in all of their scopes."""
+
+    def __init__(self) -> None:
+        self._filed: dict[Thing, tuple[Label, ...] | None] = {}
+        self._by_label: dict[Label, dict[Thing, Sequence[Scope]]] = {}
+        self._rest: dict[Thing, Sequence[Scope]] = {}
+
+    def __contains__(self, thing: Thing) -> bool:
+        return thing in self._filed
+
+    def add(self, thing: Thing, scopes: Sequence[Scope]) -> None:
+        """File it where the fewest others are."""
+        labels = min(anchors(scopes), key=self._crowd, default=None)
+        self._filed[thing] = labels
+        if labels is None:
+            self._rest[thing] = scopes
+        for label in labels or ():
+            self._by_label.setdefault(label, {})[thing] = scopes
+
+    def _crowd(self, labels: tuple[Label, ...]) -> int:
+        return sum(len(self._by_label.get(label, ())) for label in labels)
+
+    def remove(self, thing: Thing) -> None:
+        labels = self._filed.pop(thing)
+        if labels is None:
+            del self._rest[thing]
+        for label in labels or ():
+            del self._by_label[label][thing]
+            if not self._by_label[label]:
+                del self._by_label[label]
+
+    def meaning(self, task: Task) -> Iterator[Thing]:
+        """The things that mean this pod, each once."""
+        for label in task.labels.items():
+            for thing, scopes in self._by_label.get(label, {}).items():
+                if all(scope.has(task) for scope in scopes):
+                    yield thing
+        for thing, scopes in self._rest.items():
+            if all(scope.has(task) for scope in scopes):
+                yield thing
+
+
+MOST = 1024  #: groups kept; the one that was not asked for the longest time goes first
+
+
+class PodGroupOfScope(NamedTuple):
+    """Pods that are in all of some scopes. `living`: those on their way out do not count."""
+
+    scopes: tuple[Scope, ...]
+    living: bool = False
+
+    def has(self, task: Task) -> bool:
+        if self.living and terminating(task):
+            return False
+        return all(scope.has(task) for scope in self.scopes)
+
+
+def terminating(task: Task) -> bool:
+    return task.deleting or task.status == status.RELEASING
+
+
+class ExistingPods(Index):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._register: LabelIndex[PodGroupOfScope] = LabelIndex()
+        self._counts: dict[PodGroupOfScope, PodCounts] = {}
+        self._by_label: dict[str, dict[str, dict[str, Task]]] = {}  #: key to value to the pods that stand somewhere, by uid
+
+    def counts(self, group: PodGroupOfScope) -> PodCounts:
+        counts = self._counts.pop(group, None)
+        if counts is None:
+            counts = self._count(group)
+        self._counts[group] = counts
+        return counts
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        for key, by_value in self._by_label.items():
+            value = task.labels.get(key)
+            if value is None:
+                continue
+            if sign > 0:
+                by_value.setdefault(value, {})[task.uid] = task
+            else:
+                del by_value[value][task.uid]
+        leaving = terminating(task)
+        for group in self._register.meaning(task):
+            if not (group.living and leaving):
+                self._counts[group].add(row, sign)
+
+    def agrees(self, recount: ExistingPods) -> bool:
+        return all(counts == recount.counts(group) for group, counts in self._counts.items())
+
+    def _count(self, group: PodGroupOfScope) -> PodCounts:
+        if len(self._counts) >= MOST:
+            oldest = next(iter(self._counts))
+            self._register.remove(oldest)
+            del self._counts[oldest]
+        counts = PodCounts()
+        for task in self._candidates(group):
+            if group.has(task):
+                counts.add(task.node, 1)
+        self._register.add(group, group.scopes)
+        return counts
+
+    def _candidates(self, group: PodGroupOfScope) -> Iterable[Task]:
+        """The pods among which the group's must be."""
+        labels = next(anchors(group.scopes), None)
+        if labels is None:
+            return self.cluster.existing()
+        if not labels:
+            return ()
+        by_value = self._labelled(labels[0][0])
+        return (task for _, value in labels for task in by_value.get(value, {}).values())
+
+    def _labelled(self, key: str) -> dict[str, dict[str, Task]]:
+        known = self._by_label.get(key)
+        if known is None:
+            known = self._by_label[key] = {}
+            for task in self.cluster.existing():
+                value = task.labels.get(key)
+                if value is not None:
+                    known.setdefault(value, {})[task.uid] = task
+        return known
+
+
+# Pods that a trial has put onto rows, less those that it has taken away: by namespace, those on their way out left aside.
+#
+# An empty selector of a spread constraint counts no pod that stands, but kube-scheduler counts by it whom it adds and takes away in
+# thought.
+
+
+class Imagined(Index):
+    """To be asked for outside of trials first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._counts: dict[str, PodCounts] = {}
+
+    def counts(self, namespace: str) -> PodCounts:
+        return self._counts.get(namespace) or PodCounts()
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if self.cluster.imagined and not terminating(task):
+            self._counts.setdefault(task.namespace, PodCounts()).add(row, sign)

@@ -1,0 +1,196 @@
+"""Inter-pod terms: read from pod specs, and those of standing pods counted per row, found by the pods that they mean.
+
+What a standing pod's term does to a newcomer depends on the newcomer's labels and namespace alone; so terms are filed by whom they
+mean. `possible` knows the terms of every pod met lately, so that a rule can tell that no pod of this session will ever concern it. When
+most of those pods have gone, all is counted anew from those that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from itertools import islice
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from pumice.api.meta import LabelSelector
+from pumice.api.pod import PodAffinity, PodAffinityTerm
+from pumice.api.selectors import Requirement, Selector, matches
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.task import Pairs, Task
+from pumice.scheduler.model.template import Template
+from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, Scope
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
+
+FEW = 256  #: templates of pods that are gone that are not worth a recount
+
+
+class ExistingTerm(NamedTuple):
+    """Pods meant, and the label that says how near to them."""
+
+    scope: Scope
+    key: str
+
+
+class PodTerms(NamedTuple):
+    """All terms of a pod. Weights of what it would rather not be near are negative."""
+
+    affinity: tuple[ExistingTerm, ...]
+    anti: tuple[ExistingTerm, ...]
+    preferred: tuple[tuple[ExistingTerm, int], ...]
+
+
+class TermRole(Enum):
+    """What the term of a standing pod means to a newcomer."""
+
+    REFUSES = "required anti-affinity"
+    REQUIRES = "required affinity"
+    PREFERS = "preferred, either way"
+
+
+class TermEffect(NamedTuple):
+    """A term that standing pods hold."""
+
+    role: TermRole
+    term: ExistingTerm
+    weight: int = 0
+
+
+def selector_of(selector: LabelSelector | None) -> Selector:
+    return NOTHING if selector is None else selector.requirements
+
+
+def merged(selector: Selector, keys: Iterable[str], labels: Mapping[str, str], operator: str = "In") -> Selector:
+    """The selector, and for each of the keys that the pod has: its own value (or, with NotIn, any other)."""
+    if selector == NOTHING:
+        return selector
+    return (*selector, *(Requirement(key, operator, (labels[key],)) for key in keys if key in labels))
+
+
+class ExistingTerms(Index):
+    kinds = ("Namespace",)
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._bound = FEW  #: templates met after which those that are gone are looked for
+
+    def begin(self) -> None:
+        self._known: dict[tuple[Template, tuple[str | None, ...]], PodTerms] = {}
+        self.holders = PodCounts()  #: pods with any terms
+        self._counts: dict[TermEffect, PodCounts] = {}
+        self._standing: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
+        self._possible: dict[TermRole, LabelIndex[TermEffect]] = {role: LabelIndex() for role in TermRole}
+        self._label_keys: dict[str, None] = {}
+        self._pod_keys: WeakKeyDictionary[Pairs, tuple[str | None, ...]] = WeakKeyDictionary()
+        self._met = 0
+        self._selects_spaces = False
+        self._spaces_version = self.cluster.versions.get("Namespace", 0)
+
+    def refresh(self) -> None:
+        if self._selects_spaces and self._spaces_version != self.cluster.versions.get("Namespace", 0):
+            self.recount()
+        if len(self.cluster.with_pod_affinity) > self._bound:
+            self._forget_the_gone()
+        for template in islice(self.cluster.with_pod_affinity, self._met, None):
+            for held in _held(self._read(template, {})):
+                if held not in self._possible[held.role]:
+                    self._possible[held.role].add(held, (held.term.scope,))
+                self._label_keys.update(dict.fromkeys(r.key for r in held.term.scope.selector))
+            self._label_keys.update(dict.fromkeys(_match_keys(template)))
+            self._pod_keys.clear()
+        self._met = len(self.cluster.with_pod_affinity)
+
+    def _forget_the_gone(self) -> None:
+        with_pod_affinity = self.cluster.with_pod_affinity
+        there = {task.template for task in self.cluster.tasks.values()}
+        for template in [template for template in with_pod_affinity if template not in there]:
+            del with_pod_affinity[template]
+        self._bound = FEW + 2 * len(with_pod_affinity)
+        self.recount()
+
+    # -- answers
+
+    def of_pod(self, task: Task) -> PodTerms:
+        template = task.template
+        key = (template, tuple(task.labels.get(k) for k in _match_keys(template)))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._read(template, task.labels)
+        return found
+
+    def pod_key(self, task: Task) -> tuple[str | None, ...]:
+        """The labels of a pod that any term looks at."""
+        found = self._pod_keys.get(task.labels)
+        if found is None:
+            found = self._pod_keys[task.labels] = tuple(task.labels.get(key) for key in self._label_keys)
+        return found
+
+    def may_meet(self, role: TermRole, task: Task) -> bool:
+        """Whether any pod ever met has such a term that means this one."""
+        return next(self._possible[role].meaning(task), None) is not None
+
+    def meeting(self, role: TermRole, task: Task) -> Iterable[tuple[TermEffect, PodCounts]]:
+        """The terms of standing pods that mean this one, and where those pods stand."""
+        return ((held, self._counts[held]) for held in self._standing[role].meaning(task))
+
+    # -- upkeep
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if not task.template.has_pod_terms:
+            return
+        self.holders.add(row, sign)
+        for held in _held(self.of_pod(task)):
+            counts = self._counts.get(held)
+            if counts is None:
+                counts = self._counts[held] = PodCounts()
+                self._standing[held.role].add(held, (held.term.scope,))
+            counts.add(row, sign)
+            if not counts:
+                del self._counts[held]
+                self._standing[held.role].remove(held)
+
+    def agrees(self, recount: ExistingTerms) -> bool:
+        return self.holders == recount.holders and self._counts == recount._counts
+
+    def _read(self, template: Template, labels: Mapping[str, str]) -> PodTerms:
+        affinity = template.spec.affinity
+        near = (affinity.pod_affinity if affinity else None) or PodAffinity()
+        far = (affinity.pod_anti_affinity if affinity else None) or PodAffinity()
+        preferred = [(self._term(p.pod_affinity_term, template, labels), p.weight) for p in near.preferred or ()]
+        preferred += [(self._term(p.pod_affinity_term, template, labels), -p.weight) for p in far.preferred or ()]
+        return PodTerms(
+            tuple(self._term(term, template, labels) for term in near.required or ()),
+            tuple(self._term(term, template, labels) for term in far.required or ()),
+            tuple((term, weight) for term, weight in preferred if weight),
+        )
+
+    def _term(self, term: PodAffinityTerm, template: Template, labels: Mapping[str, str]) -> ExistingTerm:
+        selector = merged(selector_of(term.label_selector), term.match_label_keys or (), labels)
+        selector = merged(selector, term.mismatch_label_keys or (), labels, "NotIn")
+        return ExistingTerm(Scope(selector, self._spaces(term, template.namespace)), term.topology_key)
+
+    def _spaces(self, term: PodAffinityTerm, own: str) -> frozenset[str] | None:
+        """The namespaces meant; None for all."""
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces or (own,))
+        selector = term.namespace_selector.requirements
+        if not selector:
+            return None
+        self._selects_spaces = True
+        spaces = self.cluster.of("Namespace").values()
+        return frozenset(s.metadata.name for s in spaces if matches(selector, s.metadata.labels or {})) | frozenset(term.namespaces or ())
+
+
+def _held(terms: PodTerms) -> Iterable[TermEffect]:
+    yield from (TermEffect(TermRole.REQUIRES, term) for term in terms.affinity)
+    yield from (TermEffect(TermRole.REFUSES, term) for term in terms.anti)
+    yield from (TermEffect(TermRole.PREFERS, term, weight) for term, weight in terms.preferred)
+
+
+def _match_keys(template: Template) -> tuple[str, ...]:
+    """Labels of the pod itself that its terms take over."""
+    affinity = template.spec.affinity
+    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None] if affinity else []
+    terms = [term for side in sides for term in (*(side.required or ()), *(p.pod_affinity_term for p in side.preferred or ()))]
+    return tuple(key for term in terms for key in (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ())))

@@ -1,0 +1,107 @@
+"""How often something stands on each row, and summed over domains: rows that share a label's value.
+
+Most things stand on few rows, so counts are a mapping; one of many rows keeps an array beside it once sums are asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.scheduler.engine.view import Scores
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.nodes import Codes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+FEW = 64  #: up to so many rows a loop over them is faster than an array of all
+
+
+class PodCounts:
+    __slots__ = ("_array", "by_row")
+
+    def __init__(self) -> None:
+        self.by_row: dict[int, int] = {}  #: counts, never 0
+        self._array: Scores | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PodCounts) and self.by_row == other.by_row
+
+    def __bool__(self) -> bool:
+        return bool(self.by_row)
+
+    def add(self, row: int, sign: int) -> None:
+        count = self.by_row.get(row, 0) + sign
+        if count:
+            self.by_row[row] = count
+        else:
+            del self.by_row[row]
+        if self._array is not None:
+            if row < len(self._array):
+                self._array[row] = count
+            else:
+                self._array = None
+
+    def array(self, rows: int) -> Scores:
+        """The counts of all rows. Not to be changed."""
+        if self._array is None or len(self._array) != rows:
+            self._array = np.zeros(rows)
+            for row, count in self.by_row.items():
+                self._array[row] = count
+        return self._array
+
+    def present(self, rows: int) -> Mask:
+        """Rows where it stands at all."""
+        if len(self.by_row) > FEW:
+            return self.array(rows) > 0
+        mask = np.zeros(rows, bool)
+        mask[list(self.by_row)] = True
+        return mask
+
+    def per_domain(self, codes: Codes, domains: int) -> Scores:
+        """Sums by code; rows without one (negative) are left out."""
+        if len(self.by_row) > FEW:
+            return np.bincount(codes + 1, weights=self.array(len(codes)), minlength=domains + 1)[1:].astype(np.float64, copy=False)
+        sums = np.zeros(domains + 1)
+        for row, count in self.by_row.items():
+            sums[codes[row]] += count
+        return sums[:domains]
+
+
+def shown_per_node(sums: Scores, codes: Codes) -> Scores:
+    """For every row the value of its domain, 0 for one without."""
+    spread: Scores = np.append(sums, 0.0)[codes]
+    return spread
+
+
+# Host ports in use, per row.
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class Ports(Index):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._uses: dict[tuple[str, int], dict[str, PodCounts]] = {}  #: protocol and port to address to who uses it where
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        for protocol, address, port in task.template.host_ports:
+            uses = self._uses.setdefault((protocol, port), {})
+            counts = uses.setdefault(address, PodCounts())
+            counts.add(row, sign)
+            if not counts:
+                del uses[address]
+                if not uses:
+                    del self._uses[protocol, port]
+
+    def agrees(self, recount: Ports) -> bool:
+        return self._uses == recount._uses
+
+    def taken(self, protocol: str, address: str, port: int, rows: int) -> Mask:
+        """Rows where the port is in use at an address that is the same, or where either address is any."""
+        uses = self._uses.get((protocol, port), {})
+        taken = PodCounts().present(rows)
+        for used, counts in uses.items():
+            if address in (used, ANY_ADDRESS) or used == ANY_ADDRESS:
+                taken |= counts.present(rows)
+        return taken

@@ -1,0 +1,145 @@
+"""InterPodAffinity: pods that must, must not, or would rather stand near certain others, and what those others say to that.
+
+Near means on nodes with the same value of a label. Counts of who stands where are kept by `standing`; a term costs a sum over its
+domains. A term of a standing pod matters to a newcomer that it means, so a pod without terms of its own may be concerned, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import ABSENT, Nodes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, PodGroupOfScope
+from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, PodTerms, TermRole
+from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts, shown_per_node
+
+AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
+ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+EXISTING = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+class _Asked(NamedTuple):
+    task: Task  #: stands for all that have the same labels where terms look
+    terms: PodTerms
+
+
+def _pod_key(cluster: Cluster, task: Task) -> Hashable:
+    return cluster.index(ExistingTerms).pod_key(task) if cluster.with_pod_affinity else None
+
+
+def _near(counts: PodCounts, key: str, table: Nodes, heard: Mask | None = None) -> Scores:
+    """For every row, how many of the counted stand in its domain (on rows that are heard)."""
+    codes, values = table.codes(key)
+    counted = codes if heard is None else np.where(heard, codes, np.int32(ABSENT))
+    return shown_per_node(counts.per_domain(counted, len(values)), codes)
+
+
+class InterPodAffinityFilter(Filter):
+    name = "InterPodAffinity"
+    reach = Reach.CLUSTER
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return _pod_key(self.cluster, task)
+
+    def prepare(self, task: Task) -> Any:
+        if not self.cluster.with_pod_affinity:
+            return None
+        terms = self.cluster.index(ExistingTerms)
+        own = terms.of_pod(task)
+        return _Asked(task, own) if own.affinity or own.anti or terms.may_meet(TermRole.REFUSES, task) else None
+
+    def is_silent(self, asked: Any) -> bool:
+        """Without terms of its own, and where no standing pod's anti-affinity means it."""
+        if asked.terms.affinity or asked.terms.anti:
+            return False
+        table = self.cluster.nodes
+        meeting = self.cluster.index(ExistingTerms).meeting(TermRole.REFUSES, asked.task)
+        return not any((_near(counts, held.term.key, table) > 0).any() for held, counts in meeting)
+
+    def refuse(self, asked: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)
+        crowded = np.zeros(len(table), bool)
+        for term in asked.terms.anti:
+            crowded |= _near(self.cluster.index(ExistingPods).counts(PodGroupOfScope((term.scope,))), term.key, table) > 0
+        unwelcome = np.zeros(len(table), bool)
+        for held, counts in self.cluster.index(ExistingTerms).meeting(TermRole.REFUSES, asked.task):
+            unwelcome |= _near(counts, held.term.key, table) > 0
+        return [
+            Refused(nodes.of(mask), reason)  # type: ignore[arg-type]
+            for mask, reason in ((lonely, AFFINITY), (crowded & ~lonely, ANTI_AFFINITY), (unwelcome & ~crowded & ~lonely, EXISTING))
+        ]
+
+    def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
+        """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
+        terms = asked.terms.affinity
+        meant = self.cluster.index(ExistingPods).counts(PodGroupOfScope(tuple(dict.fromkeys(term.scope for term in terms))))
+        keys = dict.fromkeys(term.key for term in terms)
+        near = np.array([_near(meant, key, table) > 0 for key in keys])
+        if not near.any() and all(term.scope.has(asked.task) for term in terms):
+            near = np.array([table.codes(key)[0] != ABSENT for key in keys])
+        return np.asarray(near.all(axis=0))
+
+
+class InterPodAffinityScorer(Scorer):
+    """The weights of preferred terms, for each pod near that they mean: of the newcomer, and of those that stand there.
+
+    `hard_weight` is what a standing pod's required affinity counts. `ignore_existing`: what standing pods want does not count for a
+    newcomer without preferences; with `heard`, it counts for such a one only from pods on these rows.
+    """
+
+    name = "InterPodAffinity"
+    reach = Reach.CLUSTER
+    normalizes = True
+
+    def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, heard: Mask | None = None) -> None:
+        self.cluster = cluster
+        self.heard = heard
+        self.hard_weight = hard_weight
+        self.ignore_existing = ignore_existing
+
+    def key(self, task: Task) -> Hashable:
+        return _pod_key(self.cluster, task)
+
+    def prepare(self, task: Task) -> Any:
+        if not self.cluster.with_pod_affinity:
+            return None
+        terms = self.cluster.index(ExistingTerms)
+        own = terms.of_pod(task)
+        if own.preferred:
+            return _Asked(task, own)
+        met = terms.may_meet(TermRole.PREFERS, task) or (self.hard_weight > 0 and terms.may_meet(TermRole.REQUIRES, task))
+        return _Asked(task, own) if met and not self.ignore_existing else None
+
+    def score(self, asked: Any, nodes: View) -> Scores:
+        table = nodes.table
+        total = np.zeros(len(table))
+        for term, weight in asked.terms.preferred:
+            total += _near(self.cluster.index(ExistingPods).counts(PodGroupOfScope((term.scope,))), term.key, table) * weight
+        heard = None if asked.terms.preferred else self.heard
+        terms = self.cluster.index(ExistingTerms)
+        for held, counts in terms.meeting(TermRole.PREFERS, asked.task):
+            total += _near(counts, held.term.key, table, heard) * held.weight
+        if self.hard_weight:
+            for held, counts in terms.meeting(TermRole.REQUIRES, asked.task):
+                total += _near(counts, held.term.key, table, heard) * self.hard_weight
+        return nodes.of(total)  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        least = scores.min(initial=np.inf)
+        spread = scores.max(initial=-np.inf) - least
+        if not spread > 0:
+            return np.zeros_like(scores)
+        scaled: Scores = np.trunc(MAX_SCORE * ((scores - least) / spread))
+        return scaled

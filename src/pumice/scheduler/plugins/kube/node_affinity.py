@@ -1,0 +1,145 @@
+"""NodeAffinity: nodeSelector and affinity to nodes, required and preferred."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.api.pod import NodeSelector, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
+from pumice.api.selectors import OPERATORS, Requirement
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, to_hundred
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+
+REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
+LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
+ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", final=True)
+CONFLICT = Reason("pod affinity terms conflict", final=True)
+NARROWED = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", final=True, from_prefilter=True)
+
+
+def term_matches(term: NodeSelectorTerm, table: Nodes) -> Mask:
+    """Rows that satisfy all of a term; an empty or wrong term matches nothing."""
+    requirements = [e.requirement for e in term.match_expressions or ()]
+    fields = [e.requirement for e in term.match_fields or ()]
+    if not requirements and not fields:
+        return np.zeros(len(table), bool)
+    if not all(_well_formed(r) for r in requirements) or not all(_well_formed_field(r) for r in fields):
+        return np.zeros(len(table), bool)
+    return table.matching((*requirements, *fields))
+
+
+def _well_formed(requirement: Requirement) -> bool:
+    if not all(LABEL_VALUE.fullmatch(value) for value in requirement.values):
+        return False  # such as "-2": a selector that cannot be read matches nothing
+    match requirement.operator:
+        case "In" | "NotIn":
+            return bool(requirement.values)
+        case "Exists" | "DoesNotExist":
+            return not requirement.values
+        case "Gt" | "Lt":
+            return len(requirement.values) == 1
+    return requirement.operator in OPERATORS
+
+
+def _well_formed_field(requirement: Requirement) -> bool:
+    return requirement.key == "metadata.name" and requirement.operator in ("In", "NotIn") and len(requirement.values) == 1
+
+
+def selector_matches(selector: NodeSelector, table: Nodes) -> Mask:
+    """Rows that satisfy any of the terms."""
+    mask = np.zeros(len(table), bool)
+    for term in selector.node_selector_terms or ():
+        mask |= term_matches(term, table)
+    return mask
+
+
+def required_matches(spec: PodSpec, table: Nodes) -> Mask:
+    """Rows that a pod's nodeSelector and required affinity admit."""
+    mask = table.matching(tuple(Requirement(key, "In", (value,)) for key, value in (spec.node_selector or {}).items()))
+    required = required_of(spec)
+    return mask & selector_matches(required, table) if required is not None else mask
+
+
+def required_of(spec: PodSpec) -> NodeSelector | None:
+    return spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+
+
+def preferred_of(spec: PodSpec) -> list[PreferredSchedulingTerm]:
+    return (spec.affinity.node_affinity.preferred if spec.affinity and spec.affinity.node_affinity else None) or []
+
+
+class _Wanted(NamedTuple):
+    spec: PodSpec
+    names: frozenset[str] | None  #: the only nodes that can do, by metadata.name; None for any
+
+
+class NodeAffinityFilter(Filter):
+    """`added`: affinity that the scheduler's configuration asks of all pods."""
+
+    name = "NodeAffinity"
+    reach = Reach.STATIC
+
+    def __init__(self, added: NodeSelector | None = None) -> None:
+        self.added = added
+
+    def prepare(self, task: Task) -> Any:
+        spec = task.template.spec
+        required = required_of(spec)
+        if not spec.node_selector and required is None and self.added is None:
+            return None
+        names = _only_names(required)
+        if names is not None and not names:
+            return Rejected(CONFLICT)
+        return _Wanted(spec, names)
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        refusals = []
+        if state.names is not None:
+            outside = ~table.matching((Requirement("metadata.name", "In", tuple(sorted(state.names))),))
+            refusals.append(Refused(nodes.of(outside), NARROWED))  # type: ignore[arg-type]
+        if self.added is not None:
+            refusals.append(Refused(nodes.of(~selector_matches(self.added, table)), ENFORCED))  # type: ignore[arg-type]
+        refusals.append(Refused(nodes.of(~required_matches(state.spec, table)), REFUSAL))  # type: ignore[arg-type]
+        return refusals
+
+
+def _only_names(required: NodeSelector | None) -> frozenset[str] | None:
+    """The node names that the terms allow, if every term names some."""
+    terms = (required.node_selector_terms if required else None) or []
+    union: set[str] = set()
+    for term in terms:
+        named = [set(f.values or ()) for f in term.match_fields or () if f.key == "metadata.name" and f.operator == "In"]
+        if not named:
+            return None
+        union |= set.intersection(*named)
+    return frozenset(union) if terms else None
+
+
+class NodeAffinityScorer(Scorer):
+    """Sum of the weights of the preferred terms that match."""
+
+    name = "NodeAffinity"
+    reach = Reach.STATIC
+    normalizes = True
+
+    def __init__(self, added: Sequence[PreferredSchedulingTerm] = ()) -> None:
+        self.added = tuple(added)
+
+    def prepare(self, task: Task) -> Any:
+        return (*preferred_of(task.template.spec), *self.added) or None
+
+    def score(self, terms: Any, nodes: View) -> Scores:
+        total = np.zeros(len(nodes.table))
+        for term in terms:
+            total += term_matches(term.preference, nodes.table) * term.weight
+        return nodes.of(total)  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores)

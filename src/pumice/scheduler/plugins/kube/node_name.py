@@ -1,0 +1,30 @@
+"""NodeName: a pod that names its node stands there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.task import Task
+
+REFUSAL = Reason("node(s) didn't match the requested node name", final=True)
+
+
+class NodeName(Filter):
+    name = "NodeName"
+    reach = Reach.STATIC
+
+    def prepare(self, task: Task) -> Any:
+        return task.node_name or None
+
+    def key(self, task: Task) -> Hashable:
+        return task.node_name or None
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        elsewhere = nodes.nothing() | True
+        row = nodes.table.rows.get(wanted)
+        if row is not None:
+            elsewhere &= nodes.row_numbers != row
+        return [Refused(elsewhere, REFUSAL)]

@@ -1,0 +1,32 @@
+"""NodePorts: a host port is given to one pod of a node only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
+
+REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
+
+
+class NodePorts(Filter):
+    name = "NodePorts"
+    reach = Reach.NODE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def prepare(self, task: Task) -> Any:
+        return sorted(task.template.host_ports) or None
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        ports = self.cluster.index(Ports)
+        taken = nodes.table.alive & False
+        for protocol, address, port in wanted:
+            taken |= ports.taken(protocol, address, port, len(nodes.table))
+        return [Refused(nodes.of(taken), REFUSAL)]  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""NodeResourcesBalancedAllocation: prefer nodes where the pod evens out how much of each resource is used.
+
+75 is neutral, up to 100 the pod improves the balance, down to 50 it worsens it; a pod that asks for none of the resources moves
+nothing. Real requests count, without floors. `compare` False gives the older score: the balance reached, whatever it was before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.resources import MEMORY, Vector
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE
+
+DEFAULT_RESOURCES = ("cpu", "memory")
+
+
+class BalancedAllocation(Scorer):
+    name = "NodeResourcesBalancedAllocation"
+    reach = Reach.NODE
+    plannable = True
+
+    def __init__(self, resources: tuple[str, ...] = DEFAULT_RESOURCES, weight: float = 1, *, compare: bool = True) -> None:
+        self.resources = resources
+        self.weight = weight
+        self.compare = compare
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        columns = [column for name in self.resources if (column := nodes.column(name)) is not None]
+        if not template.request[columns].any():
+            return np.zeros(len(nodes))
+        with_pod = self._balance(template, nodes, template.request)
+        if not self.compare:
+            return with_pod
+        without = self._balance(template, nodes, np.zeros_like(template.request))
+        return 50.0 + np.trunc((50.0 + with_pod - without) / 2)
+
+    def _balance(self, template: Any, nodes: View, more: Vector) -> Scores:
+        """100 where all resources are used alike."""
+        named = [(name, nodes.column(name)) for name in self.resources]
+        columns = [c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0)]
+        parts = [_fraction(nodes.seen[column] + more[column], nodes, column) for column in columns]
+        if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
+            balance = 1.0 - np.abs(parts[0] - parts[1]) / 2
+        else:
+            balance = 1.0 - _deviation(parts)
+        balance *= MAX_SCORE
+        return np.trunc(balance, out=balance)
+
+
+def _fraction(used: Scores, nodes: View, column: int) -> Scores:
+    """How much of a resource is used, at most 1; NaN on a node that has none."""
+    has = nodes.allocatable[column]
+    if nodes.have_all(column):
+        used /= has
+        return np.minimum(used, 1.0, out=used)
+    part: Scores = np.divide(used, has, out=np.full(len(has), np.nan), where=has > 0)
+    return np.minimum(part, 1.0)
+
+
+def _deviation(parts: list[Scores]) -> Scores:
+    """Per node, of the fractions that are there (not NaN): half the difference of two, the standard deviation of more."""
+    fractions = np.array(parts)
+    there = ~np.isnan(fractions)
+    count = there.sum(axis=0)
+    values = np.where(there, fractions, 0.0)
+    mean = values.sum(axis=0) / np.maximum(count, 1)
+    spread = np.where(there, (values - mean) ** 2, 0.0).sum(axis=0)
+    deviation = np.sqrt(spread / np.maximum(count, 1))
+    pair = np.abs(np.nanmax(np.where(there, fractions, -np.inf), axis=0) - np.nanmin(np.where(there, fractions, np.inf), axis=0)) / 2
+    result: Scores = np.where(count < 2, 0.0, np.where(count == 2, pair, deviation))
+    return result

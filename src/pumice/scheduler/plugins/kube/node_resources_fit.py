@@ -1,0 +1,160 @@
+"""NodeResourcesFit: does the request fit, and how well: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
+
+cpu and memory count in scores as `Template.scoring_cpu`, `newcomer_cpu` and their like: a container that names none counts a little.
+A scalar resource that the pod does not ask for, or any that a node does not have, is left out for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.resources import CPU, MEMORY, PODS
+from pumice.scheduler.model.task import Task
+
+DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
+STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
+
+
+class FitFilter(Filter):
+    """Exact comparison with what is free; more than the node has at all is final."""
+
+    name = "NodeResourcesFit"
+    reach = Reach.NODE
+    plannable = True
+    reports_all = True
+
+    def __init__(
+        self, ignored: frozenset[str] = frozenset(), ignored_groups: frozenset[str] = frozenset(), served: Collection[str] = ()
+    ) -> None:
+        """`served`: resources that devices stand in for on nodes that have none of them."""
+        self.ignored, self.ignored_groups = ignored, ignored_groups
+        self.served = served
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
+        names = nodes.table.dimensions.names
+        refusals = [Refused(nodes.used[PODS] + 1 > nodes.allocatable[PODS], Reason("Too many pods"))]
+        for column, amount in zip(template.columns, template.amounts, strict=True):
+            if column == PODS or self.ignores(names[column]):
+                continue
+            has = nodes.allocatable[column]
+            short = amount > has - nodes.used[column]
+            if names[column] in self.served:
+                short &= has > 0
+            never = amount > has
+            refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
+            refusals.append(Refused(short & ~never, Reason(f"Insufficient {names[column]}")))
+        return refusals
+
+    def may_lack(self, name: str) -> bool:
+        """Whether a node may do that has too little of a resource."""
+        return self.ignores(name) or name in self.served
+
+    def ignores(self, name: str) -> bool:
+        group = name.partition("/")[0]
+        extended = "/" in name and not group.endswith("kubernetes.io")
+        return extended and (name in self.ignored or group in self.ignored_groups)
+
+
+class ResourceScorer(Scorer):
+    """Base: per-resource scores of 0..100, combined by weight."""
+
+    name = "NodeResourcesFit"
+    reach = Reach.NODE
+    plannable = True
+
+    def __init__(self, resources: dict[str, int] | None = None, weight: float = 1) -> None:
+        self.resources = resources or DEFAULT_RESOURCES
+        self.weight = weight
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def demands(self, template: Any, nodes: View) -> Iterator[tuple[int, int, Scores]]:
+        """(column, weight, requested) for each resource that counts for this pod."""
+        for name, weight in self.resources.items():
+            column = nodes.column(name)
+            if column == CPU:
+                yield CPU, weight, nodes.scoring[CPU] + template.newcomer_cpu
+            elif column == MEMORY:
+                yield MEMORY, weight, nodes.scoring[MEMORY] + template.newcomer_memory
+            elif column is not None and (template.request[column] > 0 or name == STORAGE):
+                yield column, weight, nodes.seen[column] + template.request[column]
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        total = np.zeros(len(nodes))
+        weights: Any = 0.0  #: of all nodes alike, or per node where some lack a resource
+        for column, weight, requested in self.demands(template, nodes):
+            capacity = nodes.allocatable[column]
+            if nodes.have_all(column):
+                total += self.rate(requested, capacity) * weight
+                weights = weights + weight
+            else:
+                has = capacity > 0
+                total += np.where(has, self.rate(requested, np.where(has, capacity, 1.0)), 0.0) * weight
+                weights = weights + has * weight
+        if isinstance(weights, np.ndarray):
+            weights[weights == 0] = 1.0
+        mean: Scores = total / weights if np.all(weights) else total
+        return np.floor(mean, out=mean)
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        """0..100 for one resource."""
+        raise NotImplementedError
+
+
+class LeastAllocated(ResourceScorer):
+    """The emptier the better."""
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        room = capacity - requested
+        np.maximum(room, 0.0, out=room)
+        room *= MAX_SCORE
+        room /= capacity
+        return np.floor(room, out=room)
+
+
+class MostAllocated(ResourceScorer):
+    """The fuller the better."""
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        return np.floor(np.minimum(requested, capacity) * MAX_SCORE / capacity)
+
+
+class RequestedToCapacityRatio(ResourceScorer):
+    """A curve over the utilization, given by points (utilization 0..100, score 0..100)."""
+
+    def __init__(self, shape: Sequence[tuple[int, int]], resources: dict[str, int] | None = None, weight: float = 1) -> None:
+        super().__init__(resources, weight)
+        self.shape = tuple(shape)
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        """Resources that score 0 do not pull the mean down: they are left out of it, too."""
+        total, weights = np.zeros(len(nodes)), np.zeros(len(nodes))
+        for column, weight, requested in self.demands(template, nodes):
+            capacity = nodes.allocatable[column]
+            has = capacity > 0
+            rating = self.rate(requested, np.where(has, capacity, 1.0))
+            counts = has & (rating > 0)
+            total += np.where(counts, rating, 0.0) * weight
+            weights += counts * weight
+        return np.floor(np.divide(total, weights, out=np.zeros(len(nodes)), where=weights > 0) + 0.5)
+
+    def rate(self, requested: Scores, capacity: Scores) -> Scores:
+        return self.curve(np.where(requested > capacity, MAX_SCORE, np.floor(requested * MAX_SCORE / capacity)))
+
+    def curve(self, utilization: Scores) -> Scores:
+        """Linear between the points, in integers truncated toward zero."""
+        first_s = self.shape[0][1]
+        result = np.full(len(utilization), float(first_s))
+        for (u0, s0), (u1, s1) in zip(self.shape, self.shape[1:], strict=False):
+            part = s0 + np.trunc((s1 - s0) * (utilization - u0) / (u1 - u0))
+            result = np.where((utilization > u0) & (utilization <= u1), part, result)
+        return np.where(utilization > self.shape[-1][0], float(self.shape[-1][1]), result)

@@ -1,0 +1,26 @@
+"""NodeUnschedulable: a cordoned node takes no pods but those that tolerate it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pumice.api.core import Taint
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.taint_toleration import tolerated
+
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+REFUSAL = Reason("node(s) were unschedulable", final=True)
+
+
+class NodeUnschedulable(Filter):
+    name = "NodeUnschedulable"
+    reach = Reach.STATIC
+
+    def prepare(self, task: Task) -> Any:
+        return None if tolerated(CORDON, task.template.spec.tolerations or ()) else task
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        return [Refused(nodes.of(nodes.table.cordoned), REFUSAL)]  # type: ignore[arg-type]

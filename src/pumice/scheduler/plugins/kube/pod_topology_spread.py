@@ -1,0 +1,279 @@
+"""PodTopologySpread: keep the pods that a constraint counts even over domains: nodes with the same value of a label.
+
+The filter bounds how far a domain may be above the least; the scorer prefers domains with fewer, the more so the more domains there
+are. The counts are kept by `standing`, so that a question costs a sum over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.api.annotations import HOSTNAME, ZONE_LABEL
+from pumice.api.pod import TopologySpreadConstraint
+from pumice.api.selectors import Requirement, Selector, matches
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, Imagined, LabelIndex, PodGroupOfScope, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
+from pumice.scheduler.plugins.kube.indexes.pod_counts import shown_per_node
+from pumice.scheduler.plugins.kube.node_affinity import required_matches
+from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
+
+# Topology spread constraints of a pod: its own, or the scheduler's defaults with a selector from what selects or controls the pod.
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable="ScheduleAnyway"),
+)
+
+
+class Spread(NamedTuple):
+    """One constraint, its selector complete."""
+
+    constraint: TopologySpreadConstraint
+    group: PodGroupOfScope | None  #: the pods counted; an empty selector counts none
+    counts_itself: bool
+
+    @property
+    def key(self) -> str:
+        return self.constraint.topology_key
+
+
+class SpreadConstraints:
+    """See the module. `system`: the built-in defaults, under which a node need not have the labels of all."""
+
+    def __init__(self, cluster: Cluster, defaults: Sequence[TopologySpreadConstraint] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
+        self.cluster = cluster
+        self.defaults = tuple(defaults)
+        self.system = system
+        self._selectors: dict[tuple[str, int, str], Selector] = {}
+        self._keys: dict[Template, tuple[str, ...]] = {}
+
+    def key(self, task: Task) -> Hashable:
+        """What of the pod's labels the constraints look at."""
+        own = task.template.spec.topology_spread_constraints
+        if not own:
+            return self._selector(task)
+        return tuple(task.labels.get(key) for key in self._label_keys(task.template, own))
+
+    def of_pod(self, task: Task, *, hard: bool) -> tuple[Spread, ...]:
+        """Its constraints that filter (hard) or score."""
+        kind = "DoNotSchedule" if hard else "ScheduleAnyway"
+        constraints = task.template.spec.topology_spread_constraints
+        if constraints:
+            return tuple(self._spread(c, selector_of(c.label_selector), task) for c in constraints if c.when_unsatisfiable == kind)
+        wanted = [c for c in self.defaults if c.when_unsatisfiable == kind]
+        selector = self._selector(task) if wanted else ()
+        return tuple(self._spread(c, selector, task) for c in wanted) if selector else ()
+
+    def needs_all_labels(self, task: Task) -> bool:
+        """Whether a node that lacks the label of one constraint is out of them all."""
+        return bool(task.template.spec.topology_spread_constraints) or not self.system
+
+    def _spread(self, constraint: TopologySpreadConstraint, selector: Selector, task: Task) -> Spread:
+        selector = merged(selector, constraint.match_label_keys or (), task.labels)
+        group = PodGroupOfScope((Scope(selector, frozenset([task.namespace])),), living=True) if selector else None
+        return Spread(constraint, group, matches(selector, task.labels))
+
+    def _label_keys(self, template: Template, own: Sequence[TopologySpreadConstraint]) -> tuple[str, ...]:
+        keys = self._keys.get(template)
+        if keys is None:
+            looked_at = {r.key for c in own for r in selector_of(c.label_selector)} | {k for c in own for k in c.match_label_keys or ()}
+            keys = self._keys[template] = tuple(sorted(looked_at))
+        return keys
+
+    # -- the selector of the defaults
+
+    def _selector(self, task: Task) -> Selector:
+        """What services and the pod's controller select; empty if there is none."""
+        cluster = self.cluster
+        if not self.defaults or not (task.controller or cluster.of("Service")):
+            return ()
+        key = (task.namespace, id(task.labels), task.controller)
+        found = self._selectors.get(key)
+        if found is None:
+            found = self._selectors[key] = (*_exactly(self._service_labels(task)), *self._controller_selector(task))
+        return found
+
+    def _service_labels(self, task: Task) -> dict[str, str]:
+        labels: dict[str, str] = {}
+        for name in sorted(self._services.meaning(task)):
+            labels |= self.cluster.of("Service")[name].spec.selector
+        return labels
+
+    @cached_property
+    def _services(self) -> LabelIndex[str]:
+        """Services by the pods they select; one without a selector selects none."""
+        register: LabelIndex[str] = LabelIndex()
+        for name, service in self.cluster.of("Service").items():
+            if service.spec.selector:
+                register.add(name, (Scope(_exactly(service.spec.selector), frozenset([service.metadata.namespace])),))
+        return register
+
+    def _controller_selector(self, task: Task) -> Selector:
+        kind, _, name = task.controller.partition("/")
+        controller = self.cluster.of(kind).get(f"{task.namespace}/{name}")
+        if controller is None:
+            return ()
+        selector = controller.spec.selector
+        if kind == "ReplicationController":
+            return _exactly(selector or {})
+        return selector_of(selector)
+
+
+def _exactly(labels: Mapping[str, str]) -> Selector:
+    return tuple(Requirement(key, "In", (value,)) for key, value in labels.items())
+
+
+MISSING = Reason("node(s) didn't match pod topology spread constraints (missing required label)", final=True)
+SKEWED = Reason("node(s) didn't match pod topology spread constraints")
+
+
+class _Domains(NamedTuple):
+    """A constraint, and which domain each row counts in."""
+
+    spread: Spread
+    namespace: str
+    codes: Codes  #: by the label alone
+    counted: Codes  #: the same, ABSENT for rows whose pods do not count
+    number: int
+
+
+def _domains(spread: Spread, task: Task, table: Nodes, among: Mask) -> _Domains:
+    codes, values = table.codes(spread.key)
+    counted = np.where(among & _included(spread.constraint, task, table), codes, np.int32(ABSENT))
+    return _Domains(spread, task.namespace, codes, counted, len(values))
+
+
+def _included(constraint: TopologySpreadConstraint, task: Task, table: Nodes) -> Mask:
+    """Rows that the constraint's policies take into account."""
+    mask = table.alive.copy()
+    if constraint.node_affinity_policy != "Ignore":
+        mask &= required_matches(task.template.spec, table)
+    if constraint.node_taints_policy == "Honor":
+        taints = TaintFilter()
+        for refused in taints.refuse(taints.prepare(task), View(table)):
+            mask &= ~refused.where
+    return mask
+
+
+def _labelled(spreads: Sequence[Spread], table: Nodes) -> Mask:
+    """Rows with the labels of all constraints."""
+    mask = table.alive.copy()
+    for spread in spreads:
+        mask &= table.codes(spread.key)[0] != ABSENT
+    return mask
+
+
+class PodTopologySpreadFilter(Filter):
+    name = "PodTopologySpread"
+    reach = Reach.CLUSTER
+
+    def __init__(self, constraints: SpreadConstraints) -> None:
+        self.constraints = constraints
+
+    def key(self, task: Task) -> Hashable:
+        return self.constraints.key(task)
+
+    def prepare(self, task: Task) -> Any:
+        spreads = self.constraints.of_pod(task, hard=True)
+        if not spreads:
+            return None
+        table = self.constraints.cluster.nodes
+        self.constraints.cluster.index(Imagined)
+        labelled = _labelled(spreads, table)
+        return [_domains(spread, task, table, labelled) for spread in spreads]
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        missing, skewed = np.zeros(len(nodes.table), bool), np.zeros(len(nodes.table), bool)
+        for domains in state:
+            lacking = domains.codes == ABSENT
+            too_many = ~lacking & (self._skew(domains) > domains.spread.constraint.max_skew)
+            skewed |= too_many & ~missing  # the first constraint that fails has the word
+            missing |= lacking & ~skewed
+        return [Refused(nodes.of(missing), MISSING), Refused(nodes.of(skewed), SKEWED)]  # type: ignore[arg-type]
+
+    def _skew(self, domains: _Domains) -> Scores:
+        """Per row, how far its domain would be above the least one with the pod."""
+        counted, number, spread = domains.counted, domains.number, domains.spread
+        there = np.bincount(counted + 1, minlength=number + 1)[1:] > 0
+        sums = self._sums(domains)
+        enough = there.sum() >= (spread.constraint.min_domains or 1)
+        least = sums[there].min() if enough else 0.0
+        return shown_per_node(sums, domains.codes) + spread.counts_itself - least
+
+    def _sums(self, domains: _Domains) -> Scores:
+        """Pods per domain; by an empty selector only those of a trial."""
+        cluster, spread = self.constraints.cluster, domains.spread
+        if spread.group is None and spread.counts_itself:
+            return cluster.index(Imagined).counts(domains.namespace).per_domain(domains.counted, domains.number)
+        return _sums(cluster.index(ExistingPods), spread, domains.counted, domains.number)
+
+
+def _sums(groups: ExistingPods, spread: Spread, codes: Codes, number: int) -> Scores:
+    return groups.counts(spread.group).per_domain(codes, number) if spread.group is not None else np.zeros(number)
+
+
+class PodTopologySpreadScorer(Scorer):
+    """Among the candidates; one that lacks a needed label (NaN until normalized) gets nothing."""
+
+    name = "PodTopologySpread"
+    reach = Reach.CLUSTER
+    normalizes = True
+    relative = True
+
+    def __init__(self, constraints: SpreadConstraints, weight: float = 2) -> None:
+        self.constraints = constraints
+        self.weight = weight
+
+    def key(self, task: Task) -> Hashable:
+        return self.constraints.key(task)
+
+    def prepare(self, task: Task) -> Any:
+        spreads = self.constraints.of_pod(task, hard=False)
+        if not spreads:
+            return None
+        table = self.constraints.cluster.nodes
+        strict = self.constraints.needs_all_labels(task)
+        among = _labelled(spreads, table) if strict else table.alive
+        return among, [_domains(spread, task, table, among) for spread in spreads]
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        among, constraints = state
+        taking_part: Mask = nodes.of(among)  # type: ignore[assignment]
+        total = np.zeros(len(nodes))
+        for domains in constraints:
+            constraint = domains.spread.constraint
+            codes: Codes = nodes.of(domains.codes)  # type: ignore[assignment]
+            size = taking_part.sum() if domains.spread.key == HOSTNAME else len(np.unique(codes[taking_part]))
+            rating = self._counts(domains, nodes) * np.log(size + 2.0) + (constraint.max_skew - 1)
+            total += np.where(codes == ABSENT, 0.0, rating)
+        return np.where(taking_part, np.floor(total + 0.5), np.nan)
+
+    def _counts(self, domains: _Domains, nodes: View) -> Scores:
+        groups = self.constraints.cluster.index(ExistingPods)
+        if domains.spread.key != HOSTNAME:
+            sums = _sums(groups, domains.spread, domains.counted, domains.number)
+            return nodes.of(shown_per_node(sums, domains.codes))  # type: ignore[return-value]
+        if domains.spread.group is None:
+            return np.zeros(len(nodes))
+        return nodes.of(groups.counts(domains.spread.group).array(len(nodes.table)))  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        taking_part = ~np.isnan(scores)
+        if not taking_part.any():
+            return np.zeros_like(scores)
+        known = scores[taking_part]
+        most, least = max(known.max(), 0.0), known.min()
+        result = np.zeros_like(scores)
+        result[taking_part] = MAX_SCORE if most == 0 else np.floor(MAX_SCORE * (most + least - known) / most)
+        return result

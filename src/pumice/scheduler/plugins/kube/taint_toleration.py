@@ -1,0 +1,72 @@
+"""TaintToleration: nodes whose taints the pod does not tolerate are refused, or liked less if the taint only prefers so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.core import Taint
+from pumice.api.pod import Toleration
+from pumice.api.selectors import integer
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.task import Task
+
+REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)
+HARD = ("NoSchedule", "NoExecute")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case None | "" | "Equal":
+            return (toleration.value or "") == (taint.value or "")
+        case "Exists":
+            return True
+        case "Gt" | "Lt":
+            mine, theirs = integer(toleration.value), integer(taint.value)
+            if mine is None or theirs is None:
+                return False
+            return theirs > mine if toleration.operator == "Gt" else theirs < mine
+    return False
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+class TaintFilter(Filter):
+    name = "TaintToleration"
+    reach = Reach.STATIC
+
+    def prepare(self, task: Task) -> Any:
+        return tuple(task.template.spec.tolerations or ())
+
+    def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
+        codes, lists = nodes.table.taint_codes()
+        bad = [any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists]
+        return [Refused(nodes.of(np.array(bad, bool)[codes]), REFUSAL)]  # type: ignore[arg-type]
+
+
+class TaintScorer(Scorer):
+    """Fewer untolerated PreferNoSchedule taints are better."""
+
+    name = "TaintToleration"
+    reach = Reach.STATIC
+    normalizes = True
+
+    def prepare(self, task: Task) -> Any:
+        return tuple(t for t in task.template.spec.tolerations or () if not t.effect or t.effect == "PreferNoSchedule")
+
+    def score(self, tolerations: Any, nodes: View) -> Scores:
+        codes, lists = nodes.table.taint_codes()
+        counts = [sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists]
+        return nodes.of(np.array(counts, float)[codes])  # type: ignore[return-value]
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores, reverse=True)

@@ -1,0 +1,178 @@
+"""VolumeBinding: a pod's volumes must be usable on its node. Those it has already, and those that its waiting claims are to get there.
+
+The two halves are filters of their own, since only the second depends on what other pods get. What a placed pod is to get is
+decided by `standing.assumed_volumes`, when it is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.lacking import absent
+from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
+from pumice.scheduler.plugins.kube.volume_claims import (
+    Use,
+    claim_of,
+    class_of,
+    has_claims,
+    is_bound,
+    missing,
+    pod_key,
+    selected_node,
+    uses,
+    volume_of,
+    waits_for_pod,
+)
+from pumice.scheduler.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable, size_of
+
+# Whether the storage behind a node has room for a volume that is yet to be made, as far as its driver publishes that.
+#
+# A driver that says it does (CSIDriver, `storageCapacity`) describes its storage in CSIStorageCapacity objects: of which class, for which
+# nodes, how much is free, how large one volume may be. No object for a node means no room there. Nothing is counted down here: what a
+# driver has given away shows when it publishes anew.
+
+
+def roomy(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
+    """Rows whose storage has room for a claim's volume, or of whose storage nothing is known."""
+    storage, size, table = class_of(cluster, claim), size_of(claim), cluster.nodes
+    driver: CSIDriver | None = cluster.of("CSIDriver").get(storage.provisioner) if storage is not None else None
+    if storage is None or driver is None or not driver.spec.storage_capacity or not size:
+        return np.ones(len(table), bool)
+    mask = np.zeros(len(table), bool)
+    for published in cluster.of("CSIStorageCapacity").values():
+        if published.node_topology is not None and published.storage_class_name == storage.metadata.name and _largest(published) >= size:
+            mask |= table.matching(published.node_topology.requirements)
+    return mask
+
+
+def _largest(published: CSIStorageCapacity) -> int:
+    """Bytes of the largest volume that can be made; -1 if nothing is said."""
+    limit = published.maximum_volume_size or published.capacity
+    return limit.whole if limit is not None else -1
+
+
+CONFLICT = Reason("node(s) didn't match PersistentVolume's node affinity", final=True)
+GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+NOTHING_TO_BIND = Reason("node(s) didn't find available persistent volumes to bind", final=True)
+NO_SPACE = Reason("node(s) did not have enough free storage", final=True)
+IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+def _unusable(cluster: Cluster, task: Task, use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
+    if claim is None:
+        return missing(cluster, use)
+    if claim.status.phase == "Lost":
+        return Reason(f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"', final=True)
+    if claim.metadata.deletion_timestamp:
+        return Reason(f'persistentvolumeclaim "{use.name}" is being deleted', final=True)
+    owner = claim.metadata.controller
+    if use.made_for_pod and (owner is None or owner.uid != task.uid):
+        return Reason(f"PVC {use.key} was not created for pod {task.key} (pod is not owner)", final=True)
+    return None
+
+
+class BoundVolumes(Filter):
+    """The claims as they are: in the way of any node, or bound to a volume that not all nodes can reach."""
+
+    name = "VolumeBinding"
+    reach = Reach.STATIC
+    reports_all = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return pod_key(task)
+
+    def prepare(self, task: Task) -> Any:
+        named = [(use, claim_of(self.cluster, use)) for use in uses(task)]
+        for use, claim in named:
+            if (reason := _unusable(self.cluster, task, use, claim)) is not None:
+                return Rejected(reason)
+        claims = [claim for _, claim in named if claim is not None]
+        if any(not is_bound(claim) and not waits_for_pod(self.cluster, claim) for claim in claims):
+            return Rejected(Reason(absent(self.cluster, "StorageClass", IMMEDIATE), final=True))
+        return [claim for claim in claims if is_bound(claim)] or None
+
+    def refuse(self, claims: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        gone, conflict = np.zeros(len(table), bool), np.zeros(len(table), bool)
+        for claim in claims:  # the first that is in the way has the word
+            volume = volume_of(self.cluster, claim)
+            if volume is None:
+                gone |= ~conflict
+            else:
+                conflict |= ~reachable(volume, table) & ~gone
+        why_gone = Reason(absent(self.cluster, "PersistentVolume", GONE), final=True)
+        return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(gone), why_gone)]  # type: ignore[arg-type]
+
+
+class WaitingVolumes(Filter):
+    """Claims that wait for their pod's node: a free volume that suits must be reachable there, or one be made there."""
+
+    name = "VolumeBinding"
+    reach = Reach.CLUSTER
+    reports_all = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return pod_key(task)
+
+    def prepare(self, task: Task) -> Any:
+        cluster = self.cluster
+        if not has_claims(task.template):
+            return None
+        keys = [use.key for use in uses(task) if (c := claim_of(cluster, use)) is not None and waits_for_pod(cluster, c)]
+        return task if keys else None
+
+    def refuse(self, task: Any, nodes: View) -> Sequence[Refused]:
+        assumed = self.cluster.index(AssumedVolumes)
+        nothing, full = np.zeros(len(nodes.table), bool), np.zeros(len(nodes.table), bool)
+        for decided in assumed.of_pod(task):
+            nothing |= ~self._reaches(decided)
+        for claim, rows in self._to_be_made(task, assumed):
+            if (node := selected_node(claim)) is not None:
+                nothing |= ~self._is_node(node)
+            undecided, can = rows & ~nothing & ~full, provisionable(self.cluster, claim)
+            nothing |= undecided & ~can
+            full |= undecided & can & ~roomy(self.cluster, claim)
+        return [Refused(nodes.of(nothing), NOTHING_TO_BIND), Refused(nodes.of(full), NO_SPACE)]  # type: ignore[arg-type]
+
+    def _to_be_made(self, task: Task, assumed: AssumedVolumes) -> list[tuple[PersistentVolumeClaim, Mask]]:
+        """Claims whose volume must be made, and on which rows, in the order in which they are looked at."""
+        everywhere = np.ones(len(self.cluster.nodes), bool)
+        made, unmatched = [], []
+        earlier: list[Ids] = []
+        for use, claim in assumed.unassumed(task):
+            if selected_node(claim) is not None:
+                made.append((claim, everywhere))
+                continue
+            choice = assumed.matching(use.key, claim).choice(assumed.taken, earlier, len(everywhere))
+            earlier.append(choice)
+            unmatched.append((claim, choice == NONE))
+        return made + unmatched
+
+    def _reaches(self, decided: Assumed) -> Mask:
+        """Rows that can use what another pod's placing decided."""
+        table = self.cluster.nodes
+        volume = self.cluster.of("PersistentVolume").get(decided.volume)
+        if volume is not None:
+            return reachable(volume, table)
+        return self._is_node(decided.node)
+
+    def _is_node(self, name: str) -> Mask:
+        table = self.cluster.nodes
+        mask = np.zeros(len(table), bool)
+        mask[[table.rows[name]] if name in table.rows else []] = True
+        return mask

@@ -1,0 +1,144 @@
+"""Which volumes a waiting claim could get, and on which rows; or where one could be made for it.
+
+A claim gets the smallest volume that suits it and that nobody has taken. Of a pod with several such claims the one that asks for the
+least chooses first. All rows choose at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from pumice.api.annotations import OLD_STORAGE_CLASS
+from pumice.api.core import PersistentVolume, PersistentVolumeClaim, StorageClass
+from pumice.api.pod import NodeSelector
+from pumice.api.selectors import Requirement, matches
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.plugins.kube.node_affinity import selector_matches
+from pumice.scheduler.plugins.kube.volume_claims import class_name, class_of
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+NONE = -1
+
+Ids = NDArray[np.intp]
+
+
+def reachable(volume: PersistentVolume, table: Nodes) -> Mask:
+    """Rows that a volume's node affinity admits. It goes by labels alone."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return table.alive
+    terms = affinity.required.node_selector_terms or ()
+    if any(term.match_fields and not term.match_expressions for term in terms):
+        return table.alive
+    return selector_matches(NodeSelector([replace(term, match_fields=None) for term in terms]), table)
+
+
+def size_of(claim: PersistentVolumeClaim) -> int:
+    requests = (claim.spec.resources.requests if claim.spec.resources else None) or {}
+    return requests["storage"].whole if "storage" in requests else 0
+
+
+def capacity_of(volume: PersistentVolume) -> int:
+    capacity = volume.spec.capacity or {}
+    return capacity["storage"].whole if "storage" in capacity else 0
+
+
+class Matching(NamedTuple):
+    """Pairs of a volume and a row that can reach it, from the smallest volume. Volumes are numbered as the cluster lists them."""
+
+    volumes: Ids
+    rows: Rows
+
+    def choice(self, taken: Mask, earlier: Sequence[Ids], rows: int) -> Ids:
+        """Per row the volume chosen, NONE for none; not one that is taken, or that an earlier claim chose on that row."""
+        free = ~taken[self.volumes]
+        for chosen in earlier:
+            free &= chosen[self.rows] != self.volumes
+        choice = np.full(rows, NONE)
+        reached, first = np.unique(self.rows[free], return_index=True)
+        choice[reached] = self.volumes[free][first]
+        return choice
+
+
+def signature(claim: PersistentVolumeClaim) -> Hashable:
+    """What of a claim decides which volumes suit it, unless one is reserved for it."""
+    selector = claim.spec.selector.requirements if claim.spec.selector else ()
+    spec = claim.spec
+    modes = tuple(spec.access_modes or ()), spec.volume_mode, spec.volume_attributes_class_name
+    return class_name(claim), size_of(claim), selector, modes
+
+
+def matching(cluster: Cluster, claim: PersistentVolumeClaim) -> Matching:
+    """The volumes that suit."""
+    volumes = enumerate(cluster.of("PersistentVolume").values())
+    suitable = [(number, volume) for number, volume in volumes if _suits(claim, volume)]
+    return _pairs(sorted(suitable, key=lambda pair: capacity_of(pair[1])), cluster.nodes)
+
+
+def reserved(cluster: Cluster, number: int, volume: PersistentVolume) -> Matching:
+    """A volume that is reserved for the claim is the only one that it can get."""
+    return _pairs([(number, volume)], cluster.nodes)
+
+
+def is_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume that names such a claim means this one, and not an earlier one of the same name, and would do."""
+    reference = volume.spec.claim_ref
+    means = reference is not None and (not reference.uid or reference.uid == claim.metadata.identity)
+    return means and class_of_volume(volume) == class_name(claim) and _would_do(claim, volume)
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    return (volume.metadata.annotations or {}).get(OLD_STORAGE_CLASS, volume.spec.storage_class_name or "")
+
+
+def _pairs(volumes: Sequence[tuple[int, PersistentVolume]], table: Nodes) -> Matching:
+    rows = [np.flatnonzero(reachable(volume, table)) for _, volume in volumes]
+    numbers = np.repeat(np.array([number for number, _ in volumes], np.intp), [len(part) for part in rows])
+    return Matching(numbers, np.concatenate(rows) if rows else np.zeros(0, np.intp))
+
+
+def _suits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    spec = volume.spec
+    selector = claim.spec.selector.requirements if claim.spec.selector else ()
+    return (
+        spec.claim_ref is None
+        and volume.status.phase == "Available"
+        and _would_do(claim, volume)
+        and class_of_volume(volume) == class_name(claim)
+        and matches(selector, volume.metadata.labels or {})
+        and set(claim.spec.access_modes or ()) <= set(spec.access_modes or ())
+    )
+
+
+def _would_do(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Whether it is large enough, of the right mode and attributes, and not going."""
+    offered, asked = volume.spec, claim.spec
+    same_mode = (offered.volume_mode or "Filesystem") == (asked.volume_mode or "Filesystem")
+    same_attributes = (offered.volume_attributes_class_name or "") == (asked.volume_attributes_class_name or "")
+    return same_mode and same_attributes and not volume.metadata.deletion_timestamp and capacity_of(volume) >= size_of(claim)
+
+
+def provisionable(cluster: Cluster, claim: PersistentVolumeClaim) -> Mask:
+    """Rows where a volume could be made for the claim."""
+    storage = class_of(cluster, claim)
+    table = cluster.nodes
+    if storage is None or storage.provisioner in ("", NO_PROVISIONER):
+        return np.zeros(len(table), bool)
+    return _allowed(storage, table)
+
+
+def _allowed(storage: StorageClass, table: Nodes) -> Mask:
+    if not storage.allowed_topologies:
+        return table.alive
+    mask = np.zeros(len(table), bool)
+    for terms in storage.allowed_topologies:
+        if terms.match_label_expressions:
+            mask |= table.matching(tuple(Requirement(t.key, "In", tuple(t.values)) for t in terms.match_label_expressions))
+    return mask

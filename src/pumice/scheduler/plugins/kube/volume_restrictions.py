@@ -1,0 +1,58 @@
+"""VolumeRestrictions: disks that only one pod of a node may mount, and claims that only one pod at all may use."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.indexes.volumes import Disk, VolumeUses, disks_of
+from pumice.scheduler.plugins.kube.volume_claims import claim_of, missing, named_uses, pod_key
+
+CONFLICT = Reason("node(s) had no available disk")
+IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
+
+
+class _Wanted(NamedTuple):
+    disks: list[Disk]
+    exclusive: list[str]  #: claims
+
+
+class VolumeRestrictions(Filter):
+    name = "VolumeRestrictions"
+    reach = Reach.CLUSTER
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return pod_key(task)
+
+    def prepare(self, task: Task) -> Any:
+        exclusive = []
+        for use in named_uses(task):
+            claim = claim_of(self.cluster, use)
+            if claim is None:
+                return Rejected(missing(self.cluster, use))
+            if "ReadWriteOncePod" in (claim.spec.access_modes or ()):
+                exclusive.append(use.key)
+        disks = sorted({disk for volume in task.template.spec.volumes or () for disk in disks_of(volume)})
+        return _Wanted(disks, exclusive) if disks or exclusive else None
+
+    def is_silent(self, wanted: Any) -> bool:
+        """Without disks, and while nobody uses its exclusive claims."""
+        known = self.cluster.index(VolumeUses)
+        return not wanted.disks and not any(key in known.claims for key in wanted.exclusive)
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        known, rows = self.cluster.index(VolumeUses), len(nodes.table)
+        conflict = np.zeros(rows, bool)
+        for disk in wanted.disks:
+            conflict |= known.in_the_way(disk, rows)
+        in_use = np.full(rows, any(key in known.claims for key in wanted.exclusive)) & ~conflict
+        return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(in_use), IN_USE)]  # type: ignore[arg-type]

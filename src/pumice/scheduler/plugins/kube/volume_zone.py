@@ -1,0 +1,89 @@
+"""VolumeZone: a bound volume that names its zone or region is used only there; nodes without such labels take any."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
+from pumice.api.core import PersistentVolume, PersistentVolumeClaim
+from pumice.api.selectors import Requirement
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.lacking import absent
+from pumice.scheduler.model.nodes import ABSENT
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.volume_claims import (
+    claim_of,
+    class_name,
+    class_of,
+    missing,
+    named_uses,
+    pod_key,
+    volume_of,
+    waits_for_pod,
+)
+
+REFUSAL = Reason("node(s) had no available volume zone", final=True)
+CURRENT = {
+    OLD_ZONE_LABEL: ZONE_LABEL,
+    OLD_REGION_LABEL: REGION_LABEL,
+}  #: old keys to those that took their place
+ZONE_KEYS = (*CURRENT, *CURRENT.values())
+
+
+class VolumeZone(Filter):
+    name = "VolumeZone"
+    reach = Reach.STATIC
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def key(self, task: Task) -> Hashable:
+        return pod_key(task)
+
+    def prepare(self, task: Task) -> Any:
+        wanted: list[Requirement] = []
+        for use in named_uses(task):
+            claim = claim_of(self.cluster, use)
+            if claim is None:
+                return Rejected(missing(self.cluster, use))
+            if claim.spec.volume_name:
+                volume = volume_of(self.cluster, claim)
+                if volume is None:
+                    return Rejected(Reason(self._no_volume(claim), final=True))
+                wanted += _zones(volume)
+            elif not waits_for_pod(self.cluster, claim):
+                return Rejected(Reason(self._why_unbound(claim), final=True))
+        return wanted or None
+
+    def _no_volume(self, claim: PersistentVolumeClaim) -> str:
+        return absent(self.cluster, "PersistentVolume", f'persistentvolume "{claim.spec.volume_name}" not found')
+
+    def _why_unbound(self, claim: PersistentVolumeClaim) -> str:
+        if not class_name(claim):
+            return "PersistentVolumeClaim had no pv name and storageClass name"
+        if class_of(self.cluster, claim) is None:
+            return absent(self.cluster, "StorageClass", f'storageclass.storage.k8s.io "{class_name(claim)}" not found')
+        return "PersistentVolume had no name"
+
+    def refuse(self, wanted: Any, nodes: View) -> Sequence[Refused]:
+        table = nodes.table
+        labelled, elsewhere = np.zeros(len(table), bool), np.zeros(len(table), bool)
+        for key in ZONE_KEYS:
+            labelled |= table.codes(key)[0] != ABSENT
+        for requirement in wanted:
+            newer = requirement._replace(key=CURRENT.get(requirement.key, requirement.key))
+            own = table.codes(requirement.key)[0] != ABSENT
+            elsewhere |= ~np.where(own, table.satisfying(requirement), table.satisfying(newer))
+        return [Refused(nodes.of(labelled & elsewhere), REFUSAL)]  # type: ignore[arg-type]
+
+
+def _zones(volume: PersistentVolume) -> list[Requirement]:
+    """What the volume's labels ask of a node's. A value may be several, joined by "__"; one that names an empty zone counts as none."""
+    labels = volume.metadata.labels or {}
+    named = {key: tuple(labels[key].split("__")) for key in ZONE_KEYS if key in labels}
+    return [Requirement(key, "In", zones) for key, zones in named.items() if all(zone.strip() for zone in zones)]

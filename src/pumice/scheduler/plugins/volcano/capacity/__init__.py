@@ -1,0 +1,254 @@
+"""capacity: every queue says what it deserves; what others leave idle it may borrow up to its limit, until it is reclaimed.
+
+`spec.deserved` is a queue's own, `spec.guarantee` is kept free for it, `spec.capability` is its upper bound. With the switch
+enableHierarchy queues form a tree by `spec.parent`: limits of all ancestors bind, and shares are compared where two paths part.
+Shares of inner queues are live, and only the branch of a misplaced job waits (Volcano keeps the shares of the session's
+beginning, and stops the whole cluster).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.api.annotations import QUEUE_GATE
+from pumice.scheduler.eviction.victims import victim_order
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import EPSILON, Vector, fits
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.capacity.accounts import Account, Devices, flat, tree
+
+
+class CapacityArgs(Struct):
+    devices: bool = field(name="capacity.DynamicResourceAllocationEnable", default=True)
+    device_capacity: bool = field(name="capacity.DRAConsumableCapacityEnable", default=False)
+    reclaim_levels: int = field(name="ancestorReclaimLevel", default=0)
+
+
+class Capacity(Plugin):
+    name = "capacity"
+    Args = CapacityArgs
+    hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
+    sees_refused_victims = True  # upstream's does, always in the same order
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
+        self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
+        self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
+
+    def _account(self, queue: Queue | None) -> Account | None:
+        """The account of a queue whose jobs may be placed."""
+        account = self._accounts.get(queue.name) if queue is not None else None
+        return account if account is not None and account.sound and account.is_leaf else None
+
+    def entitlements(self) -> dict[str, tuple[Vector, Vector]]:
+        """Of each queue what it deserves, and all it may hold: for those who measure."""
+        return {name: (own.deserved, own.limit) for name, own in self._accounts.items()}
+
+    # -- who is next
+
+    def queue_order(self, queue: Queue) -> tuple[float, ...]:
+        account = self._accounts.get(queue.name)
+        return (0.0,) if self.hierarchy or account is None else (-queue.priority, *account.rank)
+
+    def compare_queues(self, left: Queue, right: Queue) -> int:
+        """By priority; leaves first; then by rank of the branches that part."""
+        one, other = self._accounts[left.name], self._accounts[right.name]
+        if left.priority != right.priority:
+            return right.priority - left.priority
+        if one.is_leaf != other.is_leaf:
+            return -1 if one.is_leaf else 1
+        parting = one.meet(other) + 1
+        mine, theirs = one.at_depth(parting).rank, other.at_depth(parting).rank
+        return (mine > theirs) - (mine < theirs)
+
+    def victim_queue_order(self, left: Queue, right: Queue, preemptor_queue: Queue) -> int:
+        """The nearest relatives of the preemptor's queue give first."""
+        own = self._accounts[preemptor_queue.name]
+        return self._accounts[right.name].meet(own) - self._accounts[left.name].meet(own)
+
+    # -- who may have more
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        account = self._account(job.queue)
+        if account is None:
+            assert job.queue is not None
+            self.session.refuse_admission(
+                job, f"queue {job.queue.name} is not ready: jobs belong in leaves of the tree of queues below root"
+            )
+            return Vote.REJECT
+        if not account.queue.open:
+            return refuse_closed(self.session, job, account.queue)
+        if not job.has_min_resources:
+            return Vote.PERMIT
+        for level in account.upward:
+            claimed = level.held + level.inqueue - level.elastic
+            devices = np.maximum(self._devices.held(level), level.inqueue)
+            claimed = np.where(self._devices.columns, devices, claimed)
+            if short := lacking(job, claimed, level.limit):
+                return refuse(self.session, job, short, level.queue.name, claimed, level.limit)
+        return Vote.PERMIT
+
+    def job_enqueued(self, job: Job) -> None:
+        account = self._account(job.queue)
+        if account is not None and job.has_min_resources:
+            promised = job.without_gated(job.min_resources)
+            for level in account.upward:
+                level.inqueue += promised
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        account = self._account(queue)
+        if account is None or not queue.serving:
+            return False
+        own = task.template.request if task.uid in self._let_in else 0.0
+        if not all(within(task.template.request, level.held + level.reserved - own, level.limit) for level in account.upward):
+            return False
+        return self._devices.fit(account, task)
+
+    def explain_not_allocatable(self, queue: Queue, task: Task) -> str:
+        account = self._account(queue)
+        if account is None or not queue.serving:
+            return f"queue {queue.name} is {'not ready' if queue.serving else queue.state or 'not open'}"
+        texts = (shortfall(self.session, level.queue.name, task, level.held, level.limit, "it may hold") for level in account.upward)
+        devices = "" if self._devices.fit(account, task) else f"queue {queue.name} may claim no more devices"
+        return next((text for text in texts if text), devices)
+
+    @cached_property
+    def _let_in(self) -> set[str]:
+        """Pods that passed the gate of their queue, by uid. Until they have a place their room is reserved."""
+        waiting = (task for job in self.session.cluster.waiting.values() for task in job.pending.values())
+        found = [task for task in waiting if QUEUE_GATE in task.annotations and not task.gated and self._account(_queue_of(task))]
+        for task in found:
+            self._reserve(task, 1.0)
+        return {task.uid for task in found}
+
+    def on_gate_removed(self, task: Task) -> None:
+        self._let_in.add(task.uid)
+        self._reserve(task, 1.0)
+
+    def _reserve(self, task: Task, sign: float) -> None:
+        for level in self._holder(task).upward:
+            level.reserved += task.template.request * sign
+
+    def on_allocate(self, task: Task) -> None:
+        account = self._holder(task)
+        if task.uid in self._let_in:
+            self._reserve(task, -1.0)
+        self._devices.take(account, task)
+        account.hold(task.template.request)
+
+    def on_deallocate(self, task: Task) -> None:
+        account = self._holder(task)
+        if task.uid in self._let_in:
+            self._reserve(task, 1.0)
+        self._devices.give(account, task)
+        account.hold(-task.template.request)
+
+    def _holder(self, task: Task) -> Account:
+        assert task.job is not None and task.job.queue is not None
+        return self._accounts[task.job.queue.name]
+
+    # -- who may take from others, and from whom
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        """Within its limit, and in some dimension within what it deserves, or what its ancestors near enough deserve."""
+        account = self._account(queue)
+        request: Vector = np.sum([task.template.request for task in tasks], axis=0)
+        if account is None or not queue.open or not within(request, account.held, account.limit):
+            return False
+        asked = asked_for(request)
+        return any(
+            (level.held[asked] + request[asked] < level.deserved[asked] + EPSILON).any()
+            for level in (account, *account.above(self._levels))
+        )
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task] | Vote:
+        account = self._account(_queue_of(reclaimer))
+        if account is None:
+            return Vote.REJECT
+        asked = asked_for(reclaimer.template.request)
+        books = Books(self._accounts)
+        victims = []
+        for task in victim_order(self.session, reclaimer, candidates):
+            owner = self._account(_queue_of(task))
+            if owner is None or not (asked & asked_for(task.template.request)).any():
+                continue
+            if books.keeps_guarantee(owner, task) and self._may_lose(books, owner, task, account, reclaimer):
+                books.give(owner, task)
+                victims.append(task)
+        return victims
+
+    def eviction_cache_key(self, evictor: Task) -> bytes:
+        """By the resources that it asks for."""
+        return asked_for(evictor.template.request).tobytes()
+
+    def _may_lose(self, books: Books, owner: Account, task: Task, taker: Account, reclaimer: Task) -> bool:
+        """Whether the owner, and its ancestors that are not the taker's, have the task beyond what they deserve."""
+        if books.undeserved(owner, task):
+            kin = set(owner.above(self._levels)) & set(taker.above(self._levels))
+            if kin and not (asked_for(reclaimer.template.request) & (taker.deserved >= EPSILON)).any():
+                return False
+        elif not books.above_deserved(owner, task):
+            return False
+        theirs = taker.above(self._levels)
+        for level, ancestor in enumerate(owner.above(self._levels)):
+            if level < len(theirs) and theirs[level] is ancestor:
+                continue
+            if not (books.undeserved(ancestor, task) or books.above_deserved(ancestor, task)):
+                return False
+        return True
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        """For a gang of the same queue everything; for one of another queue what its owner does not deserve."""
+        if context.kind != "gangreclaim":
+            return candidates
+        books = Books(self._accounts)
+        victims = []
+        for task in candidates:
+            owner = self._account(_queue_of(task))
+            if owner is None or not books.keeps_guarantee(owner, task):
+                continue
+            if books.undeserved(owner, task) or books.above_deserved(owner, task):
+                books.give(owner, task)
+                victims.append(task)
+        return victims
+
+
+def _queue_of(task: Task) -> Queue | None:
+    return task.job.queue if task.job is not None else None
+
+
+class Books:
+    """What queues would hold if the victims named so far were gone."""
+
+    def __init__(self, accounts: dict[str, Account]) -> None:
+        self._held: dict[str, Vector] = {}
+
+    def _of(self, account: Account) -> Vector:
+        return self._held.get(account.queue.name, account.held)
+
+    def give(self, account: Account, task: Task) -> None:
+        for level in account.upward:
+            self._held[level.queue.name] = self._of(level) - task.template.request
+
+    def keeps_guarantee(self, account: Account, task: Task) -> bool:
+        return fits(account.guarantee, self._of(account) - task.template.request)
+
+    def undeserved(self, account: Account, task: Task) -> bool:
+        """Whether the task uses nothing of what the queue deserves."""
+        return not (asked_for(task.template.request) & (account.deserved >= EPSILON)).any()
+
+    def above_deserved(self, account: Account, task: Task) -> bool:
+        """Whether the queue holds more than it deserves in something that the task uses."""
+        used = asked_for(task.template.request) & account.relevant
+        return bool((self._of(account)[used] > account.deserved[used]).any())

@@ -1,0 +1,277 @@
+"""The books of plugin capacity: what each queue holds, has promised, deserves and may hold at most, alone or in a tree.
+
+A tree hangs on the queue `root` by `spec.parent`; what a leaf holds counts for all above it. A queue is sound if its way to the
+root is whole and no inner queue on it has jobs of its own; unsound queues get nothing, the others are served as if those were
+not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+
+import numpy as np
+
+from pumice.api.devices import DeviceRequest, ExactRequest, ResourceClaim, SubRequest
+from pumice.api.names import ROOT_QUEUE
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import COMPLETED
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector, dominant_share
+from pumice.scheduler.model.task import Task
+
+
+class Account:
+    """One queue's page. Vectors are its own and follow the session."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.parent: Account | None = None
+        self.children: list[Account] = []
+        self.sound = True
+        self.held = queue.held.copy()
+        self.inqueue = queue.inqueue.copy()
+        self.elastic = queue.elastic.copy()
+        self.reserved: Vector = np.zeros_like(queue.held)  #: for pods that passed the queue's gate and have no place yet
+        self.guarantee = queue.guarantee
+        self.capability = queue.capability  #: its own bound, or the parent's where it has none
+        self.limit = queue.capability  #: all it may hold
+        self.deserved = np.maximum(queue.deserved, queue.guarantee)
+        self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
+        self.path: tuple[Account, ...] = (self,)  #: from the root down to itself
+        self._rank: tuple[float, bool] | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    @property
+    def is_root(self) -> bool:
+        return self.queue.name == ROOT_QUEUE
+
+    @property
+    def upward(self) -> tuple[Account, ...]:
+        """Itself and all above it, the root last."""
+        return self.path[::-1]
+
+    def above(self, levels: int) -> tuple[Account, ...]:
+        """So many of its ancestors, the parent first, without the root."""
+        return self.path[-2:0:-1][:levels]
+
+    def hold(self, more: Vector) -> None:
+        """It, and all above it, hold so much more."""
+        for level in self.path:
+            level.held += more
+            level._rank = None
+
+    @property
+    def deserves_anything(self) -> bool:
+        return bool((np.delete(self.deserved, PODS) >= EPSILON).any())
+
+    @property
+    def share(self) -> float:
+        """The greatest part of its deserved that it holds; 1 if it deserves nothing."""
+        return dominant_share(self.held, self.deserved) if self.deserves_anything else 1.0
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """By which it is served: the smaller share; of equal ones whoever deserves anything."""
+        if self._rank is None:
+            self._rank = self.share, not self.deserves_anything
+        return self._rank
+
+    @property
+    def relevant(self) -> Mask:
+        """Dimensions in which it can hold more than it deserves: cpu and memory if it deserves any, others if named."""
+        relevant = self.deserves.copy()
+        relevant[: MEMORY + 1] = self.deserved[: MEMORY + 1] >= EPSILON
+        relevant[PODS] = False
+        return relevant
+
+    def meet(self, other: Account) -> int:
+        """The depth of the deepest queue that both are or stand below; -1 for none."""
+        common = takewhile(lambda pair: pair[0] is pair[1], zip(self.path, other.path, strict=False))
+        return sum(1 for _ in common) - 1
+
+    def at_depth(self, depth: int) -> Account:
+        return self.path[min(depth, len(self.path) - 1)]
+
+
+def flat(queues: Iterable[Queue], total: Vector) -> dict[str, Account]:
+    """Accounts of the queues with jobs, each on its own in the whole cluster."""
+    known = list(queues)
+    free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
+    accounts = {queue.name: Account(queue) for queue in known if queue.jobs}
+    for account in accounts.values():
+        room = free + account.guarantee
+        account.limit = np.minimum(room, account.capability)
+        wanted = np.minimum(account.queue.deserved, np.where(room > 0, account.limit, np.inf))
+        account.deserved = np.maximum(wanted, account.guarantee)
+    return accounts
+
+
+def tree(queues: Iterable[Queue]) -> dict[str, Account]:
+    """Accounts of all queues, those of inner ones with the sums of their branches."""
+    accounts = {queue.name: Account(queue) for queue in queues}
+    for account in accounts.values():
+        if not account.is_root:
+            account.parent = accounts.get(account.queue.parent)
+            if account.parent is not None:
+                account.parent.children.append(account)
+    reached = list(_downward(accounts[ROOT_QUEUE])) if ROOT_QUEUE in accounts else []
+    for account in accounts.values():
+        account.sound = False
+    for account in reached:
+        _descend(account)
+    for account in reversed(reached):
+        _ascend(account)
+    return accounts
+
+
+def _downward(root: Account) -> Iterator[Account]:
+    """All below and with it, parents before children."""
+    waiting = [root]
+    while waiting:
+        account = waiting.pop()
+        yield account
+        waiting += account.children
+
+
+def _descend(account: Account) -> None:
+    """Soundness, and for the children their paths and bounds."""
+    parent = account.parent
+    account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
+    guaranteed = sum((child.guarantee for child in account.children), np.zeros_like(account.guarantee))
+    free = np.maximum(account.limit - guaranteed, 0.0)
+    for child in account.children:
+        child.path = (*account.path, child)
+        child.capability = np.where(np.isinf(child.capability), account.capability, child.capability)
+        child.limit = np.minimum(free + child.guarantee, child.capability)
+
+
+def _ascend(account: Account) -> None:
+    """What it holds and promises counts above it."""
+    parent = account.parent
+    if account.is_root and account.children:
+        account.guarantee = np.sum([child.guarantee for child in account.children], axis=0)
+        account.deserved = np.sum([child.deserved for child in account.children], axis=0)
+    if parent is not None:
+        parent.held += account.held
+        parent.inqueue += account.inqueue
+        parent.elastic += account.elastic
+
+
+def _has_jobs(queue: Queue) -> bool:
+    return any(job.phase != COMPLETED for job in queue.jobs.values())
+
+
+# Quotas on devices: how many of a device class, and how much of their capacity, the pods of a queue may claim.
+#
+# A queue's capability names them as `deviceclass/CLASS` and `AMOUNT.deviceclass/CLASS`. What counts are the ResourceClaims of the pods that
+# hold a place; one that several pods of a queue share counts once. Without such a capability nothing is counted at all.
+
+CLASS = "deviceclass/"
+MILLI = 1000.0
+
+
+class Devices:
+    """What accounts hold of devices, in a session. `columns` marks the dimensions that count them."""
+
+    def __init__(self, cluster: Cluster, accounts: Sequence[Account], counts: bool, capacity: bool) -> None:
+        """`counts`: at all; `capacity`: amounts of what devices share out, too."""
+        self._cluster = cluster
+        self._held: dict[str, Vector] = {}  #: by queue
+        self._claims: dict[str, Counter[str]] = {}  #: by queue: how many pods use a claim
+        self.columns: Mask = np.zeros(cluster.dimensions.width, bool)
+        for name, column in cluster.dimensions.columns.items():
+            self.columns[column] = counts and (name.startswith(CLASS) or (capacity and f".{CLASS}" in name))
+        if self.columns.any():
+            self._open(accounts)
+
+    def _open(self, accounts: Sequence[Account]) -> None:
+        for account in accounts:
+            account.limit = np.where(self.columns, account.capability, account.limit)
+            self._held[account.queue.name] = np.zeros(len(self.columns))
+            self._claims[account.queue.name] = Counter()
+        for account in accounts:
+            tasks = (task for job in account.queue.jobs.values() for task in job.tasks.values())
+            for task in tasks:
+                if task.claims and task.status & status.HELD:
+                    self.take(account, task)
+
+    def held(self, account: Account) -> Vector:
+        return self._held.get(account.queue.name, np.zeros(len(self.columns)))
+
+    def take(self, account: Account, task: Task) -> None:
+        """The task's claims count for the account and all above it."""
+        for key, amounts in self._claimed(task).items():
+            for level in account.upward:
+                claims = self._claims[level.queue.name]
+                claims[key] += 1
+                if claims[key] == 1:
+                    self._held[level.queue.name] += amounts
+
+    def give(self, account: Account, task: Task) -> None:
+        """Undo take()."""
+        for key, amounts in self._claimed(task).items():
+            for level in account.upward:
+                claims = self._claims[level.queue.name]
+                claims[key] -= 1
+                if claims[key] == 0:
+                    self._held[level.queue.name] -= amounts
+
+    def fit(self, account: Account, task: Task) -> bool:
+        """Whether the account, and all above it, may hold the task's claims too."""
+        claimed = self._claimed(task)
+        for level in account.upward if claimed else ():
+            fresh = [amounts for key, amounts in claimed.items() if not self._claims[level.queue.name][key]]
+            more = np.sum(fresh, axis=0) if fresh else np.zeros(len(self.columns))
+            asked = more > 0
+            if (self._held[level.queue.name][asked] + more[asked] > level.limit[asked]).any():
+                return False
+        return True
+
+    def _claimed(self, task: Task) -> dict[str, Vector]:
+        """Amounts by claim; nothing where no queue has a quota on devices."""
+        if not task.claims or not self.columns.any():
+            return {}
+        known = self._cluster.of("ResourceClaim")
+        keys = dict.fromkeys(f"{task.namespace}/{name}" for _, name in task.claims)
+        return {key: self._amounts(known[key]) for key in keys if key in known}
+
+    def _amounts(self, claim: ResourceClaim) -> Vector:
+        columns = self._cluster.dimensions.columns
+        amounts = np.zeros(len(self.columns))
+        for request in claim.spec.devices.requests or ():
+            wanted = _wanted(request)
+            if wanted is None:
+                continue
+            count = _count(claim, request, wanted)
+            per_device = {CLASS + (wanted.device_class_name or ""): MILLI}
+            capacity = getattr(wanted, "capacity", None)
+            for name, quantity in ((capacity.requests if capacity else None) or {}).items():
+                per_device[f"{name}.{CLASS}{wanted.device_class_name}"] = quantity.milli
+            for name, amount in per_device.items():
+                column = columns.get(name)
+                if column is not None and self.columns[column]:
+                    amounts[column] += amount * count
+        return amounts
+
+
+def _wanted(request: DeviceRequest) -> ExactRequest | SubRequest | DeviceRequest | None:
+    """What is asked for; of several alternatives the first."""
+    if request.exactly is not None:
+        return request.exactly
+    if request.first_available:
+        return request.first_available[0]
+    return request if request.device_class_name else None
+
+
+def _count(claim: ResourceClaim, request: DeviceRequest, wanted: ExactRequest | SubRequest | DeviceRequest) -> int:
+    """How many devices: those allocated, else those asked for."""
+    allocation = claim.status.allocation
+    if allocation is not None:
+        return sum(result.request.partition("/")[0] == request.name for result in allocation.devices.results or ())
+    return wanted.count or 1

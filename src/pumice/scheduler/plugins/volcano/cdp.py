@@ -1,0 +1,35 @@
+"""cdp: a pod that has just started is left in peace for its cooldown time.
+
+The time is a label or annotation of the pod (`volcano.sh/cooldown-time: 10m`) and counts from when the pod was scheduled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.api.annotations import COOLDOWN_TIME
+from pumice.api.times import duration
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model import status
+from pumice.scheduler.model.task import Task
+
+
+class CooldownProtection(Plugin):
+    name = "cdp"
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
+        return [task for task in candidates if not self._protected(task)]
+
+    reclaimable = preemptable
+
+    def eviction_cache_key(self, evictor: Task) -> None:
+        """All are alike."""
+
+    def _protected(self, task: Task) -> bool:
+        text = task.labels.get(COOLDOWN_TIME, task.annotations.get(COOLDOWN_TIME))
+        if text is None or task.placed_at is None or task.status != status.RUNNING:
+            return False
+        try:
+            return task.placed_at + duration(text) > self.session.now
+        except ValueError:
+            return False

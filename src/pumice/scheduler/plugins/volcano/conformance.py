@@ -1,0 +1,29 @@
+"""conformance: what keeps the cluster alive is nobody's victim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+
+CRITICAL = ("system-cluster-critical", "system-node-critical")
+
+
+class Conformance(Plugin):
+    name = "conformance"
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
+        critical = {template for template in {task.template for task in candidates} if _is_critical(template)}
+        return [task for task in candidates if task.template not in critical] if critical else candidates
+
+    reclaimable = preemptable
+    unified_evictable = preemptable
+
+    def eviction_cache_key(self, evictor: Task) -> None:
+        """All are alike."""
+
+
+def _is_critical(template: Template) -> bool:
+    return template.spec.priority_class_name in CRITICAL or template.namespace == "kube-system"

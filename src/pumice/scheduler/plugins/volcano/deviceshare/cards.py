@@ -1,0 +1,219 @@
+"""Cards and shares of them, as values.
+
+A request is tried on a tuple of cards and gives a `CardChoice` or the reason why not. Cards that differ only in their name are equal to
+a request that does not ask for names, so that one answer serves all nodes in the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from pumice.api.annotations import VGPU_GROUP_POLICY
+from pumice.api.core import Node
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.task import Task
+
+WHOLE = -1  #: memory of a share that is the whole card
+
+
+class Card(NamedTuple):
+    """One physical card; `marks` are those of the pods on it."""
+
+    id: str
+    model: str
+    slots: int  #: how many may share it; 0 is any number
+    memory: int
+    used_slots: int = 0
+    used_memory: int = 0
+    used_cores: int = 0  #: percent
+    marks: frozenset[str] = frozenset()
+
+    @property
+    def idle_memory(self) -> int:
+        return self.memory - self.used_memory
+
+    @property
+    def unused(self) -> bool:
+        return self.used_slots == 0
+
+    def shared(self, memory: int, cores: int, marks: frozenset[str]) -> Card:
+        """With one more share taken."""
+        return self._replace(
+            used_slots=self.used_slots + 1,
+            used_memory=self.used_memory + (self.memory if memory == WHOLE else memory),
+            used_cores=self.used_cores + cores,
+            marks=self.marks | marks,
+        )
+
+
+Cards = tuple[Card, ...]
+
+
+class Share(NamedTuple):
+    """What one container holds of one card."""
+
+    card: str
+    memory: int
+    cores: int = 0
+
+
+Holding = tuple[tuple[Share, ...], ...]  #: by container
+
+
+class CardChoice(NamedTuple):
+    """Positions of cards by container, with memory and cores of each; and how good that is."""
+
+    picks: tuple[tuple[tuple[int, int, int], ...], ...]
+    score: float
+
+    def holding(self, cards: Cards) -> Holding:
+        return tuple(tuple(Share(cards[at].id, memory, cores) for at, memory, cores in container) for container in self.picks)
+
+
+class CardMisfit(str):
+    """Why no cards were chosen."""
+
+    __slots__ = ()
+
+
+class CardRequest(Protocol):
+    """What a pod wants. Hashable."""
+
+    @property
+    def names_cards(self) -> bool:
+        """Whether the answer depends on the cards' names."""
+
+    def choose(self, cards: Cards) -> CardChoice | CardMisfit: ...
+
+
+class Kind(Protocol):
+    """A kind of shared device."""
+
+    name: str
+
+    def request(self, task: Task, marks: frozenset[str]) -> CardRequest | None:
+        """What the task wants; with those marks it keeps off cards that bear one of them."""
+
+    def cards(self, node: Node, now: float) -> Cards:
+        """The node's cards, nothing taken; none if it has no such device."""
+
+    def holding(self, task: Task, annotations: Mapping[str, str]) -> Holding:
+        """What the annotations say that the task holds."""
+
+    def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
+        """What to write on a pod that gets this."""
+
+
+def occupied(cards: Cards, holding: Holding, marks: frozenset[str]) -> Cards:
+    """The cards with the shares of one pod taken. Shares of cards that are not there are nobody's."""
+    by_id = {card.id: card for card in cards}
+    for share in (share for container in holding for share in container):
+        if share.card in by_id:
+            by_id[share.card] = by_id[share.card].shared(share.memory, share.cores, marks)
+    return tuple(by_id.values())
+
+
+class Exclusive:
+    """By what pods mark the cards they are on: two pods with a mark in common never share one.
+
+    There is a mark for each rule (a set of labels) that a pod matches, and one for its PodGroup if it asks to be spread.
+    """
+
+    def __init__(self, rules: Iterable[Mapping[str, str]]) -> None:
+        self._rules = [rule.items() for rule in rules if rule]
+
+    def marks(self, task: Task) -> frozenset[str]:
+        found = [f"rule {number}" for number, rule in enumerate(self._rules) if rule <= task.labels.items()]
+        if task.job is not None and task.annotations.get(VGPU_GROUP_POLICY) == "spread":
+            found.append(f"group {task.job.uid}")
+        return frozenset(found)
+
+
+# The cards of every node in one session, as the pods on the node leave them.
+#
+# A node has two states: `now`, where pods that are leaving still hold their cards, and `later`, where those have gone and those that are
+# promised a place have come. Rules look at `later`, as they do for ports; who is placed gets cards that are free now, if any fit.
+
+JUST_PLACED = status.ALLOCATED | status.PIPELINED
+ON_ITS_WAY = status.ALLOCATED | status.BINDING | status.BOUND
+
+
+class Pool(NamedTuple):
+    """The cards of one node; `arriving` pods have been given some and do not run yet."""
+
+    now: Cards
+    later: Cards
+    arriving: int
+
+
+class Pools:
+    """The pools of one kind. `written` are annotations by task uid that its pod does not show yet."""
+
+    def __init__(self, session: Session, kind: Kind, exclusive: Exclusive, written: Mapping[str, Mapping[str, str]]) -> None:
+        self._session = session
+        self._exclusive = exclusive
+        self._written = written
+        self._position = len(session.cluster.log)
+        self._pools: dict[int, Pool | None] = {}
+        self._verdicts: dict[Hashable, CardChoice | CardMisfit] = {}
+        self.kind = kind
+
+    def request(self, task: Task) -> CardRequest | None:
+        return self.kind.request(task, self._exclusive.marks(task))
+
+    def at(self, row: int) -> Pool | None:
+        """The node's pool; None if it has no such device."""
+        log = self._session.cluster.log
+        for change in log[self._position :]:
+            self._pools.pop(change.row, None)
+        self._position = len(log)
+        if row not in self._pools:
+            self._pools[row] = self._build(row)
+        return self._pools[row]
+
+    def forget(self, row: int) -> None:
+        """What stands on the node has been given cards."""
+        self._pools.pop(row, None)
+
+    def _build(self, row: int) -> Pool | None:
+        nodes = self._session.nodes
+        cards = self.kind.cards(nodes.wire[row], self._session.now)
+        if not cards:
+            return None
+        now = later = cards
+        arriving = 0
+        for task in nodes.tasks[row].values():
+            shown = {} if task.status & JUST_PLACED else task.annotations  # what such a pod says is from an earlier life
+            holding = self.kind.holding(task, self._written.get(task.uid, shown))
+            if not holding:
+                continue
+            arriving += bool(task.status & ON_ITS_WAY)
+            marks = self._exclusive.marks(task)
+            if task.status != status.PIPELINED:
+                now = occupied(now, holding, marks)
+            if task.status != status.RELEASING:
+                later = occupied(later, holding, marks)
+        return Pool(now, later, arriving)
+
+    def choose(self, request: CardRequest, cards: Cards) -> CardChoice | CardMisfit:
+        """The same for all cards that look the same to the request."""
+        seen: Cards = cards if request.names_cards else tuple(card._replace(id="") for card in cards)
+        key = (request, seen)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = request.choose(cards)
+        return found
+
+    def take(self, task: Task, request: CardRequest) -> dict[str, str]:
+        """Annotations that give the task, which stands on its node already, cards there; empty if there are none."""
+        pool = self.at(task.node)
+        if pool is None:
+            return {}
+        states = [pool.later] if task.status == status.PIPELINED else [pool.now, pool.later]
+        for cards in states:
+            choice = self.choose(request, cards)
+            if isinstance(choice, CardChoice):
+                return self.kind.annotations(choice.holding(cards), task.node_name, self._session.now)
+        return {}

@@ -1,0 +1,247 @@
+"""drf: the job with the smaller dominant share of the cluster first; who has more may be preempted by who has less.
+
+A job's share is the greatest part it holds of any resource. With the switch enableHierarchy the shares of queues are compared
+level by level along their paths: see `pumice.scheduler.plugins.volcano.drf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model.job import COMPLETED, Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
+from pumice.scheduler.model.task import Task
+
+# Hierarchical dominant resource fairness: shares of queues in a tree, as drf compares them with the switch enableHierarchy.
+#
+# A queue's annotations give its path from the root and a weight for each step. Jobs hang below the last step. A node's share comes from
+# what its children hold, those that can still use more scaled down to the smallest of their shares, so that one child cannot use up what
+# its hungry siblings are due. A node is saturated if none of its children can use more of what is left.
+#
+# Everything is worked out when first asked for and again only on the paths of jobs that changed.
+
+
+class HdrfNode:
+    """A step of a path. What its jobs hold and want is in two tables, a row per job."""
+
+    def __init__(self, parent: HdrfNode | None, weight: float, width: int) -> None:
+        self.parent = parent
+        self.weight = weight
+        self.children: dict[str, HdrfNode] = {}
+        self.jobs: dict[str, int] = {}  #: uid to row
+        self.job_held: NDArray[np.float64] = np.zeros((0, width))
+        self.job_request: NDArray[np.float64] = np.zeros((0, width))
+        self.held: Vector = np.zeros(width)  #: of all below, scaled
+        self.share = 0.0
+        self.saturated = False
+        self.stale = True
+
+    def hang(self, jobs: Iterable[Job]) -> None:
+        """Add jobs below this node."""
+        listed = list(jobs)
+        self.jobs |= {job.uid: row for row, job in enumerate(listed, len(self.jobs))}
+        self.job_held = np.vstack([self.job_held, *(job.held for job in listed)])
+        self.job_request = np.vstack([self.job_request, *(job.held + job.asked for job in listed)])
+
+    def spoil(self) -> None:
+        """Have it, and what is above, worked out again."""
+        node: HdrfNode | None = self
+        while node is not None:
+            node.stale = True
+            node = node.parent
+
+    def settle(self, total: Vector, demanding: Mask) -> None:
+        """Work out share and saturation, from the bottom. `demanding`: dimensions of which the cluster has some left."""
+        if not self.stale:
+            return
+        for child in self.children.values():
+            child.settle(total, demanding)
+        children = list(self.children.values())
+        held = np.vstack([self.job_held, *(child.held for child in children)])
+        shares = np.array([*_shares(self.job_held, total), *(child.share for child in children)])
+        saturated = np.array([*_saturated(self.job_held, self.job_request, demanding), *(child.saturated for child in children)], bool)
+        self.held = _together(held, shares, saturated)
+        self.share = dominant_share(self.held, total)
+        self.saturated = bool(len(saturated)) and bool(saturated.all())
+        self.stale = False
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """By which siblings are served."""
+        return self.saturated, self.share / self.weight
+
+
+def _shares(held: NDArray[np.float64], total: Vector) -> Vector:
+    """Dominant share per row."""
+    has = total >= EPSILON
+    shares: Vector = (held[:, has] / total[has]).max(axis=1, initial=0.0)
+    return shares
+
+
+def _saturated(held: NDArray[np.float64], request: NDArray[np.float64], demanding: Mask) -> Mask:
+    """Per row: whether it holds all it asks for of something, or asks for something of which nothing is left."""
+    mask: Mask = ((held >= EPSILON) & (request != 0) & ((held >= request) | ~demanding)).any(axis=1)
+    return mask
+
+
+def _together(held: NDArray[np.float64], shares: Vector, saturated: Mask) -> Vector:
+    """What siblings hold, the hungry ones scaled to the least of their shares."""
+    hungry = (np.delete(held, PODS, axis=1) >= EPSILON).any(axis=1) & ~saturated
+    least = min(1.0, float(shares[hungry].min())) if hungry.any() else 1.0
+    counts = shares != 0
+    scale = np.where(saturated, 1.0, np.divide(least, shares, out=np.zeros(len(shares)), where=counts)) * counts
+    together: Vector = (held * scale[:, None]).sum(axis=0)
+    return together
+
+
+class Tree:
+    """All queues with jobs, by their paths."""
+
+    def __init__(self, queues: Iterable[Queue], total: Vector) -> None:
+        self._total = total
+        self._held: Vector = np.zeros_like(total)  #: by all jobs
+        self._demanding: Mask = np.ones(len(total), bool)
+        self.root = HdrfNode(None, 1.0, len(total))
+        self._paths: dict[str, list[HdrfNode]] = {}
+        for queue in queues:
+            if queue.jobs:
+                path = self._paths[queue.name] = self._grow(queue)
+                path[-1].hang(job for job in queue.jobs.values() if job.phase != COMPLETED or (job.held + job.asked).any())
+                self._held += queue.held
+
+    def _grow(self, queue: Queue) -> list[HdrfNode]:
+        """The nodes of a queue's path, made where they are missing."""
+        steps = queue.annotations.get(HIERARCHY, "").split("/")[1:]
+        weights = queue.annotations.get(HIERARCHY_WEIGHTS, "").split("/")[1:]
+        path = [self.root]
+        for number, step in enumerate(steps):
+            weight = _weight(weights[number]) if number < len(weights) else 1.0
+            path.append(path[-1].children.setdefault(step, HdrfNode(path[-1], weight, len(self._total))))
+        return path
+
+    def compare(self, left: Queue, right: Queue) -> int:
+        """Where the paths part: who can use more, then who has the smaller share by weight. 0 if one ends before."""
+        self._settle()
+        for one, other in zip(self._paths[left.name], self._paths[right.name], strict=False):
+            if one.rank != other.rank:
+                return -1 if one.rank < other.rank else 1
+        return 0
+
+    def _settle(self) -> None:
+        demanding = self._held < self._total
+        if (demanding != self._demanding).any():
+            self._demanding = demanding
+            self._spoil_all(self.root)
+        self.root.settle(self._total, demanding)
+
+    def _spoil_all(self, node: HdrfNode) -> None:
+        node.stale = True
+        for child in node.children.values():
+            self._spoil_all(child)
+
+    def shift(self, job: Job, amount: Vector) -> None:
+        """A job holds so much more, or less."""
+        assert job.queue is not None
+        node = self._paths[job.queue.name][-1]
+        node.job_held[node.jobs[job.uid]] += amount
+        self._held += amount
+        node.spoil()
+
+    def keep_taken(self, amount: Vector) -> None:
+        """What a job gave up counts as held by somebody, as far as the whole cluster goes."""
+        self._held += amount
+
+
+def _weight(text: str) -> float:
+    try:
+        return max(float(text), 1.0)
+    except ValueError:
+        return 1.0
+
+
+EQUAL = 1e-6  #: shares nearer than this are equal
+
+
+class Drf(Plugin):
+    name = "drf"
+    hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._total = session.total
+        self._tree: Tree | None = None
+
+    def job_order(self, job: Job) -> float:
+        return dominant_share(job.held, self._total)
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        """Tasks whose job would still have a share no smaller than the preemptor's job with its new task."""
+        job = preemptor.job
+        assert job is not None
+        share = dominant_share(job.held + preemptor.template.request, self._total)
+        left: dict[str, Vector] = {}
+        victims = []
+        for task in candidates:
+            victim_job = task.job
+            if victim_job is None:
+                continue
+            left[victim_job.uid] = left.get(victim_job.uid, victim_job.held) - task.template.request
+            rest = dominant_share(left[victim_job.uid], self._total)
+            if share < rest or abs(share - rest) <= EQUAL:
+                victims.append(task)
+        return victims
+
+    def eviction_cache_key(self, evictor: Task) -> tuple[str | bytes, bytes]:
+        """By what it asks for and its job has; in a hierarchy jobs differ in more."""
+        assert evictor.job is not None
+        return evictor.job.uid if self.hierarchy else evictor.job.held.tobytes(), evictor.template.request.tobytes()
+
+    # -- with the switch enableHierarchy
+
+    @property
+    def tree(self) -> Tree:
+        """Grown when first asked for."""
+        if self._tree is None:
+            self._tree = Tree(self.session.queues, self._total)
+        return self._tree
+
+    def compare_queues(self, left: Queue, right: Queue) -> int:
+        return self.tree.compare(left, right)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        """Tasks whose queue would still come after the reclaimer's, were it served and those before them gone to others."""
+        job = reclaimer.job
+        assert job is not None and job.queue is not None
+        victims, tree = [], self.tree
+        tree.shift(job, reclaimer.template.request)
+        for task in candidates:
+            owner = task.job
+            if owner is None or owner.queue is None:
+                continue
+            tree.shift(owner, -task.template.request)
+            if tree.compare(job.queue, owner.queue) < 0:
+                victims.append(task)
+                tree.keep_taken(task.template.request)
+            else:
+                tree.shift(owner, task.template.request)
+        for task in victims:
+            assert task.job is not None
+            tree.keep_taken(-task.template.request)
+            tree.shift(task.job, task.template.request)
+        tree.shift(job, -reclaimer.template.request)
+        return victims
+
+    def on_allocate(self, task: Task) -> None:
+        if task.job is not None and self._tree is not None:
+            self._tree.shift(task.job, task.template.request)
+
+    def on_deallocate(self, task: Task) -> None:
+        if task.job is not None and self._tree is not None:
+            self._tree.shift(task.job, -task.template.request)

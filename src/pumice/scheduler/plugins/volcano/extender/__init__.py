@@ -1,0 +1,195 @@
+"""extender: a service over HTTP is asked what a plugin of its own would decide.
+
+Each question has a verb, a path below `extender.urlPrefix`; without a verb it is not asked. If the service fails, an ignorable one is
+left out of account as far as that goes, any other is taken to have said no. With `extender.managedResources` it is asked only about
+tasks, and jobs with tasks, that name one of these resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from msgspec import Struct, field
+
+from pumice.api.times import duration
+from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.queue import Queue
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.extender.bodies import Body, job_body, queue_body, session_body, task_body
+from pumice.scheduler.plugins.volcano.extender.service import MAX_BYTES, AskedFailure, AskedFilter, AskedScorer, Failure, Ratings, Service
+
+TIMEOUT_S = 1.0
+
+
+class ExtenderArgs(Struct):
+    url: str = field(name="extender.urlPrefix", default="")
+    timeout: str = field(name="extender.httpTimeout", default="1s")
+    open_verb: str = field(name="extender.onSessionOpenVerb", default="")
+    close_verb: str = field(name="extender.onSessionCloseVerb", default="")
+    predicate_verb: str = field(name="extender.predicateVerb", default="")
+    prioritize_verb: str = field(name="extender.prioritizeVerb", default="")
+    preemptable_verb: str = field(name="extender.preemptableVerb", default="")
+    reclaimable_verb: str = field(name="extender.reclaimableVerb", default="")
+    overused_verb: str = field(name="extender.queueOverusedVerb", default="")
+    enqueueable_verb: str = field(name="extender.jobEnqueueableVerb", default="")
+    enqueued_verb: str = field(name="extender.jobEnqueuedVerb", default="")
+    ready_verb: str = field(name="extender.jobReadyVerb", default="")
+    allocate_verb: str = field(name="extender.allocateFuncVerb", default="")
+    deallocate_verb: str = field(name="extender.deallocateFuncVerb", default="")
+    ignorable: bool = field(name="extender.ignorable", default=False)
+    managed: list[str] = field(name="extender.managedResources", default_factory=list)
+
+
+class ExtenderPlugin(Plugin):
+    name = "extender"
+    Args = ExtenderArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        args = self.args
+        self.service = Service(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
+        self._ratings: dict[Hashable, Ratings] = {}
+        self._silent = False  #: nothing is asked in this session
+        if args.open_verb:
+            try:
+                self.service.ask(args.open_verb, session_body(session))
+            except Failure:
+                self._silent = not args.ignorable
+
+    def close(self, session: Session) -> None:
+        self._tell(self.args.close_verb, {})
+
+    # -- who is asked about
+
+    def _verb(self, verb: str, *tasks: Task) -> str:
+        """The verb, if it is to be used about these tasks."""
+        return "" if self._silent or not all(map(self.interested, tasks)) else str(verb)
+
+    def interested(self, task: Task) -> bool:
+        """Whether the task names a managed resource, if there are any."""
+        managed = self.args.managed
+        if not managed:
+            return True
+        spec = task.template.spec
+        parts = [c.resources for c in (*(spec.containers or ()), *(spec.init_containers or ())) if c.resources]
+        return any(name in (part.requests or {}) or name in (part.limits or {}) for part in parts for name in managed)
+
+    def _interested_in(self, job: Job) -> bool:
+        return not self.args.managed or any(map(self.interested, job.tasks.values()))
+
+    def kin(self, task: Task) -> Hashable:
+        """Tasks of equal kin and template get the same answer."""
+        return (id(task.labels), id(task.annotations), task.job and task.job.uid) if self.interested(task) else None
+
+    def ratings(self, task: Task, verb: str) -> Ratings | None:
+        """Shared by those who ask about the same task; None if the extender is not asked."""
+        if not self.interested(task):
+            return None
+        return self._ratings.setdefault((task.template, self.kin(task)), Ratings(self, verb, task))
+
+    def _task(self, task: Task) -> Body:
+        return task_body(task, self.session.cluster.dimensions)
+
+    def _job(self, job: Job) -> Body:
+        return job_body(job, self.session.cluster.dimensions)
+
+    def _tell(self, verb: str, body: Body) -> None:
+        """Whatever comes back."""
+        if verb and not self._silent:
+            try:
+                self.service.ask(verb, body)
+            except Failure:
+                return
+
+    # -- where
+
+    def filters(self) -> list[Filter]:
+        args = self.args
+        asked: list[Filter] = []
+        if self._verb(args.predicate_verb):
+            asked.append(AskedFilter(self, args.predicate_verb))
+        if self._verb(args.prioritize_verb) and not args.ignorable:
+            asked.append(AskedFailure(self, args.prioritize_verb))
+        return asked
+
+    def scorers(self) -> list[Scorer]:
+        verb = self._verb(self.args.prioritize_verb)
+        return [AskedScorer(self, verb)] if verb else []
+
+    # -- who must go
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task] | Vote | None:
+        return self._victims(self.args.preemptable_verb, evictor, candidates)
+
+    def reclaimable(self, evictor: Any, candidates: list[Task]) -> list[Task] | Vote | None:
+        return self._victims(self.args.reclaimable_verb, evictor, candidates)
+
+    def _victims(self, verb: str, evictor: Task, candidates: list[Task]) -> list[Task] | Vote | None:
+        if not self._verb(verb, evictor):
+            return None
+        body = {"evictor": self._task(evictor), "evictees": [self._task(task) for task in candidates]}
+        try:
+            vote, uids = self.service.victims(verb, body)
+        except Failure:
+            return [] if self.args.ignorable else Vote.REJECT
+        if vote == Vote.ABSTAIN:
+            return None
+        return Vote.REJECT if vote < 0 else [task for task in candidates if task.uid in uids]
+
+    # -- may the job, may the queue
+
+    def overused(self, queue: Queue) -> bool:
+        if not (verb := self._verb(self.args.overused_verb)):
+            return False
+        try:
+            return self.service.flag(verb, {"queue": queue_body(queue)}, "overused")
+        except Failure:
+            return not self.args.ignorable
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        verb = self._verb(self.args.enqueueable_verb)
+        if not verb or not self._interested_in(job):
+            return Vote.ABSTAIN
+        try:
+            vote = self.service.vote(verb, {"job": self._job(job)})
+        except Failure:
+            vote = 1 if self.args.ignorable else -1
+        if vote < 0:
+            self.session.refuse_admission(job, f"extender {self.args.url} does not let it in")
+        return Vote((vote > 0) - (vote < 0))
+
+    def job_enqueued(self, job: Job) -> None:
+        if self.args.enqueued_verb and self._interested_in(job):
+            self._tell(self.args.enqueued_verb, {"job": self._job(job)})
+
+    def job_ready(self, job: Job) -> bool:
+        verb = self._verb(self.args.ready_verb)
+        if not verb or not self._interested_in(job):
+            return True
+        try:
+            return self.service.flag(verb, {"job": self._job(job)}, "status")
+        except Failure:
+            return bool(self.args.ignorable)
+
+    # -- what happened
+
+    def on_allocate(self, task: Task) -> None:
+        if self.args.allocate_verb and self.interested(task):
+            self._tell(self.args.allocate_verb, {"task": self._task(task)})
+
+    def on_deallocate(self, task: Task) -> None:
+        if self.args.deallocate_verb and self.interested(task):
+            self._tell(self.args.deallocate_verb, {"task": self._task(task)})
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = duration(text)
+    except ValueError:
+        return TIMEOUT_S
+    return seconds if seconds > 0 else TIMEOUT_S

@@ -1,0 +1,205 @@
+"""An extender as a filter, node by node, and as a scorer of all nodes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.world import Extender
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.extender.bodies import node_body, task_body
+
+if TYPE_CHECKING:
+    from pumice.scheduler.plugins.volcano.extender import ExtenderPlugin
+
+
+# One extender service: what it is asked, and what its answers mean. Whatever it does wrong is a `Failure`, for the caller to weigh.
+
+MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is none
+UNSCHEDULABLE = 2  #: the one status code, of those that are not success (0), that an eviction might change
+
+
+class Failure(Exception):
+    """The service could not be asked, or did not answer as it should."""
+
+
+class Service:
+    """See the module. Without a connection every call fails."""
+
+    def __init__(self, connection: Extender | None) -> None:
+        self._connection = connection
+
+    def ask(self, verb: str, body: dict[str, Any]) -> Mapping[str, Any]:
+        """Raises Failure."""
+        if self._connection is None:
+            raise Failure("there is no connection to extenders here")
+        try:
+            answer = self._connection.call(verb, body)
+        except (OSError, ValueError) as error:
+            raise Failure(str(error)) from error
+        if not isinstance(answer, Mapping):
+            raise Failure(f"{verb}: the answer is no mapping")
+        return answer
+
+    def flag(self, verb: str, body: dict[str, Any], field: str) -> bool:
+        return bool(self.ask(verb, body).get(field))
+
+    def vote(self, verb: str, body: dict[str, Any]) -> float:
+        return _number(verb, self.ask(verb, body).get("status", 0))
+
+    def verdict(self, verb: str, body: dict[str, Any]) -> Reason | None:
+        """Of a node: None if it will do. A text with a code, or a list of codes and reasons, as older services answer."""
+        answer = self.ask(verb, body)
+        status = answer.get("status")
+        if isinstance(status, list):
+            entries = [entry for entry in status if isinstance(entry, Mapping) and entry.get("Code")]
+            code, text = (_number(verb, entries[0]["Code"]), str(entries[0].get("Reason") or "")) if entries else (0, "")
+        else:
+            code, text = _number(verb, answer.get("code", 0)), str(status or "")
+            entries = [answer] if text else []
+        return Reason(text or f"refused by the extender with code {code:g}", final=code != UNSCHEDULABLE) if entries else None
+
+    def scores(self, verb: str, body: dict[str, Any]) -> dict[str, float]:
+        """By node name."""
+        answer = self.ask(verb, body)
+        if answer.get("errorMessage"):
+            raise Failure(str(answer["errorMessage"]))
+        given = answer.get("nodeScore") or {}
+        if not isinstance(given, Mapping):
+            raise Failure(f"{verb}: nodeScore is no mapping")
+        return {str(node): _number(verb, score) for node, score in given.items()}
+
+    def victims(self, verb: str, body: dict[str, Any]) -> tuple[float, set[str]]:
+        """The vote, and the uids of those who may go."""
+        answer = self.ask(verb, body)
+        named = answer.get("victims") or []
+        if not isinstance(named, list):
+            raise Failure(f"{verb}: victims are no list")
+        uids = {str(victim.get("UID") if isinstance(victim, Mapping) else victim) for victim in named}
+        return _number(verb, answer.get("status", 0)), uids
+
+
+def _number(verb: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Failure(f"{verb}: {value!r} is no number")
+    return value
+
+
+class _AskedAbout:
+    """What the extender says may depend on anything about the task."""
+
+    name = "extender"
+
+    def __init__(self, plugin: ExtenderPlugin, verb: str) -> None:
+        self._plugin = plugin
+        self._verb = verb
+
+    def key(self, task: Task) -> Hashable:
+        return self._plugin.kin(task)
+
+
+class NodeAnswers:
+    """What was said of each node, until something on it changes."""
+
+    def __init__(self, plugin: ExtenderPlugin, verb: str, task: Task) -> None:
+        self._plugin, self._verb, self._task = plugin, verb, task
+        self._log = plugin.session.cluster.log
+        self._position = len(self._log)
+        self._said: dict[int, Reason | None] = {}
+
+    def refresh(self) -> None:
+        for change in self._log[self._position :]:
+            self._said.pop(change.row, None)
+        self._position = len(self._log)
+
+    def of(self, row: int) -> Reason | None:
+        if row not in self._said:
+            self._said[row] = self._ask(row)
+        return self._said[row]
+
+    def _ask(self, row: int) -> Reason | None:
+        plugin, nodes = self._plugin, self._plugin.session.nodes
+        try:
+            return plugin.service.verdict(self._verb, {"task": task_body(self._task, nodes.dimensions), "node": node_body(nodes, row)})
+        except Failure as failure:
+            return None if plugin.args.ignorable else Reason(f"extender failed: {failure}", final=True)
+
+
+class AskedFilter(_AskedAbout, Filter):
+    """The extender's predicate."""
+
+    reach = Reach.NODE
+
+    def prepare(self, task: Task) -> Any:
+        return NodeAnswers(self._plugin, self._verb, task) if self._plugin.interested(task) else None
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        state.refresh()
+        refused: dict[Reason, list[int]] = {}
+        for position, row in enumerate(nodes.row_numbers.tolist()):
+            if nodes.table.alive[row] and (reason := state.of(row)) is not None:
+                refused.setdefault(reason, []).append(position)
+        return [_at(nodes, positions, reason) for reason, positions in refused.items()]
+
+
+def _at(nodes: View, positions: list[int], reason: Reason) -> Refused:
+    where = nodes.nothing()
+    where[positions] = True
+    return Refused(where, reason)
+
+
+class Ratings:
+    """The extender's scores of all nodes for one task, until anything changes. `failure` says why there are none."""
+
+    def __init__(self, plugin: ExtenderPlugin, verb: str, task: Task) -> None:
+        self._plugin, self._verb, self._task = plugin, verb, task
+        self._position = -1
+        self.scores: Scores = np.zeros(0)
+        self.failure = ""
+
+    def refresh(self) -> Ratings:
+        log = self._plugin.session.cluster.log
+        if self._position != len(log):
+            self._position = len(log)
+            self._ask()
+        return self
+
+    def _ask(self) -> None:
+        nodes = self._plugin.session.nodes
+        self.scores, self.failure = np.zeros(len(nodes)), ""
+        body = {"task": task_body(self._task, nodes.dimensions), "nodes": [node_body(nodes, row) for row in nodes]}
+        try:
+            for node, score in self._plugin.service.scores(self._verb, body).items():
+                if node in nodes.rows:
+                    self.scores[nodes.rows[node]] = score
+        except Failure as failure:
+            self.failure = str(failure)
+
+
+class AskedScorer(_AskedAbout, Scorer):
+    """The extender's priorities."""
+
+    reach = Reach.CLUSTER
+
+    def prepare(self, task: Task) -> Any:
+        return self._plugin.ratings(task, self._verb)
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        return np.asarray(nodes.of(state.refresh().scores), float)
+
+
+class AskedFailure(_AskedAbout, Filter):
+    """If the extender must be heard and cannot rate the nodes, there is no best one: the task is not placed."""
+
+    reach = Reach.CLUSTER
+
+    def prepare(self, task: Task) -> Any:
+        return self._plugin.ratings(task, self._verb)
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        failure = state.refresh().failure
+        return [Refused(~nodes.nothing(), Reason(f"extender failed: {failure}", final=True))] if failure else []

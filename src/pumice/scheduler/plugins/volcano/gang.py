@@ -1,0 +1,139 @@
+"""gang: a job's pods start together or not at all.
+
+A job is valid with enough pods (of each role, of each sub-group), ready when its minimum holds a node, and may lose a pod only
+while more than the minimum run. Jobs that are not ready are served first.
+
+A gang whose placing was cut short and for which no room has come in a minute gives back the places it has, if its pods are made anew by
+whoever owns its PodGroup.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.scheduler.framework.decisions import Condition, Event
+from pumice.scheduler.framework.job_status import fit_error
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
+from pumice.scheduler.model import status
+from pumice.scheduler.model.job import PLACED, Job, cut_short_at
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+
+PATIENCE_S = 60.0  #: with a gang whose placing was cut short
+READY = status.ALLOCATED_ALL | status.SUCCEEDED
+
+
+class Gang(Plugin):
+    name = "gang"
+
+    def job_valid(self, job: Job) -> Refusal | None:
+        if not job.roles_reach(status.VALID, pending_best_effort=True):
+            return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid pods of each task for gang-scheduling")
+        if not self._enough_subgroups(job, lambda subjob: True):
+            return Refusal(NOT_ENOUGH_PODS_OF_TASK, "Not enough valid subGroups of each task for gang-scheduling")
+        valid = job.valid_count
+        if valid < job.min_member:
+            return Refusal(NOT_ENOUGH_TASKS, f"Not enough valid tasks for gang-scheduling, valid: {valid}, min: {job.min_member}")
+        return None
+
+    def job_order(self, job: Job) -> bool:
+        return job.is_ready
+
+    def sub_job_order(self, subjob: SubJob) -> bool:
+        return subjob.is_ready
+
+    def job_ready(self, job: Job) -> bool:
+        if not job.is_ready or not job.roles_reach(READY, pending_best_effort=True):
+            return False
+        return self._enough_subgroups(job, lambda subjob: subjob.is_ready)
+
+    def job_pipelined(self, job: Job) -> Vote:
+        if not job.is_pipelined or not job.roles_reach(READY | status.PIPELINED, pending_best_effort=True):
+            return Vote.REJECT
+        return Vote.PERMIT if self._enough_subgroups(job, lambda subjob: subjob.is_pipelined) else Vote.REJECT
+
+    def sub_job_ready(self, subjob: SubJob) -> bool:
+        return subjob.is_ready
+
+    def sub_job_pipelined(self, subjob: SubJob) -> Vote:
+        return Vote.PERMIT if subjob.is_pipelined else Vote.REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        return job.is_starving
+
+    def preemptable(self, evictor: Task, candidates: list[Task]) -> list[Task]:
+        """Candidates in order while their job has more ready pods than its minimum."""
+        left: dict[str, int] = {}
+        victims = []
+        for task in candidates:
+            job = task.job
+            if job is None:
+                continue
+            ready = left.setdefault(job.uid, job.ready_count)
+            if ready > job.min_member:
+                left[job.uid] = ready - 1
+                victims.append(task)
+        return victims
+
+    reclaimable = preemptable
+
+    def eviction_cache_key(self, evictor: Task) -> None:
+        """All are alike."""
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        return candidates
+
+    def close(self, session: Session) -> None:
+        """Say of every job whether its gang stands."""
+        cluster = session.cluster
+        for job in session.jobs({**cluster.changed, **cluster.waiting}.values()):
+            if not job.tasks:
+                continue
+            if job.is_ready:
+                session.conditions[job.uid] = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
+            elif not _only_leaving(job):
+                session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
+                self._give_back(session, job)
+
+    def _give_back(self, session: Session, job: Job) -> None:
+        """Half a gang serves nobody, and two that wait for each other's places would wait for ever."""
+        since = cut_short_at(job)
+        if since is None or session.now < since + PATIENCE_S or job.is_pipelined or not _made_anew(job):
+            return
+        placed = [task for task in job.tasks.values() if task.status & PLACED]
+        with session.statement() as statement:
+            for task in placed:
+                statement.evict(task, self.name)
+            statement.commit()
+        told = f"{len(placed)} of {job.min_member} pods had nodes when placing was cut short; for {PATIENCE_S:.0f} s the others found none"
+        session.decisions.events.append(Event(job, "Warning", "GangGivenBack", told))
+
+    def _complaint(self, session: Session, job: Job) -> str:
+        found = sum(1 for uid in job.pending if uid in session.last_try and session.last_try[uid].status & status.ALLOCATED_ALL)
+        missing = job.min_member - (job.ready_count + found)
+        return f"{missing}/{len(job.tasks)} tasks in gang unschedulable: {fit_error(session, job)}"
+
+    @staticmethod
+    def _enough_subgroups(job: Job, counts: Any) -> bool:
+        if job.group is None or not job.group.spec.sub_group_policy:
+            return True
+        parts = job.subjobs
+        return all(sum(1 for subjob in parts if subjob.policy == name and counts(subjob)) >= least for name, least in parts.minimum.items())
+
+
+def _made_anew(job: Job) -> bool:
+    """Whether somebody makes pods in place of those that are evicted."""
+    owner = job.group.metadata.controller if job.group is not None else None
+    return owner is not None and owner.kind != "Pod"
+
+
+def _only_leaving(job: Job) -> bool:
+    """Whether a job is short merely because pods of it are going: it shrinks or restarts."""
+    if not job.counts[status.RELEASING]:
+        return False
+    leaving = sum(1 for task in job.tasks.values() if task.status == status.RELEASING and task.node_name)
+    scheduled = job.count(status.RUNNING | status.BOUND | status.FINISHED)
+    waits = job.counts[status.PENDING] + job.counts[status.PIPELINED]
+    return leaving > 0 and waits == 0 and scheduled + leaving >= job.min_member

@@ -1,0 +1,211 @@
+"""numa-aware: pods with CPUs of their own go where the kubelet's topology policy will admit them.
+
+It looks at Guaranteed pods only, and at nodes that have a Numatopology object. A pod may ask for a policy with the annotation
+`volcano.sh/numa-topology-policy`: then it goes to nodes with that policy, preferably where its CPUs are on few NUMA nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from pumice.api.annotations import NUMA_DECISION, NUMA_POLICY
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+from pumice.scheduler.plugins.volcano.numa_aware.hints import NO_CPUS, NONE, Cpus, NumaTopology, assign
+from pumice.scheduler.plugins.volcano.numa_aware.machines import CPU, Machine, Machines
+
+OTHER_POLICY = Reason("node(s) have not the NUMA topology policy that the pod asks for", final=True)
+NOT_ADMITTED = Reason("node(s) have not the CPUs that the NUMA topology policy demands")
+REASONS = (OTHER_POLICY, NOT_ADMITTED)
+FINE = -1
+
+
+class NumaAwareArgs(Struct):
+    weight: int = 1
+
+
+class Wish(NamedTuple):
+    """CPUs of each container, and the policy asked for ("" for any)."""
+
+    requests: tuple[int, ...]
+    policy: str
+
+
+class NumaAware(Plugin):
+    name = "numa-aware"
+    Args = NumaAwareArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        memory = session.memory(self.name)
+        self._given: dict[str, Cpus] = {}
+        self.machines = Machines(session, memory, self._given)
+        self._fits: dict[Hashable, Cpus | None] = {}
+        self._answers: dict[Wish, Answers] = {}
+        for uid, (key, cpus, seen) in memory.setdefault("decided", {}).items():
+            if not self._is_over(uid, key, seen):
+                self._given[uid] = cpus
+
+    def _is_over(self, uid: str, key: str, seen: Any) -> bool:
+        """Whether a pod that was given CPUs in an earlier session has left, or is shown by its node's object."""
+        task = self.session.cluster.tasks.get(key)
+        machine = self.machines.of(task.node_name) if task is not None else None
+        if task is None or machine is None or task.uid != uid or not task.status & status.ON_NODE:
+            return True
+        if machine.held is None:
+            return task.status == status.RUNNING and machine.wire is not seen
+        return uid in machine.held
+
+    def filters(self) -> list[Filter]:
+        return [NumaFilter(self)]
+
+    def scorers(self) -> list[Scorer]:
+        return [NumaScorer(self, self.args.weight)] if self.args.weight else []
+
+    def answers(self, wish: Wish) -> Answers:
+        if wish not in self._answers:
+            self._answers[wish] = Answers(self, wish)
+        return self._answers[wish]
+
+    def assignment(self, machine: Machine, free: Cpus, wish: Wish) -> Cpus | None:
+        """The CPUs that the wish would get of the free ones; None if it is not admitted. Equal machines answer once."""
+        key = (machine.topology, machine.policy, free, wish)
+        if key not in self._fits:
+            self._fits[key] = assign(machine.topology, free, wish.requests, machine.policy)
+        return self._fits[key]
+
+    def on_allocate(self, task: Task) -> None:
+        wish = wish_of(task)
+        machine = self.machines.of(task.node_name) if task.status & (status.ALLOCATED | status.PIPELINED) else None
+        if wish is None or machine is None or not decides(machine):
+            return
+        room = self.machines.room(task.node, machine)
+        cpus = self.assignment(machine, room.now, wish) if task.status == status.ALLOCATED else None
+        cpus = cpus or self.assignment(machine, room.later, wish)
+        if cpus:
+            self._given[task.uid] = cpus
+            self.machines.forget(task.node)
+            self.session.annotations.setdefault(task.uid, {})[NUMA_DECISION] = decision(machine.topology, cpus)
+
+    def on_deallocate(self, task: Task) -> None:
+        if task.status == status.PENDING and self._given.pop(task.uid, NO_CPUS):
+            self.session.annotations.get(task.uid, {}).pop(NUMA_DECISION, None)
+
+    def close(self, session: Session) -> None:
+        """Remember what the pods that are bound now, or were and are not shown yet, were given."""
+        before = session.memory(self.name)["decided"]
+        bound = {bind.task.uid: bind for bind in session.decisions.binds if bind.task.uid in self._given}
+        decided = {uid: before[uid] for uid in self._given if uid in before}
+        for uid, bind in bound.items():
+            machine = self.machines.of(bind.node)
+            decided[uid] = (bind.task.key, self._given[uid], machine and machine.wire)
+        session.memory(self.name)["decided"] = decided
+
+
+def wish_of(task: Task) -> Wish | None:
+    """What the plugin has to look after; None for pods whose CPUs are not their own."""
+    if not task.template.guaranteed:
+        return None
+    policy = task.annotations.get(NUMA_POLICY, "")
+    return Wish(cpu_requests(task.template), "" if policy == NONE else policy)
+
+
+def cpu_requests(template: Template) -> tuple[int, ...]:
+    """Whole CPUs by container; a container that asks for a fraction gets none of its own."""
+    milli = [c.resources.limits[CPU].milli if c.resources and c.resources.limits else 0 for c in template.containers]
+    return tuple(0 if amount % 1000 else amount // 1000 for amount in milli)
+
+
+def decides(machine: Machine) -> bool:
+    """Whether the node's kubelet looks at NUMA nodes at all."""
+    return machine.is_static and machine.policy != NONE
+
+
+def decision(topology: NumaTopology, cpus: Cpus) -> str:
+    """For the kubelet's side: how many CPUs of which NUMA node."""
+    return json.dumps({"numa": {str(node): {CPU: str(count)} for node, count in sorted(topology.per_node(cpus).items())}})
+
+
+class Answers:
+    """Per node whether a wish can be met and over how many NUMA nodes, kept up to date from the log."""
+
+    def __init__(self, plugin: NumaAware, wish: Wish) -> None:
+        self._plugin = plugin
+        self._wish = wish
+        self._nodes = plugin.session.nodes
+        self._log = plugin.session.cluster.log
+        self._position = -1
+        self.reasons = np.full(len(self._nodes), FINE)  #: position in REASONS
+        self.spread = np.zeros(len(self._nodes))  #: number of NUMA nodes
+
+    def refresh(self) -> Answers:
+        changed = list(self._nodes) if self._position < 0 else sorted({change.row for change in self._log[self._position :]})
+        for row in changed:
+            self.reasons[row], self.spread[row] = self._ask(row)
+        self._position = len(self._log)
+        return self
+
+    def _ask(self, row: int) -> tuple[int, int]:
+        machine, wish = self._plugin.machines.of(self._nodes.names[row]), self._wish
+        if machine is None or not machine.is_static or (wish.policy and (machine.policy != wish.policy or not machine.free)):
+            return (REASONS.index(OTHER_POLICY) if wish.policy else FINE), 0
+        if machine.policy == NONE:
+            return FINE, 0
+        free = self._plugin.machines.room(row, machine).later
+        cpus = self._plugin.assignment(machine, free, wish) if free or not wish.policy else None
+        if cpus is None:
+            return REASONS.index(NOT_ADMITTED), 0
+        return FINE, len(machine.topology.per_node(cpus))
+
+
+class _NumaRule:
+    name = "numa-aware"
+    reach = Reach.NODE
+
+    def __init__(self, plugin: NumaAware) -> None:
+        self._plugin = plugin
+
+    def prepare(self, task: Task) -> Any:
+        wish = wish_of(task)
+        return self._plugin.answers(wish) if wish is not None else None
+
+    def key(self, task: Task) -> Hashable:
+        return wish_of(task)
+
+
+class NumaFilter(_NumaRule, Filter):
+    """The kubelet would admit the pod."""
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        reasons = nodes.of(state.refresh().reasons)
+        return [Refused(reasons == position, reason) for position, reason in enumerate(REASONS)]
+
+
+class NumaScorer(_NumaRule, Scorer):
+    """The fewer NUMA nodes the better, for pods that ask for a policy."""
+
+    normalizes = True
+
+    def __init__(self, plugin: NumaAware, weight: float) -> None:
+        super().__init__(plugin)
+        self.weight = weight
+
+    def prepare(self, task: Task) -> Any:
+        wish = wish_of(task)
+        return self._plugin.answers(wish) if wish is not None and wish.policy else None
+
+    def score(self, state: Any, nodes: View) -> Scores:
+        return np.asarray(nodes.of(state.refresh().spread), float)
+
+    def normalize(self, scores: Scores) -> Scores:
+        return to_hundred(scores, reverse=True)

@@ -1,0 +1,46 @@
+"""overcommit: let in jobs as long as what they promise to ask fits into the cluster times a factor."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import Vector
+
+DEFAULT_FACTOR = 1.2
+
+
+class OvercommitArgs(Struct):
+    factor: float = field(name="overcommit-factor", default=DEFAULT_FACTOR)
+
+
+class Overcommit(Plugin):
+    name = "overcommit"
+    Args = OvercommitArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
+        nodes = session.nodes
+        self._used: Vector = (nodes.allocatable - nodes.room_in_sums(nodes.idle))[:, nodes.alive].sum(axis=1)
+        self._limit: Vector = session.total * self._factor
+        self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        if not job.has_min_resources:
+            return Vote.PERMIT
+        short = lacking(job, self._promised, self._limit - self._used)
+        if not short:
+            return Vote.PERMIT
+        names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)
+        numbers = asked_and_allowed(self.session, job, short, "", self._promised + self._used, self._limit)
+        self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self._factor:g} times the cluster: {numbers}")
+        return Vote.REJECT
+
+    def job_enqueued(self, job: Job) -> None:
+        if job.has_min_resources:
+            self._promised += job.without_gated(job.min_resources)

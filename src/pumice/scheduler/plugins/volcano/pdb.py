@@ -1,0 +1,49 @@
+"""pdb: eviction stops where a PodDisruptionBudget would be overdrawn.
+
+Each question counts the candidates in their order against what the budgets allow at that moment; a pod that matches no budget
+is free to go. (Volcano's own plugin protects every pod without labels.)
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from pumice.api.core import PodDisruptionBudget
+from pumice.api.selectors import Selector, matches
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.task import Task
+
+
+class Budgets(Plugin):
+    name = "pdb"
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
+        left = {id(budget): budget.status.disruptions_allowed for budgets in self._budgets.values() for _, budget in budgets}
+        victims = []
+        for task in candidates:
+            concerned = [id(budget) for selector, budget in self._budgets.get(task.namespace, ()) if _covers(selector, budget, task)]
+            for budget in concerned:
+                left[budget] -= 1
+            if all(left[budget] >= 0 for budget in concerned):
+                victims.append(task)
+        return victims
+
+    reclaimable = preemptable
+
+    def eviction_cache_key(self, evictor: Task) -> None:
+        """All are alike."""
+
+    @cached_property
+    def _budgets(self) -> dict[str, list[tuple[Selector, PodDisruptionBudget]]]:
+        """Budgets that select anything, by namespace."""
+        found: dict[str, list[tuple[Selector, PodDisruptionBudget]]] = {}
+        for budget in self.session.cluster.of("PodDisruptionBudget").values():
+            selector = budget.spec.selector.requirements if budget.spec.selector else ()
+            if selector:
+                found.setdefault(budget.metadata.namespace or "default", []).append((selector, budget))
+        return found
+
+
+def _covers(selector: Selector, budget: PodDisruptionBudget, task: Task) -> bool:
+    return matches(selector, task.labels) and task.name not in (budget.status.disrupted_pods or ())

@@ -1,0 +1,78 @@
+"""predicates: kube-scheduler's filters, each of which can be switched off by an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
+from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.resources import PODS
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.dynamic_resources import dynamic_resources
+from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter
+from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
+from pumice.scheduler.plugins.kube.node_ports import NodePorts
+from pumice.scheduler.plugins.kube.node_unschedulable import NodeUnschedulable
+from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
+from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, SpreadConstraints
+from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
+from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
+from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
+
+
+class PredicatesArgs(Struct):
+    node_affinity: bool = field(name="predicate.NodeAffinityEnable", default=True)
+    node_ports: bool = field(name="predicate.NodePortsEnable", default=True)
+    taint_toleration: bool = field(name="predicate.TaintTolerationEnable", default=True)
+    pod_affinity: bool = field(name="predicate.PodAffinityEnable", default=True)
+    volume_limits: bool = field(name="predicate.NodeVolumeLimitsEnable", default=True)
+    volume_zone: bool = field(name="predicate.VolumeZoneEnable", default=True)
+    topology_spread: bool = field(name="predicate.PodTopologySpreadEnable", default=True)
+    cache: bool = field(name="predicate.CacheEnable", default=False)
+    volume_binding: bool = field(name="predicate.VolumeBindingEnable", default=True)
+    dynamic_resources: bool = field(name="predicate.DynamicResourceAllocationEnable", default=True)
+    bind_timeout_s: int = field(name="volumebinding.bindTimeoutSeconds", default=600)
+    volume_weight: int = field(name="volumebinding.weight", default=1)
+    volume_shape: list[Any] = field(name="volumebinding.shape", default_factory=list)
+    filter_timeout_s: int = field(name="dynamicresources.filterTimeoutSeconds", default=10)
+
+
+class PodLimit(Filter):
+    """As many pods as the node takes."""
+
+    name = "PodLimit"
+    reach = Reach.NODE
+    plannable = True
+    reason = Reason("node(s) pod number exceeded")
+
+    def prepare(self, task: Task) -> Any:
+        return task
+
+    def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
+        return [Refused(nodes.allocatable[PODS] <= nodes.seen[PODS], self.reason)]
+
+
+class Predicates(Plugin):
+    name = "predicates"
+    Args = PredicatesArgs
+
+    def filters(self) -> list[Filter]:
+        args, cluster = self.args, self.session.cluster
+        chosen: list[tuple[bool, Filter]] = [
+            (True, PodLimit()),
+            (True, NodeUnschedulable()),
+            (args.node_affinity, NodeAffinityFilter()),
+            (args.taint_toleration, TaintFilter()),
+            (args.node_ports, NodePorts(cluster)),
+            (args.pod_affinity, InterPodAffinityFilter(cluster)),
+            (args.volume_limits, NodeVolumeLimits(cluster)),
+            (args.volume_zone, VolumeZone(cluster)),
+            (args.topology_spread, PodTopologySpreadFilter(SpreadConstraints(cluster))),
+            (args.volume_binding, BoundVolumes(cluster)),
+            (args.volume_binding, WaitingVolumes(cluster)),
+        ]
+        return [rule for wanted, rule in chosen if wanted] + (dynamic_resources(cluster) if args.dynamic_resources else [])

@@ -1,0 +1,45 @@
+"""priority: the more important job and task first; the less important may be preempted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
+
+
+class Priority(Plugin):
+    name = "priority"
+
+    def job_order(self, job: Job) -> int:
+        return -job.priority
+
+    def sub_job_order(self, subjob: SubJob) -> int:
+        return -subjob.priority
+
+    def task_order(self, task: Task) -> int:
+        return -task.priority
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        """Tasks of less important jobs; within the preemptor's own job, less important tasks."""
+        job = preemptor.job
+        assert job is not None
+        return [
+            task
+            for task in candidates
+            if task.job is not None and (task.priority < preemptor.priority if task.job is job else task.job.priority < job.priority)
+        ]
+
+    def eviction_cache_key(self, evictor: Task) -> tuple[int, int]:
+        assert evictor.job is not None
+        return evictor.job.priority, evictor.priority
+
+    def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
+        if context.kind == "gangreclaim":
+            return candidates
+        return [task for task in candidates if task.job is not None and task.job.priority < context.job.priority]
+
+    def job_starving(self, job: Job) -> bool:
+        return job.ready_count + job.waiting_count < len(job.tasks)

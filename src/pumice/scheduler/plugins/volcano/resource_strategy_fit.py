@@ -1,0 +1,185 @@
+"""resource-strategy-fit: pack or spread by resource; keep GPU nodes free of pods that need no GPU.
+
+Each resource has a strategy of its own: MostAllocated packs, LeastAllocated spreads. A pod may bring another by annotation.
+`sra` scores nodes down for every scarce resource they have; `proportional` keeps so much cpu and memory idle per idle unit of a
+scarce resource, against pods that do not ask for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+
+from pumice.api.annotations import SCORING_TYPE, SCORING_WEIGHT
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.resources import CPU, MEMORY, PODS
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.volcano.binpack import parts_of, weighted_mean
+
+LEAST, MOST = "LeastAllocated", "MostAllocated"
+DEFAULT_WEIGHT = 10
+GIGA = 1_000_000  #: bytes per thousandth of a unit and GB
+
+
+class Strategy(Struct):
+    type: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
+    weight: int = 1
+
+
+class SraArgs(Struct):
+    enable: bool = False
+    resources: str = ""
+    weight: int = DEFAULT_WEIGHT
+    resource_weight: dict[str, int] = field(name="resourceWeight", default_factory=dict)
+
+
+class ProportionalArgs(Struct):
+    enable: bool = False
+    resources: str = ""
+    proportion: dict[str, float] = field(name="resourceProportion", default_factory=dict)
+
+
+class StrategyArgs(Struct):
+    weight: int = field(name="resourceStrategyFitWeight", default=DEFAULT_WEIGHT)
+    resources: dict[str, Strategy] = field(default_factory=lambda: {"cpu": Strategy(), "memory": Strategy()})
+    sra: SraArgs = field(default_factory=SraArgs)
+    proportional: ProportionalArgs = field(default_factory=ProportionalArgs)
+
+
+class ResourceStrategyFit(Plugin):
+    name = "resource-strategy-fit"
+    Args = StrategyArgs
+
+    def scorers(self) -> list[Scorer]:
+        args = self.args
+        strategies = {name: (s.weight if s.weight > 0 else 1, s.type == LEAST) for name, s in args.resources.items() if _usable(name)}
+        found: list[Scorer] = [FitByStrategy(strategies, args.weight if args.weight >= 0 else DEFAULT_WEIGHT, self._names())]
+        if args.sra.enable:
+            found.append(
+                SpareScarce({name: args.sra.resource_weight.get(name, 1) for name in _listed(args.sra.resources)}, args.sra.weight)
+            )
+        return found
+
+    def filters(self) -> list[Filter]:
+        args = self.args.proportional
+        if not args.enable:
+            return []
+        return [KeepProportion({name: (_rate(args, name, "cpu"), _rate(args, name, "memory")) for name in _listed(args.resources)})]
+
+    def _names(self) -> Sequence[str]:
+        return self.session.cluster.dimensions.names
+
+
+def _usable(name: str) -> bool:
+    """A name, or the beginning of one followed by a star."""
+    return "*" not in name[:-1] and name != "*"
+
+
+def _listed(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _rate(args: ProportionalArgs, resource: str, of: str) -> float:
+    rate = args.proportion.get(f"{resource}.{of}", 1.0)
+    return rate if rate >= 0 else 1.0
+
+
+def best_match(name: str, known: Mapping[str, Any]) -> Any:
+    """What is said for this very name, else for the longest beginning of it; None for nothing."""
+    if name in known:
+        return known[name]
+    prefixes = [pattern for pattern in known if pattern.endswith("*") and name.startswith(pattern[:-1])]
+    return known[max(prefixes, key=len)] if prefixes else None
+
+
+class FitByStrategy(Scorer):
+    """How full or how empty the node would be, each resource by its own strategy."""
+
+    name = "resource-strategy-fit"
+    reach = Reach.NODE
+    plannable = True
+
+    def __init__(self, strategies: dict[str, tuple[float, bool]], weight: float, names: Sequence[str]) -> None:
+        self.strategies = strategies
+        self.weight = weight * MAX_SCORE
+        self.names = names
+
+    def key(self, task: Task) -> Hashable:
+        return task.annotations.get(SCORING_TYPE), task.annotations.get(SCORING_WEIGHT)
+
+    def prepare(self, task: Task) -> Any:
+        own = _own_strategies(task)
+        strategies = self.strategies if own is None else own
+        return parts_of(task.template, lambda column: best_match(self.names[column], strategies)) or None
+
+    def score(self, parts: Any, nodes: View) -> Scores:
+        return weighted_mean(parts, nodes)
+
+
+def _own_strategies(task: Task) -> dict[str, tuple[float, bool]] | None:
+    """Those that the pod brings; none at all if it brings a type without readable weights."""
+    kind = task.annotations.get(SCORING_TYPE)
+    if kind is None:
+        return None
+    try:
+        weights = msgspec.json.decode(task.annotations.get(SCORING_WEIGHT, ""), type=dict[str, int])
+    except msgspec.DecodeError:
+        return {}
+    return {name: (weight, kind == LEAST) for name, weight in weights.items()} if kind in (LEAST, MOST) else {}
+
+
+class SpareScarce(Scorer):
+    """Fewer of the listed resources on a node are better; nothing if it lacks what the pod asks for."""
+
+    name = "resource-strategy-fit-sra"
+    reach = Reach.STATIC
+
+    def __init__(self, weights: dict[str, int], weight: float) -> None:
+        self.weights = weights
+        self.weight = weight * MAX_SCORE
+
+    def prepare(self, task: Task) -> Any:
+        return task.template if sum(self.weights.values()) > 0 else None
+
+    def score(self, template: Any, nodes: View) -> Scores:
+        present = np.zeros(len(nodes))
+        for name, weight in self.weights.items():
+            column = nodes.column(name)
+            if column is not None:
+                present += (nodes.allocatable[column] > 0) * weight
+        has_all = (nodes.allocatable[template.columns] > 0).all(axis=0)
+        return np.where(has_all, 1.0 - present / sum(self.weights.values()), 0.0)
+
+
+class KeepProportion(Filter):
+    """Leave so much cpu and memory idle for each idle unit of a resource that the pod does not ask for."""
+
+    name = "resource-strategy-fit"
+    reach = Reach.NODE
+    plannable = True
+
+    def __init__(self, rates: dict[str, tuple[float, float]]) -> None:
+        self.rates = rates
+
+    def prepare(self, task: Task) -> Any:
+        return task.template
+
+    def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
+        columns = {name: column for name in self.rates if (column := nodes.column(name)) is not None}
+        if any(template.request[column] > 0 for column in columns.values()):
+            return []
+        left = nodes.idle[:PODS] - template.request[:PODS, None]
+        refusals = []
+        for name, column in columns.items():
+            idle = nodes.allocatable[column] - nodes.used[column]
+            cpu, memory = self.rates[name]
+            short = (left[CPU] < idle * cpu) | (left[MEMORY] < idle * memory * GIGA)
+            reason = Reason(f"proportional of resource {name} check failed", final=True)
+            refusals.append(Refused((nodes.allocatable[column] > 0) & short, reason))
+        return refusals

@@ -1,0 +1,18 @@
+"""shortest-first: the job that is expected to run for the shortest time goes first; those of which nothing is known go last.
+
+What is expected stands in the annotation pumice.io/estimate of the PodGroup, a duration such as 1h30m.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.model.job import Job
+
+
+class ShortestFirst(Plugin):
+    name = "shortest-first"
+
+    def job_order(self, job: Job) -> float:
+        return inf if job.estimate is None else job.estimate

@@ -1,0 +1,55 @@
+"""sla: no job waits longer than it was promised.
+
+A job's waiting time comes from its annotation, else from the argument. Jobs are served by deadline (creation plus waiting time),
+those without one last. Once the time is up the job is let in and its reservations are kept, whatever plugins of later tiers say:
+so sla belongs in a tier before overcommit, proportion or capacity, and before gang.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct, field
+
+from pumice.api.times import duration
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.model.job import Job
+
+
+class SlaArgs(Struct):
+    waiting_time: str = field(name="sla-waiting-time", default="")
+
+
+class Sla(Plugin):
+    name = "sla"
+    Args = SlaArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._default_s = _positive(self.args.waiting_time)
+
+    def job_order(self, job: Job) -> float:
+        waiting_s = self._waiting_s(job)
+        return math.inf if waiting_s is None else job.created + waiting_s
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        waiting_s = self._waiting_s(job)
+        if waiting_s is None or self.session.now - job.created < waiting_s:
+            return Vote.ABSTAIN
+        return Vote.PERMIT
+
+    job_pipelined = job_enqueueable
+
+    def _waiting_s(self, job: Job) -> float | None:
+        return self._default_s if job.waiting_time is None else job.waiting_time
+
+
+def _positive(text: str) -> float | None:
+    """Seconds; None for what is no waiting time."""
+    try:
+        seconds = duration(text)
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None
