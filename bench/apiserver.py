@@ -76,7 +76,7 @@ class Target:
 def server(*arguments: str) -> Iterator[Target]:
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
-        command = [sys.executable, "-m", "pumice.apiserver", "--plain", "--kubeconfig", str(kubeconfig), *arguments]
+        command = [sys.executable, "-m", "pumice.cluster.apiserver", "--plain", "--kubeconfig", str(kubeconfig), *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -12,12 +12,12 @@ from bench import shapes
 from bench.measure import Row, measured
 from bench.naive import scanning
 from pumice.api.times import rfc3339
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import plugins
 
 NOW = shapes.EPOCH + 3600.0
 

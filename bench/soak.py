@@ -139,7 +139,7 @@ class Soak:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         kubeconfig = folder / "kubeconfig"
-        serving = ("-m", "pumice.apiserver", "--plain", f"--port={port}", f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")
+        serving = ("-m", "pumice.cluster.apiserver", "--plain", f"--port={port}", f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")
         self.server = Program(folder / "server.log", sys.executable, *serving)
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(self.server.run())]

@@ -72,9 +72,9 @@ def in_thread(**options: object) -> Iterator[Running]:
 
 @contextlib.contextmanager
 def in_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`python -m pumice.apiserver` and its address; killed at the end of the block if it still runs."""
+    """`python -m pumice.cluster.apiserver` and its address; killed at the end of the block if it still runs."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pumice.apiserver", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "pumice.cluster.apiserver", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

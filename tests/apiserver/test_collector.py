@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Patch, Store, Wish
+from pumice.cluster.apiserver import ApiError, DeleteOptions, Patch, Store
 from pumice.cluster.apiserver.deletion import read_delete_options
 from tests.apiserver.made import pod, store
 
@@ -23,7 +23,7 @@ def config(made: Store, name: str, *owners: Any, blocks: bool = False, **metadat
 
 def delete(made: Store, name: str, propagation: str = "") -> list[str]:
     """The names that are left."""
-    made.delete("configmaps", name, "default", Wish(propagation=propagation))
+    made.delete("configmaps", name, "default", DeleteOptions(propagation=propagation))
     made.collector.run()
     return left(made)
 
@@ -94,7 +94,7 @@ def test_an_owner_waits_for_a_pod_that_is_still_ending() -> None:
     made.create("pods", bound, "default")
     assert delete(made, "o", "Foreground") == ["o"]
     assert made.get("pods", "p", "default")["metadata"]["deletionTimestamp"]
-    made.delete("pods", "p", "default", Wish(grace_s=0))
+    made.delete("pods", "p", "default", DeleteOptions(grace_s=0))
     made.collector.run()
     assert left(made) == []
 
@@ -124,7 +124,7 @@ def test_with_several_owners_the_last_to_be_deleted_takes_it_along() -> None:
     made = store()
     config(made, "shared", config(made, "a"), config(made, "b"), blocks=True)
     for owner in "ab":
-        made.delete("configmaps", owner, "default", Wish(propagation="Foreground"))
+        made.delete("configmaps", owner, "default", DeleteOptions(propagation="Foreground"))
     made.collector.run()
     assert left(made) == []
 
@@ -154,7 +154,7 @@ def test_two_that_own_each_other_may_be_deleted_at_the_same_time() -> None:
     own(made, "a", ring[1])
     own(made, "b", ring[0])
     for name in "ab":
-        made.delete("configmaps", name, "default", Wish(propagation="Foreground"))
+        made.delete("configmaps", name, "default", DeleteOptions(propagation="Foreground"))
     made.collector.run()
     assert left(made) == []
 
@@ -204,15 +204,15 @@ def test_an_object_of_the_whole_cluster_cannot_lose_an_owner_in_some_namespace()
 @pytest.mark.parametrize(
     ("resource", "wish", "stays"),
     [
-        ("replicationcontrollers", Wish(), True),
-        ("replicationcontrollers", Wish(propagation="Background"), False),
-        ("jobs.batch", Wish(), True),
-        ("jobs.batch", Wish(propagation="Foreground"), False),
-        ("replicasets.apps", Wish(), False),
-        ("replicasets.apps", Wish(propagation="Orphan"), True),
+        ("replicationcontrollers", DeleteOptions(), True),
+        ("replicationcontrollers", DeleteOptions(propagation="Background"), False),
+        ("jobs.batch", DeleteOptions(), True),
+        ("jobs.batch", DeleteOptions(propagation="Foreground"), False),
+        ("replicasets.apps", DeleteOptions(), False),
+        ("replicasets.apps", DeleteOptions(propagation="Orphan"), True),
     ],
 )
-def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_owner(resource: str, wish: Wish, stays: bool) -> None:
+def test_what_becomes_of_pods_if_nobody_says_it_depends_on_the_kind_of_their_owner(resource: str, wish: DeleteOptions, stays: bool) -> None:
     made = store()
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod("p")["spec"]}}
     if resource == "replicationcontrollers":
@@ -240,9 +240,9 @@ def test_a_later_wish_takes_the_place_of_an_earlier_one(first: str, second: str,
     made = store()
     config(made, "a", finalizers=["x.io/hold"])
     for propagation in (first, second):
-        made.delete("configmaps", "a", "default", Wish(propagation=propagation))
+        made.delete("configmaps", "a", "default", DeleteOptions(propagation=propagation))
     assert finalizers(made, "a") == ["x.io/hold", finalizer]
-    made.delete("configmaps", "a", "default", Wish(propagation="Background"))
+    made.delete("configmaps", "a", "default", DeleteOptions(propagation="Background"))
     assert finalizers(made, "a") == ["x.io/hold"]
 
 

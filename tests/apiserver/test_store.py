@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.selectors import parse_selector
-from pumice.cluster.apiserver import ApiError, Options, Patch, Refusal, Review, Rule, Wish, World, export_cluster, import_cluster
+from pumice.cluster.apiserver import ApiError, DeleteOptions, Options, Patch, Refusal, Review, Rule, World, export_cluster, import_cluster
 from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.server import EventExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
@@ -56,7 +56,7 @@ def test_versions_grow_across_all_kinds() -> None:
             "Conflict",
         ),
         (lambda s: s.update("pods", {**pod("a"), "metadata": {"name": "a", "namespace": "default", "uid": "other"}}), 409, "Conflict"),
-        (lambda s: s.delete("pods", "a", "default", Wish(uid="other")), 409, "Conflict"),
+        (lambda s: s.delete("pods", "a", "default", DeleteOptions(uid="other")), 409, "Conflict"),
         (lambda s: s.bind("default", "a", "n", uid="other"), 409, "Conflict"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_pod_without_a_node_goes_at_once_one_with_a_node_after_its_grace() -> 
     assert not gone
     assert (marked["metadata"]["deletionTimestamp"], marked["metadata"]["deletionGracePeriodSeconds"]) == ("2027-01-15T08:00:07Z", 7)
     assert not made.delete("pods", "bound", "default")[1]
-    assert made.delete("pods", "bound", "default", Wish(grace_s=0))[1]
+    assert made.delete("pods", "bound", "default", DeleteOptions(grace_s=0))[1]
 
 
 def test_finalizers_hold_an_object_until_the_last_is_taken_off() -> None:

@@ -22,7 +22,7 @@ from pumice.client.client import Client
 from pumice.client.transport import Scope, as_dict
 
 ROOT = Path(__file__).parents[2]
-MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/apiserver/crds"
+MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/cluster/apiserver/crds"
 PARTS = {"webhooks": "webhooks", "controllers": "controllers", "scheduler": "scheduler"}  #: part to user of the real cluster
 Right = tuple[str, str, str]  #: group, resource, verb
 #: nobody starts a program again that has lost its lead since the machine is busy

@@ -12,13 +12,13 @@ from stage import Stage
 from pumice.api.kinds import EVENTS
 from pumice.client.client import Client
 from pumice.client.transport import Scope, as_dict
+from pumice.extensions import plugins
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import make_queues
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
-from pumice.scheduler.registry import plugins
 
 PREEMPTING = DEFAULT.replace("allocate, backfill", "allocate, preempt, reclaim, backfill")
 #: queues have what their specs say, not what weights make of it

@@ -11,15 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pumice.apiserver
 import yaml
 
 from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, SERVICE_ACCOUNTS, Kind, ObjectRef
 from pumice.client.client import Client
 from pumice.client.errors import ApiError, KubeError
 from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.cluster import apiserver
 
-CRDS = Path(pumice.apiserver.__file__).parent / "crds"
+CRDS = Path(apiserver.__file__).parent / "crds"
 
 
 async def absent(call: Any) -> Any:

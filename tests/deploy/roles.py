@@ -74,10 +74,9 @@ def rights(role: dict[str, Any]) -> set[Right]:
 
 SOURCES = Path(pumice.__file__).parent
 VERBS = ("get", "create", "update", "patch", "delete")
-_NOT_THE_SCHEDULERS = ("controllers.py", "controller_process.py", "object_writes.py")
 SCHEDULER = [
-    *(path for path in (SOURCES / "live").glob("*.py") if path.name not in _NOT_THE_SCHEDULERS),
-    *(SOURCES / "kube" / name for name in ("pods.py", "recorder.py", "election.py")),
+    *(SOURCES / "live/scheduler").glob("*.py"),
+    *(SOURCES / "client" / name for name in ("pods.py", "recorder.py", "leader_election.py")),
 ]
 WEBHOOKS = list((SOURCES / "live/webhooks").glob("*.py"))
 
@@ -100,19 +99,19 @@ def _needed(node: ast.AST) -> Iterator[Right]:
 _CONTROLLERS = """
 batch.volcano.sh | jobs | get create patch delete | job/controller.py
 batch.volcano.sh | jobs/status | patch | job/controller.py
-batch.volcano.sh | cronjobs/status | patch | cron/controller.py
-batch.volcano.sh | jobs/finalizers | update | job/sync.py
-batch.volcano.sh | cronjobs/finalizers | update | cron/controller.py
+batch.volcano.sh | cronjobs/status | patch | cronjob.py
+batch.volcano.sh | jobs/finalizers | update | job/sync_job.py
+batch.volcano.sh | cronjobs/finalizers | update | cronjob.py
 bus.volcano.sh | commands | delete | command.py
-flow.volcano.sh | jobflows/status jobtemplates/status | patch | flow/controller.py
-flow.volcano.sh | jobflows/finalizers | update | flow/controller.py
+flow.volcano.sh | jobflows/status jobtemplates/status | patch | jobflow.py
+flow.volcano.sh | jobflows/finalizers | update | jobflow.py
 scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
 scheduling.volcano.sh | queues queues/status | patch | queue.py
 topology.volcano.sh | hypernodes | get create patch delete | hypernode_discovery.py
 topology.volcano.sh | hypernodes/status | patch | hypernode.py
- | pods | get create patch delete | job/sync.py
+ | pods | get create patch delete | job/sync_job.py
  | pods/finalizers | update | podgroup.py
- | persistentvolumeclaims | get create | job/volumes.py
+ | persistentvolumeclaims | get create | job/pods.py
  | services | get create delete | job/plugins/svc.py
  | secrets | get create delete | job/plugins/ssh.py
  | configmaps | get create patch delete | job/plugins/svc.py
@@ -120,7 +119,7 @@ topology.volcano.sh | hypernodes/status | patch | hypernode.py
 networking.k8s.io | networkpolicies | get create delete | job/plugins/svc.py
 apps | replicasets/finalizers statefulsets/finalizers daemonsets/finalizers | update | podgroup.py
 batch | jobs/finalizers | update | podgroup.py
-coordination.k8s.io | leases | get create update | ../kube/election.py
+coordination.k8s.io | leases | get create update | ../../client/leader_election.py
 """
 CONTROLLERS = frozenset(_table(_CONTROLLERS))
 CONTROLLERS_MODULES = {line.rpartition("|")[2].strip() for line in _CONTROLLERS.strip("\n").splitlines()}

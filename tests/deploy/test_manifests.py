@@ -151,8 +151,8 @@ def test_nobody_reaches_a_port_that_is_not_served(part: str) -> None:
 
 
 def test_the_configurations_are_understood() -> None:
+    from pumice.extensions import plugins
     from pumice.scheduler.config.kube_conf import config_text, read_configurations
-    from pumice.scheduler.registry import plugins
 
     text = one("scheduler", "ConfigMap")["data"]["volcano-scheduler.conf"]
     _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)
@@ -183,7 +183,7 @@ def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
 def test_the_controllers_may_do_what_they_do_and_nothing_else() -> None:
     watched = reading(RESOURCES[kind] for kind in kinds_for(volcano_controllers(lambda: KeyPair("", ""))))
     assert rights(one("controllers", "ClusterRole")) == watched | CONTROLLERS
-    assert all((SOURCES / "controllers" / module).exists() for module in CONTROLLERS_MODULES)
+    assert all((SOURCES / "controllers/volcano" / module).exists() for module in CONTROLLERS_MODULES)
 
 
 def test_the_webhooks_may_do_what_they_do_and_only_with_one_secret() -> None:

@@ -17,7 +17,7 @@ from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.pods import bind, evict
 from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.transport import PatchType, Scope
-from pumice.cluster.apiserver import Server, Store, Wish
+from pumice.cluster.apiserver import DeleteOptions, Server, Store
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.controller_loop import ControllerLoop
 from pumice.cluster.in_process import InProcess
@@ -58,7 +58,7 @@ def test_indexes_say_what_a_look_at_everything_says(steps: list[tuple[str, int, 
         elif what == "bind" and not cluster.get("pods", name, "default")["spec"].get("nodeName"):
             cluster.bind("default", name, f"n{other}")
         elif what == "delete":
-            cluster.delete("pods", name, "default", Wish(grace_s=0))
+            cluster.delete("pods", name, "default", DeleteOptions(grace_s=0))
         elif what == "disown":
             cluster.update("pods", {**cluster.get("pods", name, "default"), "metadata": {"name": name, "namespace": "default"}})
         _equal_to_a_scan(world)
@@ -79,7 +79,7 @@ def test_a_world_tells_every_change_once_and_in_order() -> None:
     world.take()
     cluster.create("pods", pod("a"), "default")
     cluster.bind("default", "a", "n")
-    cluster.delete("pods", "a", "default", Wish(grace_s=0))
+    cluster.delete("pods", "a", "default", DeleteOptions(grace_s=0))
     seen = [(change.old is not None, change.new is not None) for change in world.take()]
     assert seen == [(False, True), (True, True), (True, False)]
     assert world.take() == []
@@ -201,7 +201,7 @@ def test_a_reflector_over_the_store_sees_what_was_and_what_comes() -> None:
         await reflector.synced.wait()
         cluster.create("pods", pod("new"), "default")
         cluster.bind("default", "new", "n")
-        cluster.delete("pods", "old", "default", Wish(grace_s=0))
+        cluster.delete("pods", "old", "default", DeleteOptions(grace_s=0))
         while len(told) < 4:
             await asyncio.sleep(0)
         task.cancel()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.extensions import actions, plugins
 from pumice.scheduler.config.volcano_conf import read_policy
-from pumice.scheduler.registry import actions, plugins
 
 OWN = """
 from pumice.scheduler.framework.policy import Action

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.extensions import PLUGIN_GROUP, installed, plugins
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.registry import ACTIONS, PLUGIN_GROUP, installed, plugins
+from pumice.scheduler.registry import ACTIONS
 
 
 def test_each_is_found_by_its_name_and_all_are_listed() -> None:

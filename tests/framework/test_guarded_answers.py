@@ -14,7 +14,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import built_in
+from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, session
 from pumice.testing.scene import NOW, policy
 
@@ -118,7 +118,7 @@ def test_a_plugin_of_our_own_that_cannot_open_is_found_out_in_a_second_try() -> 
     ],
 )
 def test_a_plugin_of_a_profile_that_fails_refuses_the_pod_and_is_named(kind: type[Plugin], reason: str, told: str) -> None:
-    found, _ = read_configurations([config_text(PROFILE, "test")], {**built_in(), "lost": kind})
+    found, _ = read_configurations([config_text(PROFILE, "test")], {**PLUGINS, "lost": kind})
     made = Cluster(("default-scheduler",))
     for one in (node("a").cpu(1), node("b").cpu(1), pod("p").cpu(1).scheduler("default-scheduler")):
         made.put(*one.build())
@@ -131,7 +131,7 @@ def test_a_plugin_of_a_profile_that_fails_refuses_the_pod_and_is_named(kind: typ
 @pytest.mark.parametrize(("kind", "hook"), [(Shut, "open"), (NoScorers, "scorers")])
 def test_a_plugin_that_a_profile_names_for_its_scores_alone_refuses_as_well(kind: type[Plugin], hook: str) -> None:
     scores_only = PROFILE.replace("filter: {enabled: [{name: lost}]}, ", "")
-    found, _ = read_configurations([config_text(scores_only, "test")], {**built_in(), "lost": kind})
+    found, _ = read_configurations([config_text(scores_only, "test")], {**PLUGINS, "lost": kind})
     made = Cluster(("default-scheduler",))
     for one in (node("a").cpu(1), node("b").cpu(1), pod("p").cpu(1).scheduler("default-scheduler")):
         made.put(*one.build())
@@ -148,8 +148,8 @@ def test_a_plugin_of_a_tier_that_cannot_give_its_rules_refuses_the_pod_and_is_na
 
 def test_which_policies_read_volcanos_kinds() -> None:
     gangs = policy("enqueue, allocate", ["gang"])
-    plain, _ = read_configurations([config_text(PROFILE.partition("profiles")[0], "test")], built_in())
-    own, _ = read_configurations([config_text(PROFILE, "test")], {**built_in(), "lost": Lost})
+    plain, _ = read_configurations([config_text(PROFILE.partition("profiles")[0], "test")], PLUGINS)
+    own, _ = read_configurations([config_text(PROFILE, "test")], {**PLUGINS, "lost": Lost})
     assert [each.reads_volcano for each in (gangs, plain, own)] == [True, False, True]
 
 

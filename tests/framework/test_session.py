@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice.extensions import of_folder
 from pumice.scheduler.engine.rules import Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework import hooks
@@ -21,7 +22,6 @@ from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.registry import of_folder
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 from pumice.testing.scene import policy
 

@@ -18,7 +18,7 @@ from pumice.http.pool import NotConnected, Pool
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
 HELLO = Answer(200, "", b"hello")
-ZIPPED = gzip.compress(b"hello")
+ZIPPED = gzip.compress(b"hello", mtime=0)
 
 
 def zipped(body: bytes) -> bytes:

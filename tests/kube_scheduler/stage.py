@@ -17,7 +17,7 @@ from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import built_in
+from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import NodeBuilder, PodBuilder, _Builder, node, pod
 
 NOW = 1_767_268_800.0  #: 2026-01-01T12:00:00Z
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
 def policy(*texts: str) -> Policy:
     """Of configurations of either kind; the default of kube-scheduler without any."""
     found = [config_text(text, "test") for text in texts or (KUBE_DEFAULT,)]
-    return read_configurations(found, built_in())[0]
+    return read_configurations(found, PLUGINS)[0]
 
 
 def profile(body: str = "{}") -> str:

@@ -16,7 +16,7 @@ from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.registry import built_in
+from pumice.scheduler.registry import PLUGINS
 from pumice.testing.builders import PodBuilder, podgroup, queue
 from tests.kube_scheduler.stage import KUBE_DEFAULT, Outcome, cluster, document, machine, play, policy, profile, run, standing, waiting
 
@@ -321,7 +321,7 @@ KEPT_WAITING = (VOLCANO % "").replace("backfill", "backfill, schedule").replace(
 
 
 def kept_waiting(kube: str = KUBE_DEFAULT) -> Policy:
-    return read_configurations([config_text(text, "test") for text in (KEPT_WAITING, kube)], built_in() | {"later": Later})[0]
+    return read_configurations([config_text(text, "test") for text in (KEPT_WAITING, kube)], {**PLUGINS, "later": Later})[0]
 
 
 def test_a_pod_that_holds_a_place_for_its_gang_is_no_victim() -> None:

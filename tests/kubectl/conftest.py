@@ -75,11 +75,11 @@ def kubelet(kubectl: Kubectl) -> Iterator[None]:
 
 
 def _let_go(store) -> None:  # type: ignore[no-untyped-def]
-    from pumice.cluster.apiserver import Wish
+    from pumice.cluster.apiserver import DeleteOptions
 
     for pod in list(store.all("pods")):
         if pod["metadata"].get("deletionTimestamp"):
-            store.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], Wish(grace_s=0))
+            store.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"], DeleteOptions(grace_s=0))
 
 
 @pytest.fixture

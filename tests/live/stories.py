@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pumice.client.transport import Transport
+from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.virtual import VirtualClock
 

@@ -11,10 +11,10 @@ import pytest
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.client.errors import ApiError
+from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
-from pumice.scheduler.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import running, scheduling, server, until

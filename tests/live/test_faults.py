@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from pumice.api.kinds import LEASES, PODS
 from pumice.client.reflector import Pace
 from pumice.client.transport import Transport
+from pumice.extensions import plugins
 from pumice.live.lifecycle import LostLead
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.registry import plugins
 from tests.live.faults import CALLS, WRITES, Faults, Faulty, Plan, outages, plans, queues
 from tests.live.memory import MemoryServer
 from tests.live.seat import CALM, LOCK, Seat

@@ -10,6 +10,7 @@ import pytest
 
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.client.errors import ApiError
+from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.sender import BIND_TRIES
@@ -17,7 +18,6 @@ from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
-from pumice.scheduler.registry import plugins
 from tests.live.memory import MemoryServer
 from tests.live.stories import running, until
 from tests.live.virtual import VirtualClock, run

@@ -11,6 +11,7 @@ from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
+from pumice.extensions import plugins
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.assumed_pods import EXPIRY_S, AssumedPods
 from pumice.live.scheduler.event_translation import EventTranslation
@@ -22,7 +23,6 @@ from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import plugins
 from tests.live.situations import KUBE
 
 REF = ObjectRef("p", "ns", "uid-p")

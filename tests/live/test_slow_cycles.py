@@ -19,7 +19,7 @@ from pumice.scheduler.config.volcano_conf import DEFAULT, read_policy
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.registry import built_in
+from pumice.scheduler.registry import PLUGINS
 from tests.live.seat import Seat
 from tests.live.stories import server, until
 from tests.live.virtual import VirtualClock, run
@@ -52,7 +52,7 @@ def slow_policy(gate: Gate) -> Policy:
                 gate.pass_through()
 
     conf = DEFAULT.replace("- name: priority", "- name: priority\n  - name: slow")
-    return read_policy(conf, {**{name: built_in()[name] for name in built_in()}, "slow": Slow})[0]
+    return read_policy(conf, {**PLUGINS, "slow": Slow})[0]
 
 
 @asynccontextmanager

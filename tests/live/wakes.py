@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.kube.cluster_events import EventKind
-from pumice.scheduler.registry import plugins
 from tests.live.crowds import Spec, pod
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE

@@ -10,7 +10,7 @@ from typing import Any
 from pumice.api.errors import InputError
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.cluster.apiserver import Patch, Server, Wish
+from pumice.cluster.apiserver import DeleteOptions, Patch, Server
 from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
@@ -67,7 +67,7 @@ class Scene:
         """What a kubelet does with pods that are to end."""
         for pod in self.all("pods"):
             if pod["metadata"].get("deletionTimestamp"):
-                self.store.delete("pods", pod["metadata"]["name"], "default", Wish(grace_s=0))
+                self.store.delete("pods", pod["metadata"]["name"], "default", DeleteOptions(grace_s=0))
 
     def order(self, kind: str, api_version: str, name: str, action: str) -> None:
         subject = self.find(JOBS, name) if kind == "Job" else self.find(QUEUES, name, "")

@@ -10,7 +10,7 @@ import pytest
 from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
 from pumice.client.client import Client
 from pumice.client.errors import ApiError, KubeError, NoAnswer
-from pumice.cluster.apiserver import Wish
+from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers import kinds
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
@@ -263,7 +263,7 @@ def test_pods_that_came_and_went_while_the_watch_was_behind_are_made_again() -> 
             stage.job("lost")
             await until(lambda: stage.enqueue("lost") and len(stage.pods("lost")) == 2)
             for name in stage.pods("lost"):
-                stage.store.delete("pods", name, "default", Wish(grace_s=0))
+                stage.store.delete("pods", name, "default", DeleteOptions(grace_s=0))
             behind.forgotten.set()
             await until(lambda: len(stage.pods("lost")) == 2)
 
@@ -309,7 +309,7 @@ def test_a_job_whose_pods_are_refused_tells_why_and_goes_on_when_they_are_not() 
             (event,) = (event for event in stage.all("events") if event["reason"] == "FailedCreate")
             assert (event["involvedObject"]["kind"], event["involvedObject"]["name"], event["type"]) == ("Job", "refused", "Warning")
             assert event["message"].startswith("Error creating: ") and "quota" in event["message"]
-            stage.store.delete("resourcequotas", quota["metadata"]["name"], "default", Wish())
+            stage.store.delete("resourcequotas", quota["metadata"]["name"], "default", DeleteOptions())
             await until(lambda: len(stage.pods("refused")) == 2)
 
     play(story)

@@ -10,10 +10,10 @@ import yaml
 from scene import NOON, Thing, cluster_of, session_on
 
 from pumice.cluster.cycles import run_cycles, together
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import plugins
 
 VOLCANO = "scheduling.volcano.sh/v1beta1"
 

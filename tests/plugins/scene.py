@@ -8,6 +8,7 @@ from typing import Any
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
 from pumice.cluster.offline import complete
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -15,7 +16,6 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, Nowhere, Usage, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.registry import plugins
 
 NOON = instant("2026-01-01T12:00:00Z")
 Thing = dict[str, Any]

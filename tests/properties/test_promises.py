@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from pumice.cluster.cycles import advance
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, PODS
-from pumice.scheduler.registry import plugins
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 
 CONFIGURATION = """\

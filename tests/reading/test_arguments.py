@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
-from pumice.scheduler.registry import plugins
 
 HEAD = 'actions: "allocate"\ntiers:\n- plugins:\n'
 

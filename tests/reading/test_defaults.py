@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.scheduler.registry import ACTIONS, built_in
+from pumice.scheduler.registry import ACTIONS
+from pumice.scheduler.registry import PLUGINS as CATALOGUE
 
 HUNDRED = {"cpu": 100, "memory": 100, "pods": 100}
 ON = ("NodeAffinity", "NodePorts", "TaintToleration", "PodAffinity", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding")
@@ -113,9 +114,9 @@ def defaults(kind: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(built_in()))
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
 def test_the_defaults_of_a_plugin(name: str) -> None:
-    assert defaults(built_in()[name]) == PLUGINS.get(name, {})
+    assert defaults(CATALOGUE[name]) == PLUGINS.get(name, {})
 
 
 @pytest.mark.parametrize("name", sorted(ACTIONS))
@@ -124,4 +125,4 @@ def test_the_defaults_of_an_action(name: str) -> None:
 
 
 def test_nothing_is_said_of_what_there_is_not() -> None:
-    assert (set(PLUGINS) - set(built_in()), set(ACTION_ROWS) - set(ACTIONS)) == (set(), set())
+    assert (set(PLUGINS) - set(CATALOGUE), set(ACTION_ROWS) - set(ACTIONS)) == (set(), set())

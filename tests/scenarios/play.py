@@ -20,12 +20,12 @@ import re
 from typing import Any
 
 from pumice.cluster.cycles import advance
+from pumice.extensions import plugins
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import plugins
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 
 TIERS = """\

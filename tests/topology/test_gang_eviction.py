@@ -19,7 +19,8 @@ from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.registry import ACTIONS, built_in
+from pumice.scheduler.registry import ACTIONS
+from pumice.scheduler.registry import PLUGINS as CATALOGUE
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW
 from tests.topology.racks import PLUGINS, assert_same, gang, part, racks, running, state
@@ -29,7 +30,7 @@ CLASSES = [priority_class("high", 1000), priority_class("mid", 100), priority_cl
 
 def decide(made: Cluster, actions: str, plugins: Sequence[Any] = PLUGINS, **args: Any) -> Any:
     chosen = [ACTIONS[name](ACTIONS[name].Args(**args) if name.startswith("gang") else None) for name in actions.split(", ")]
-    choices = tuple(Choice(built_in()[plugin]) if isinstance(plugin, str) else Choice(plugin) for plugin in plugins)
+    choices = tuple(Choice(CATALOGUE[plugin]) if isinstance(plugin, str) else Choice(plugin) for plugin in plugins)
     return cycle(made, Policy(tuple(chosen), (choices,)), NOW)
 
 
@@ -325,7 +326,7 @@ def test_the_queue_that_is_served_last_loses_first(order: tuple[str, str], gone:
 def test_plugins_are_told_who_evicts_for_whom_and_where() -> None:
     seen: list[Any] = []
 
-    class Witness(built_in()["conformance"]):  # type: ignore[misc]
+    class Witness(CATALOGUE["conformance"]):  # type: ignore[misc]
         name = "witness"
 
         def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from pumice.answers.answer import Scored, Why
+from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch
-from pumice.cli.report.score import ScoreTable, Watcher
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rehearsal import Onlooker, rehearse

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pumice.answers.answer import Why
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
-from pumice.cli.report.tables import columns
+from pumice.text_table import columns
 
 
 def page(answer: Why) -> str:

@@ -1,11 +1,14 @@
-"""Files that a user names: one, all of a folder, or standard input."""
+"""Streams of Kubernetes objects, read into wire structs.
+
+YAML of several documents, JSON objects and Lists (`kubectl get ... -o json`). A kind that scheduling does not read is skipped. Wrong
+input raises InputError: file, line, document, object, field, what was found and what to write. Configuration documents (a scheduler
+ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.scheduler.config`.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,33 +22,6 @@ from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
 from pumice.api.structs import KINDS, WORKLOADS
 from pumice.api.times import instant
-
-ENDINGS = (".yaml", ".yml", ".json")
-
-
-def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the file, of standard input for "-", or of the folder's files, sorted; if `deep` of those of its folders, too."""
-    if path == "-":
-        yield "<stdin>", sys.stdin.buffer.read()
-        return
-    root = Path(path)
-    try:
-        files = [root]
-        if root.is_dir():
-            files = sorted(file for file in root.glob("**/*" if deep else "*") if file.suffix in ENDINGS and file.is_file())
-        if not files:
-            raise InputError(f"no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file in this folder", where=path)
-        for file in files:
-            yield str(file), file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
-
-
-# Files, folders and streams of Kubernetes objects, read into wire structs.
-#
-# YAML of several documents, JSON objects and Lists (`kubectl get ... -o json`). A kind that scheduling does not read is skipped. Wrong
-# input raises InputError: file, line, document, object, field, what was found and what to write. Configuration documents (a scheduler
-# ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.config`.
 
 FAULTS_SHOWN = 20
 CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
@@ -114,23 +90,13 @@ class Objects:
         raise_all([*shown, InputError(f"and {more} more")] if more > 0 else shown)
 
 
-def read_all(paths: Iterable[str]) -> Objects:
-    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError, with all faults."""
-    objects = Objects()
-    for path in paths:
-        for where, data in streams(path, deep=True):
-            _read(data, where, objects)
-    objects.check()
-    return objects
-
-
 def read_stream(data: bytes, where: str, objects: Objects) -> None:
     """Read one stream into `objects`. Raises InputError."""
-    _read(data, where, objects)
+    read_data(data, where, objects)
     objects.check()
 
 
-def _read(data: bytes, where: str, objects: Objects) -> None:
+def read_data(data: bytes, where: str, objects: Objects) -> None:
     if data[:200].lstrip()[:1] == b"{":
         try:
             _read_json(data, where, objects)

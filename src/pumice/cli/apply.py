@@ -14,8 +14,8 @@ import click
 
 from pumice.api import yaml
 from pumice.api.errors import InputError
+from pumice.api.files import streams
 from pumice.api.kinds import ObjectRef
-from pumice.api.manifests import streams
 from pumice.cli.remote import Remote, namespace_option, remote_options
 from pumice.client.client import Client
 from pumice.client.discovery import Served, discover, of_kind

@@ -6,7 +6,7 @@ import click
 
 from pumice.cli.data_dir import places
 from pumice.cli.painting import print_table
-from pumice.cli.report.tables import columns
+from pumice.text_table import columns
 
 
 @click.command()

@@ -14,9 +14,10 @@ from pumice.api.times import age
 from pumice.cli.apply import manifests
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.report.tables import as_json, as_yaml, columns, without_bookkeeping
+from pumice.cli.report.tables import as_json, as_yaml, without_bookkeeping
 from pumice.client.client import Client
 from pumice.client.transport import Scope, as_dict
+from pumice.text_table import columns
 
 Cell = tuple[str, Callable[[dict[str, Any]], str]]
 

@@ -15,11 +15,12 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.report.tables import GAP, ServerTable, as_json, as_yaml, without_bookkeeping
+from pumice.cli.report.tables import ServerTable, as_json, as_yaml, without_bookkeeping
 from pumice.client.client import Client
 from pumice.client.discovery import Served, discover, named
 from pumice.client.errors import ApiError, NoAnswer, api_error
 from pumice.client.transport import Scope, as_dict
+from pumice.text_table import GAP
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 WATCH_IDLE_S = 600.0

@@ -13,20 +13,21 @@ import click
 
 from pumice import memory
 from pumice.api.errors import InputError
+from pumice.api.files import read_all
 from pumice.api.kinds import CONFIG_MAPS
-from pumice.api.manifests import Objects, read_all, read_stream
+from pumice.api.manifests import Objects, read_stream
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.errors import ApiError
 from pumice.client.transport import Scope
 from pumice.cluster.offline import complete
+from pumice.extensions import actions, plugins
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import actions, plugins
 
 # A live cluster as input: every kind that scheduling reads is listed, and nothing is written.
 

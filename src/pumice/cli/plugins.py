@@ -10,11 +10,11 @@ from msgspec import structs
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.painting import print_table
-from pumice.cli.report.tables import columns
+from pumice.extensions import actions
+from pumice.extensions import plugins as known
 from pumice.scheduler.config.arguments import REST
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.registry import actions
-from pumice.scheduler.registry import plugins as known
+from pumice.text_table import columns
 
 
 @click.command()

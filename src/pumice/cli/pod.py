@@ -12,8 +12,8 @@ from pumice.api.kinds import PODS
 from pumice.api.times import age
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.report.tables import columns
 from pumice.client.transport import Scope
+from pumice.text_table import columns
 
 HEAD = ("Name", "Ready", "Status", "Restart", "Age")
 

@@ -16,10 +16,10 @@ from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.commands import name_option, order
 from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
-from pumice.cli.report.tables import wide_columns
 from pumice.client.client import Client
 from pumice.client.errors import ApiError
 from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.text_table import wide_columns
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
 BYTES = ("memory", "ephemeral-storage")

@@ -24,7 +24,6 @@ from pumice.live.scheduler.process import Replica, SchedulerSettings
 from pumice.scheduler.config.kube_conf import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.registry import actions, plugins
 
 # The flags of vc-scheduler, as `pumice scheduler` takes them.
 #

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 import msgspec
 
+from pumice.answers.score import ScoreTable
+from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of, refuse
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.painting import print_table
-from pumice.cli.report.score import ScoreTable
-from pumice.cli.report.score import score as score_of
-from pumice.cli.report.tables import columns
 from pumice.live.scheduler.world import HttpWorld
+from pumice.text_table import columns
 
 
 @click.command()

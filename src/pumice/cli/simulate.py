@@ -9,12 +9,12 @@ import click
 from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.cli.painting import print_table
+from pumice.cli.report.simulation import tables
 from pumice.simulate.inputs import source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import Scenario, as_objects
 from pumice.simulate.run import simulate as play
-from pumice.simulate.table import tables
 from pumice.simulate.world import Habits
 
 

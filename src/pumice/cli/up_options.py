@@ -15,10 +15,10 @@ from pumice.cli.inputs import read_file
 from pumice.cli.up import NODES
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
+from pumice.extensions import actions, plugins
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.registry import actions, plugins
 
 
 def wanted(

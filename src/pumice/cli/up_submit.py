@@ -10,11 +10,11 @@ import click
 
 from pumice.cli.cluster_file import Given
 from pumice.cli.creating import create
-from pumice.cli.report.tables import columns
 from pumice.cluster.apiserver import Store
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
+from pumice.text_table import columns
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
 TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed

@@ -1,6 +1,6 @@
 """One resource of an API server, followed for ever: list, watch, resume, list again, told to a consumer as changes.
 
-`Reflector` is the shell around `KnownObjects`. It lists page by page and watches from there; a watch that begins with all objects sends each in a
+`Reflector` is the shell around `KnownObjects`. It lists page by page and watches from there; a watch that begins with all sends each in a
 parcel of its own, which costs several times as much to receive. When a stream ends, breaks, is cut within a line or falls silent, the watch
 goes on from the last position after a pause that doubles and is spread; when the position is forgotten (410) or the stream broke its order,
 everything is listed anew and only the differences are told. It ends by being cancelled.

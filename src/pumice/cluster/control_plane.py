@@ -22,7 +22,6 @@ from pumice.api.names import SCHEDULER_NAME
 from pumice.api.times import instant
 from pumice.cluster.apiserver import Options, Server, Store
 from pumice.cluster.apiserver.kinds import Kind
-from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.clock import Clock, RunningClock
 from pumice.cluster.controller_loop import ControllerLoop
 from pumice.cluster.in_process import InProcess

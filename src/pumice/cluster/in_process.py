@@ -17,7 +17,7 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.selectors import parse_selector
 from pumice.client.errors import ApiError
 from pumice.client.transport import Page, PatchType, Scope
-from pumice.cluster.apiserver import Options, Store, Wish
+from pumice.cluster.apiserver import DeleteOptions, Options, Store
 from pumice.cluster.apiserver import Patch as StorePatch
 from pumice.cluster.apiserver.kinds import Kind as ServedKind
 from pumice.cluster.apiserver.patch import CONTENT_TYPES
@@ -97,7 +97,7 @@ class InProcess:
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
         await self._turn()
-        wish = Wish(uid=ref.uid, grace_s=grace_s, propagation=propagation)
+        wish = DeleteOptions(uid=ref.uid, grace_s=grace_s, propagation=propagation)
         with _answering():
             self._store.delete(self._kind(resource), ref.name, ref.namespace, wish, self._options)
 

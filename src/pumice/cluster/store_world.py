@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.client.events import EventCorrelator, EventRecord, ObjectReference
-from pumice.cluster.apiserver import ApiError, Options, Store, Wish
+from pumice.cluster.apiserver import ApiError, DeleteOptions, Options, Store
 from pumice.cluster.apiserver import Patch as StorePatch
 from pumice.cluster.apiserver.watch import Event
 from pumice.controllers.controller import Change
@@ -159,7 +159,7 @@ class StoreWrites:
         found = self._world.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
             return
-        wish = Wish(grace_s=write.grace_s, propagation=write.propagation)
+        wish = DeleteOptions(grace_s=write.grace_s, propagation=write.propagation)
         self._store.delete(self._storage(write.kind), write.name, write.namespace, wish, self._options)
 
     def _storage(self, kind: str) -> str:

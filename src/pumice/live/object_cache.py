@@ -8,7 +8,7 @@ and what it tells of an older one is dropped. An object that was seen to go does
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from pumice.api import kinds as r
 from pumice.api.annotations import JOB_NAME
 from pumice.api.kinds import Kind
 from pumice.client import known_objects
-from pumice.client.transport import Scope
+from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
+from pumice.client.transport import Scope, Transport
 from pumice.controllers import kinds
 from pumice.controllers.controller import Change
 from pumice.controllers.objects import Key, Object, key_of, labels_of, uid_of
@@ -197,3 +198,19 @@ def is_shown(subject: Object, scope: Scope) -> bool:
 
 def scopes(wanted: Iterable[str]) -> dict[str, Scope]:
     return {kind: Scope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}
+
+
+def followed(
+    transport: Transport, cache: ObjectCache, wanted: Mapping[str, Scope], pace: Pace = DEFAULT_PACE
+) -> dict[str, Reflector[Object]]:
+    """A reflector for each scope, delivering into the cache."""
+
+    def reflector(name: str, scope: Scope) -> Reflector[Object]:
+        kind = scope.resource.name
+        deliver = cache.delivery(kind, scope.resource)
+        made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
+        if not scope.field_selector:
+            cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.heard(dict_metadata(subject)))
+        return made
+
+    return {name: reflector(name, scope) for name, scope in wanted.items()}

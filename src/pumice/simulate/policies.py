@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.extensions import actions, plugins
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.registry import actions, plugins
 
 
 def _conf(named: str, *chosen: str) -> str:

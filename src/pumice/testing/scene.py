@@ -11,7 +11,7 @@ from pumice.scheduler.framework.policy import Choice, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.registry import ACTIONS, built_in
+from pumice.scheduler.registry import ACTIONS, PLUGINS
 from pumice.testing.builders import _Builder, queue
 
 Chosen = str | type[Plugin] | Choice
@@ -43,7 +43,7 @@ def policy(actions: str, plugins: Sequence[Chosen]) -> Policy:
 def _choice(plugin: Chosen) -> Choice:
     if isinstance(plugin, Choice):
         return plugin
-    return Choice(built_in()[plugin] if isinstance(plugin, str) else plugin)
+    return Choice(PLUGINS[plugin] if isinstance(plugin, str) else plugin)
 
 
 def session(made: Cluster, *plugins: Chosen, now: float = NOW, world: World = NOWHERE) -> Session:

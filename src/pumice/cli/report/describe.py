@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pumice.api.times import instant, span
-from pumice.cli.report.tables import columns
+from pumice.text_table import columns
 
 HIDDEN = frozenset({"managedFields", "name", "namespace", "labels", "annotations"})
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z]|[^A-Za-z]+")

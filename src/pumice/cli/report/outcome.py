@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pumice.cli.report.tables import columns
+from pumice.text_table import columns
 
 _FINDS_ROOM = re.compile(r"^Pod \S+ can possibly be assigned to \S+, once")
 

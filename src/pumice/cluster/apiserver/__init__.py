@@ -15,6 +15,7 @@ from pumice.cluster.apiserver.store import Page, Store
 
 __all__ = [
     "ApiError",
+    "DeleteOptions",
     "Options",
     "Page",
     "Patch",
@@ -24,7 +25,6 @@ __all__ = [
     "Server",
     "Store",
     "User",
-    "Wish",
     "World",
     "bootstrap",
     "export_cluster",

@@ -1,4 +1,4 @@
-"""`python -m pumice.apiserver`: the API server alone, until it is interrupted. Tests and benchmarks run it in a process of its own."""
+"""`python -m pumice.cluster.apiserver`: the API server alone, until it is interrupted. Tests and benchmarks run it so."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m pumice.apiserver", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pumice.cluster.apiserver", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--plain", action="store_true", help="HTTP without TLS, on loopback only")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from pumice.cluster.apiserver import access, status
+from pumice.cluster.apiserver import status
 from pumice.cluster.apiserver.admission import User, World
 from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed
 from pumice.cluster.apiserver.requests import Target
@@ -99,8 +99,8 @@ class Access:
         user = self.tokens.user(token.strip(), self._store.now(), self._store) if scheme.lower() == "bearer" else None
         if user is None:
             raise status.unauthorized()
-        wanted = access.wanted(request.headers)
-        return access.acting(self._store, user, wanted) if wanted is not None else user
+        other = wanted(request.headers)
+        return acting(self._store, user, other) if other is not None else user
 
     def require(self, user: User, verb: str, target: Target) -> None:
         """Raises ApiError 403."""

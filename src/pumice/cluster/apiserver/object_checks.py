@@ -182,7 +182,6 @@ def lease_causes(lease: Object, old: Object | None) -> Causes:
 
 # What makes the API server refuse a Secret or a ConfigMap: their keys, their size, and changes of those that say they never change.
 
-Causes = list[tuple[str, str]]
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LARGEST = 2**20  #: bytes of all values together
 #: what secrets of a type must hold: all of these keys, or one of them
@@ -252,7 +251,6 @@ def _kept_causes(obj: Object, old: Object | None, fields: tuple[str, ...]) -> Ca
 
 # What makes the API server refuse a role or a binding, whoever writes it.
 
-Causes = list[tuple[str, str]]
 _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("User", "Group", "ServiceAccount")
 

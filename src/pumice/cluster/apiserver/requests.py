@@ -9,7 +9,7 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.yaml import documents
-from pumice.cluster.apiserver import protobuf, requests, status
+from pumice.cluster.apiserver import protobuf, status
 from pumice.cluster.apiserver.admission import Options
 from pumice.cluster.apiserver.kinds import Kind, KindTable
 from pumice.cluster.apiserver.patch import CONTENT_TYPES, Patch
@@ -173,7 +173,7 @@ def patch_of(request: Request) -> Patch:
     patch_type = CONTENT_TYPES.get(media)
     if patch_type is None:
         raise status.unsupported_media(media)
-    return Patch(patch_type, requests.read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
+    return Patch(patch_type, read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
 
 
 def name_matches(obj: Object, target: Target) -> None:

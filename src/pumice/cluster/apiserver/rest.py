@@ -166,7 +166,7 @@ class Rest:
             return self._reader.page(request, target.kind, objects)
         return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
 
-    def _deleted(self, kind: Kind, objects: list[Object], wish: deletion.Wish, options: Options) -> Iterator[int]:
+    def _deleted(self, kind: Kind, objects: list[Object], wish: deletion.DeleteOptions, options: Options) -> Iterator[int]:
         """Delete them; now and then the number of those that are done is given."""
         for done, obj in enumerate(objects):
             if done and done % DELETED_AT_ONCE == 0:
@@ -187,12 +187,12 @@ class Rest:
             answer = self._attempted(request, some)
         return self._finished(request, answer)
 
-    def _wish(self, request: Request) -> tuple[deletion.Wish, Options]:
+    def _wish(self, request: Request) -> tuple[deletion.DeleteOptions, Options]:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
         options = options_of(request)
         dry_run = body.get("dryRun")
         options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
-        return deletion.read_wish(body, request.query), options
+        return deletion.read_delete_options(body, request.query), options
 
     def _body(self, request: Request, kind: Kind, options: Options) -> Object:
         content_type = request.headers.get("content-type", "")

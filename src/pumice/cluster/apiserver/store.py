@@ -230,7 +230,12 @@ class Store:
         return self.replace(kind, key, old, obj, subresource, options, patch.type == "apply")
 
     def delete(
-        self, resource: str | Kind, name: str, namespace: str = "", wish: deletion.Wish = deletion.DEFAULT, options: Options = _DEFAULT
+        self,
+        resource: str | Kind,
+        name: str,
+        namespace: str = "",
+        wish: deletion.DeleteOptions = deletion.DEFAULT,
+        options: Options = _DEFAULT,
     ) -> tuple[Object, bool]:
         """The object, and whether it is gone at once (else it has a deletionTimestamp and goes later)."""
         return deletion.delete(self, self.kind(resource), name, namespace, wish, options)
@@ -241,7 +246,7 @@ class Store:
         """Give a pod its node. Raises ApiError 409 if it has one."""
         return pod_subresources.bind(self, namespace, name, node, uid, annotations, options)
 
-    def evict(self, namespace: str, name: str, wish: deletion.Wish = deletion.DEFAULT, options: Options = _DEFAULT) -> Object:
+    def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: Options = _DEFAULT) -> Object:
         """Delete a pod if its disruption budgets allow. Raises ApiError 429 if not."""
         return pod_subresources.evict(self, namespace, name, wish, options)
 

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pumice.cluster.apiserver import object_checks, object_defaults, pod_defaults, pod_updates
-from pumice.cluster.apiserver import object_checks as data_checks
-from pumice.cluster.apiserver import object_checks as rbac_checks
-from pumice.cluster.apiserver import object_defaults as workload_defaults
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
 from pumice.cluster.apiserver.kinds import Kind
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.schema import Object
 
 Change = Callable[[Object], None]
-Causes = Callable[[Object, Object | None], list[tuple[str, str]]]
+Causes = list[tuple[str, str]]
+Check = Callable[[Object, Object | None], Causes]
 
 
 def _nothing(obj: Object) -> None:
@@ -30,7 +28,7 @@ def _no_status(obj: Object) -> None:
     obj.pop("status", None)
 
 
-def _no_causes(obj: Object, old: Object | None) -> list[tuple[str, str]]:
+def _no_causes(obj: Object, old: Object | None) -> Causes:
     return []
 
 
@@ -39,7 +37,7 @@ class Strategy(NamedTuple):
 
     begin: Change = _nothing
     default: Change = _nothing
-    causes: Causes = _no_causes
+    causes: Check = _no_causes
 
 
 _PLAIN = Strategy()
@@ -50,29 +48,29 @@ _TABLE = {
     "nodes": Strategy(default=object_defaults.default_node, causes=object_checks.node_causes),
     "namespaces": Strategy(object_defaults.begin_namespace, object_defaults.default_namespace),
     "services": Strategy(_no_status, object_defaults.default_service, object_checks.service_causes),
-    "secrets": Strategy(default=object_defaults.default_secret, causes=data_checks.secret_causes),
-    "configmaps": Strategy(causes=data_checks.config_map_causes),
+    "secrets": Strategy(default=object_defaults.default_secret, causes=object_checks.secret_causes),
+    "configmaps": Strategy(causes=object_checks.config_map_causes),
     "persistentvolumes": Strategy(object_defaults.begin_volume, object_defaults.default_volume),
     "persistentvolumeclaims": Strategy(object_defaults.begin_claim, object_defaults.default_claim),
     "resourcequotas": Strategy(_no_status, causes=object_checks.quota_causes),
     "limitranges": Strategy(default=object_defaults.default_limit_range, causes=object_checks.limit_range_causes),
-    "replicationcontrollers": Strategy(_no_status, workload_defaults.default_controller, object_checks.workload_causes),
-    "deployments.apps": Strategy(_no_status, workload_defaults.default_deployment, object_checks.workload_causes),
-    "replicasets.apps": Strategy(_no_status, workload_defaults.default_replica_set, object_checks.workload_causes),
-    "statefulsets.apps": Strategy(_no_status, workload_defaults.default_stateful_set, object_checks.workload_causes),
-    "daemonsets.apps": Strategy(_no_status, workload_defaults.default_daemon_set, object_checks.workload_causes),
-    "jobs.batch": Strategy(workload_defaults.begin_job, workload_defaults.default_job, object_checks.job_causes),
-    "cronjobs.batch": Strategy(_no_status, workload_defaults.default_cron_job, object_checks.cron_job_causes),
+    "replicationcontrollers": Strategy(_no_status, object_defaults.default_controller, object_checks.workload_causes),
+    "deployments.apps": Strategy(_no_status, object_defaults.default_deployment, object_checks.workload_causes),
+    "replicasets.apps": Strategy(_no_status, object_defaults.default_replica_set, object_checks.workload_causes),
+    "statefulsets.apps": Strategy(_no_status, object_defaults.default_stateful_set, object_checks.workload_causes),
+    "daemonsets.apps": Strategy(_no_status, object_defaults.default_daemon_set, object_checks.workload_causes),
+    "jobs.batch": Strategy(object_defaults.begin_job, object_defaults.default_job, object_checks.job_causes),
+    "cronjobs.batch": Strategy(_no_status, object_defaults.default_cron_job, object_checks.cron_job_causes),
     "poddisruptionbudgets.policy": Strategy(_no_status, causes=object_checks.budget_causes),
     "priorityclasses.scheduling.k8s.io": Strategy(
         default=object_defaults.default_priority_class, causes=object_checks.priority_class_causes
     ),
     "storageclasses.storage.k8s.io": Strategy(default=object_defaults.default_storage_class),
     "leases.coordination.k8s.io": Strategy(causes=object_checks.lease_causes),
-    "roles.rbac.authorization.k8s.io": Strategy(causes=rbac_checks.role_causes),
-    "clusterroles.rbac.authorization.k8s.io": Strategy(causes=rbac_checks.role_causes),
-    "rolebindings.rbac.authorization.k8s.io": Strategy(default=rbac_checks.default_binding, causes=rbac_checks.binding_causes),
-    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=rbac_checks.default_binding, causes=rbac_checks.binding_causes),
+    "roles.rbac.authorization.k8s.io": Strategy(causes=object_checks.role_causes),
+    "clusterroles.rbac.authorization.k8s.io": Strategy(causes=object_checks.role_causes),
+    "rolebindings.rbac.authorization.k8s.io": Strategy(default=object_checks.default_binding, causes=object_checks.binding_causes),
+    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(default=object_checks.default_binding, causes=object_checks.binding_causes),
     CRDS: Strategy(_no_status, complete, definition_causes),
 }
 
@@ -90,7 +88,6 @@ def strategy_of(kind: Kind) -> Strategy:
 # nobody's to change. `causes_of` tells what is wrong with the part. A write to the object itself changes all but the status, and of a
 # namespace not what holds it.
 
-Causes = list[tuple[str, str]]
 _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
 

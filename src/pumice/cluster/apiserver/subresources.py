@@ -81,7 +81,7 @@ class Subresources:
             raise status.bad_request("deleteOptions: not an object")
         options = options_of(request)
         options.dry_run = options.dry_run or "All" in (wish.get("dryRun") or ())
-        self._store.evict(target.namespace, target.name, deletion.read_wish(wish, {}), options)
+        self._store.evict(target.namespace, target.name, deletion.read_delete_options(wish, {}), options)
         return Response.json(status.success(201), 201)
 
     def _token(self, request: Request, target: Target) -> Response:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pumice.api.times import instant
-from pumice.cluster.apiserver import ApiError, Wish
+from pumice.cluster.apiserver import ApiError, DeleteOptions
 from pumice.cluster.apiserver.watch import Event
 from pumice.cluster.clock import Alarm, Clock
 from pumice.cluster.nodes.metrics import Metrics
@@ -189,7 +189,7 @@ class Kubelets:
 
     def _end(self, key: Key, held: _Held) -> None:
         with suppress(ApiError):  # somebody was faster
-            self._store.delete("pods", key.name, key.namespace, Wish(grace_s=0, uid=held.uid))
+            self._store.delete("pods", key.name, key.namespace, DeleteOptions(grace_s=0, uid=held.uid))
 
     def _forget(self, key: Key, held: _Held) -> None:
         del self._held[key]

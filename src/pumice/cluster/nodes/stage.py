@@ -114,7 +114,7 @@ def read_stages(path: Path | None = None) -> Stages:
     """From a file, or the built-in ones. Raises InputError."""
     where = str(path) if path else "stages/default.yaml"
     try:
-        text = path.read_text(encoding="utf-8") if path else (files("pumice.sim") / "stages" / "default.yaml").read_text()
+        text = path.read_text(encoding="utf-8") if path else (files("pumice.cluster") / "stages" / "default.yaml").read_text()
         stages = msgspec.convert(yaml.safe_load(text), Stages)
         for stage in stages.pods:
             _check(stage)

@@ -13,20 +13,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 from pumice.api.kinds import ObjectRef
 from pumice.client.errors import ApiError, Fenced, KubeError
 from pumice.client.recorder import Recorder
-from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
+from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.retry import is_refusal
-from pumice.client.transport import Scope, Transport
+from pumice.client.transport import Transport
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
-from pumice.controllers.objects import Object
 from pumice.controllers.work_queue import KeyQueue, Retries, Work
 from pumice.live.controllers.writes import ObjectWrites
 from pumice.live.lifecycle import Clock, LostLead, WallClock, synced
-from pumice.live.object_cache import REQUIRED, RESOURCES, ObjectCache, decode, is_shown, scopes, single_scopes, whole
+from pumice.live.object_cache import REQUIRED, RESOURCES, ObjectCache, decode, followed, scopes, single_scopes, whole
 
 log = logging.getLogger(__name__)
 
@@ -181,19 +180,3 @@ def kinds_for(controllers: Sequence[Controller]) -> list[str]:
     """What these controllers watch or look up."""
     watched = {kind for controller in controllers for kind in controller.watches} - {EVERY}
     return sorted((watched | set(LOOKED_UP) | {"Secret", "ConfigMap", "Service", "NetworkPolicy.networking.k8s.io"}) & set(RESOURCES))
-
-
-def followed(
-    transport: Transport, cache: ObjectCache, wanted: Mapping[str, Scope], pace: Pace = DEFAULT_PACE
-) -> dict[str, Reflector[Object]]:
-    """A reflector for each scope, delivering into the cache."""
-
-    def reflector(name: str, scope: Scope) -> Reflector[Object]:
-        kind = scope.resource.name
-        deliver = cache.delivery(kind, scope.resource)
-        made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)
-        if not scope.field_selector:
-            cache.follow(kind, lambda subject: not is_shown(subject, scope) or made.heard(dict_metadata(subject)))
-        return made
-
-    return {name: reflector(name, scope) for name, scope in wanted.items()}

@@ -2,7 +2,7 @@
 
 The same loop serves a real API server, the embedded control plane and tests; they differ in the `Transport` and the `Clock` that they give.
 A cycle has the kept state for itself, wherever it runs (`single_writer.py`): changes that come meanwhile are made after it. Writes leave in
-the background and their outcomes come back through the `AssumedPods`; the next cycle does not wait for them, since what was decided is assumed.
+the background and their outcomes come back through the `AssumedPods`; the next cycle waits for none, as what was decided is assumed.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
-from pumice.live.controllers.loop import followed
-from pumice.live.object_cache import ADMISSION, ObjectCache, decode, scopes, whole
+from pumice.live.object_cache import ADMISSION, ObjectCache, decode, followed, scopes, whole
 from pumice.live.webhooks import review
 from pumice.live.webhooks.hooks import Webhook
 from pumice.live.webhooks.review import Review

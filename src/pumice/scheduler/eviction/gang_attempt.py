@@ -1,8 +1,8 @@
 """One gang, one domain: who must go so that the gang could wait on the domain's nodes for the room.
 
 The pods that may go are in bundles, of which the plugins say which may. They go in order until the gang has places: part by part, each
-with all its pending pods, until it has what it needs. What is chosen on numbers alone (`scheduler/eviction/choice.py`) is tried first; what would
-do is then spared whoever can be (`scheduler/eviction/needed.py`), with every filter asked anew. The cluster is left as it was: a plan is carried
+with all its pending pods, until it has what it needs. What is chosen on numbers alone (`choice.py`) is tried first; what would
+do is then spared whoever can be (`needed.py`), with every filter asked anew. The cluster is left as it was: a plan is carried
 out later, or not.
 """
 

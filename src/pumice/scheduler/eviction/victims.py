@@ -58,7 +58,7 @@ def victim_queues(session: Session, preemptor: Task, names: Iterable[str]) -> li
 
 # Whom plugins agreed to evict, node by node: so that of many tasks that wait in vain only the first asks about every node.
 #
-# It holds for tasks to which the plugins answer alike (hook `eviction_cache_key`), and for as long as nothing moves, or everything that moved was
+# It holds for tasks to which the plugins answer alike (`eviction_cache_key`), and as long as nothing moves, or everything that moved was
 # undone. It saves asking; who is evicted is decided on fresh answers.
 
 MOST_CLASSES = 16  #: remembered at a time

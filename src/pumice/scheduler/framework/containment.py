@@ -1,7 +1,7 @@
 """A plugin that fails, or gives an answer that cannot be one, spoils nothing but what it was asked about.
 
 Hooks and rules of plugins from outside are always asked through a `Guard`, which looks at each answer. Pumice's own are asked directly;
-only if a cycle with them fails is it decided again with all of them guarded (`scheduler/framework/cycle.py`), so that guarding costs nothing where
+only if a cycle with them fails is it decided again with all of them guarded (framework/cycle.py), so that guarding costs nothing where
 nothing fails. What fails is a value, `Failure`, collected in the decisions; the answer that stands in for it refuses.
 """
 
@@ -11,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ class Failure(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin} failed in {self.hook} ({Path(self.file).name}:{self.line}): {self.message}"
+        return f"plugin {self.plugin} failed in {self.hook} ({self.file.rpartition('/')[2]}:{self.line}): {self.message}"
 
 
 class WrongAnswer(Exception):
@@ -98,7 +97,7 @@ def _place(plugin: Plugin, error: Exception, method: Callable[..., Any]) -> tupl
 
 
 def _is_framework(kind: type) -> bool:
-    return kind.__module__.startswith(("builtins", "pumice.framework.", "pumice.live."))
+    return kind.__module__.startswith(("builtins", "pumice.scheduler.framework.", "pumice.live."))
 
 
 # -- answers

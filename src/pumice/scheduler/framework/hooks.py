@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pumice.scheduler.framework import hooks
 from pumice.scheduler.framework.votes import Refusal, Vote
 from pumice.scheduler.model.task import Task
 
@@ -137,23 +136,23 @@ HOOKS: dict[str, Hook] = {
     "compare_queues": Hook("enableQueueOrder"),
     "task_order": Hook("enableTaskOrder"),
     "sub_job_order": Hook("enabledSubJobOrder"),
-    "victim_queue_order": Hook("", hooks.first_decided),
+    "victim_queue_order": Hook("", first_decided),
     # may the job ...
-    "job_valid": Hook("", hooks.first_refusal),
-    "job_enqueueable": Hook("enableJobEnqueued", hooks.vote_by_tier, by_tier=True),
-    "job_enqueued": Hook("enableJobEnqueued", hooks.tell_all),
-    "job_ready": Hook("enableJobReady", hooks.all_agree),
-    "job_pipelined": Hook("enableJobPipelined", hooks.vote_by_tier, by_tier=True),
-    "job_starving": Hook("enableJobStarving", hooks.agree_in_first_tier, by_tier=True),
-    "sub_job_ready": Hook("enabledSubJobReady", hooks.all_agree),
-    "sub_job_pipelined": Hook("enabledSubJobPipelined", hooks.vote_by_tier, by_tier=True),
+    "job_valid": Hook("", first_refusal),
+    "job_enqueueable": Hook("enableJobEnqueued", vote_by_tier, by_tier=True),
+    "job_enqueued": Hook("enableJobEnqueued", tell_all),
+    "job_ready": Hook("enableJobReady", all_agree),
+    "job_pipelined": Hook("enableJobPipelined", vote_by_tier, by_tier=True),
+    "job_starving": Hook("enableJobStarving", agree_in_first_tier, by_tier=True),
+    "sub_job_ready": Hook("enabledSubJobReady", all_agree),
+    "sub_job_pipelined": Hook("enabledSubJobPipelined", vote_by_tier, by_tier=True),
     # may the queue ...
-    "overused": Hook("enabledOverused", hooks.anyone),
-    "allocatable": Hook("enabledAllocatable", hooks.all_agree),
-    "preemptive": Hook("enablePreemptive", hooks.all_agree),
-    "explain_not_allocatable": Hook("enabledAllocatable", hooks.first_text),
+    "overused": Hook("enabledOverused", anyone),
+    "allocatable": Hook("enabledAllocatable", all_agree),
+    "preemptive": Hook("enablePreemptive", all_agree),
+    "explain_not_allocatable": Hook("enabledAllocatable", first_text),
     # where
-    "pre_predicate": Hook("enablePredicate", hooks.first_refusal),
+    "pre_predicate": Hook("enablePredicate", first_refusal),
     "filters": Hook("enablePredicate"),
     "filter": Hook("enablePredicate"),
     "filter_node": Hook("enablePredicate"),
@@ -161,19 +160,19 @@ HOOKS: dict[str, Hook] = {
     "scorers": Hook("enableNodeOrder"),
     "score": Hook("enableNodeOrder"),
     "score_node": Hook("enableNodeOrder"),
-    "hyper_node_order": Hook("enabledHyperNodeOrder", hooks.sum_each),
+    "hyper_node_order": Hook("enabledHyperNodeOrder", sum_each),
     "hyper_node_gradient_for_job": Hook("enabledHyperNodeGradient"),
     "hyper_node_gradient_for_sub_job": Hook("enabledHyperNodeGradient"),
     # who must go
-    "preemptable": Hook("enablePreemptable", hooks.intersect_by_tier, by_tier=True),
-    "reclaimable": Hook("enableReclaimable", hooks.intersect_by_tier, by_tier=True),
+    "preemptable": Hook("enablePreemptable", intersect_by_tier, by_tier=True),
+    "reclaimable": Hook("enableReclaimable", intersect_by_tier, by_tier=True),
     "eviction_cache_key": Hook(),
-    "unified_evictable": Hook("", hooks.intersect_by_tier, by_tier=True),
-    "victim_tasks": Hook("enabledVictim", hooks.union_in_first_tier, by_tier=True),
+    "unified_evictable": Hook("", intersect_by_tier, by_tier=True),
+    "victim_tasks": Hook("enabledVictim", union_in_first_tier, by_tier=True),
     # what happened
-    "on_allocate": Hook("", hooks.tell_all),
-    "on_deallocate": Hook("", hooks.tell_all),
-    "on_gate_removed": Hook("", hooks.tell_all),
+    "on_allocate": Hook("", tell_all),
+    "on_deallocate": Hook("", tell_all),
+    "on_gate_removed": Hook("", tell_all),
     "open": Hook(),
     "close": Hook(),
 }

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask
+
 FRESH_S = 300.0
 
 
@@ -47,3 +53,14 @@ class Nowhere:
 
 
 NOWHERE = Nowhere()
+
+
+def measured(world: World, nodes: Nodes, now: float) -> tuple[Mask, NDArray[np.float64]]:
+    """Nodes with a fresh measurement, and [cpu and memory, n] of all, 0..1."""
+    known, fractions = np.zeros(len(nodes), bool), np.zeros((2, len(nodes)))
+    for row in nodes:
+        found = world.usage(nodes.names[row])
+        if found is not None and found.is_fresh(now):
+            known[row] = True
+            fractions[:, row] = found.cpu / 100, found.memory / 100
+    return known, fractions

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 from msgspec import Struct, field
 
+from pumice.scheduler.engine.fullness import parts_of, weighted_mean
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.model.template import Template
 
 
 class BinpackArgs(Struct):
@@ -35,34 +34,6 @@ class Binpack(Plugin):
         weights = {name: self.args.named.get(name, 1) for name in listed} | {"cpu": self.args.cpu, "memory": self.args.memory}
         weights = {name: weight if weight >= 0 else 1 for name, weight in weights.items()}
         return [Fullness(weights, self.args.weight, self.session.cluster.dimensions.names)]
-
-
-class Part(NamedTuple):
-    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
-
-    column: int
-    amount: float
-    weight: float
-    least: bool = False
-
-
-def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[Part]:
-    """The parts of a request that count, by a function from column to weight and kind."""
-    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
-    return [Part(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
-
-
-def weighted_mean(parts: Sequence[Part], nodes: View) -> Scores:
-    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
-    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
-    for column, amount, weight, least in parts:
-        weights += weight
-        room = nodes.allocatable[column]
-        full = nodes.used[column] + amount
-        if weight:
-            overflow |= (full > room) & (room > 0)
-            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
-    return np.where(overflow, 0.0, total / weights) if weights else total
 
 
 class Fullness(Scorer):

@@ -15,10 +15,10 @@ from msgspec import Struct, field
 from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import measured
 from pumice.scheduler.model.resources import CPU, MEMORY, Vector
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import POD_LEVEL, Template
-from pumice.scheduler.plugins.volcano.usage import measured
 
 INTERVAL_S = 300.0
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
@@ -84,7 +84,7 @@ class Rescheduling(Plugin):
     def _overload(self, params: LowNodeUtilization, movable: set[str]) -> list[Task]:
         nodes = self.session.nodes
         low_below, target = params.thresholds.vector[:, None], params.target_thresholds.vector[:, None]
-        known, usage = measured(self.session)
+        known, usage = measured(self.session.world, self.session.nodes, self.session.now)
         low = known & ~nodes.cordoned & (usage < low_below).all(axis=0)
         high = known & ~low & (usage > target).any(axis=0)
         if not low.any() or not high.any():

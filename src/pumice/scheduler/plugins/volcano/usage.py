@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
@@ -19,8 +18,9 @@ from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refu
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import measured
 from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import CPU, MEMORY, Mask
+from pumice.scheduler.model.resources import CPU, MEMORY
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
@@ -132,17 +132,6 @@ def _bytes(given: int | str) -> float:
         return 200.0 * 2**20
 
 
-def measured(session: Session) -> tuple[Mask, NDArray[np.float64]]:
-    """Nodes with a fresh measurement, and [cpu and memory, n] of all, 0..1."""
-    known, fractions = np.zeros(len(session.nodes), bool), np.zeros((2, len(session.nodes)))
-    for row in session.nodes:
-        found = session.world.usage(session.nodes.names[row])
-        if found is not None and found.is_fresh(session.now):
-            known[row] = True
-            fractions[:, row] = found.cpu / 100, found.memory / 100
-    return known, fractions
-
-
 class Load:
     """Per node the measured load, and a shadow of what was placed since."""
 
@@ -164,7 +153,7 @@ class Load:
         """Measurements are read once, the shadow follows the log."""
         log = self._session.cluster.log
         if self._position < 0:
-            self.known, self.measured = measured(self._session)
+            self.known, self.measured = measured(self._session.world, self._session.nodes, self._session.now)
             rows = set(np.flatnonzero(self.known).tolist())
         else:
             rows = {change.row for change in log[self._position :] if self.known[change.row]}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.cli.report.tables import columns
 from pumice.simulate.columns import DISTRIBUTIONS, PERCENTILES
+from pumice.text_table import columns
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 

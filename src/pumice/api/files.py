@@ -1,0 +1,40 @@
+"""Files that a user names: one, all of a folder, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pumice.api.errors import InputError
+from pumice.api.manifests import Objects, read_data
+
+ENDINGS = (".yaml", ".yml", ".json")
+
+
+def streams(path: str, *, deep: bool) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the file, of standard input for "-", or of the folder's files, sorted; if `deep` of those of its folders, too."""
+    if path == "-":
+        yield "<stdin>", sys.stdin.buffer.read()
+        return
+    root = Path(path)
+    try:
+        files = [root]
+        if root.is_dir():
+            files = sorted(file for file in root.glob("**/*" if deep else "*") if file.suffix in ENDINGS and file.is_file())
+        if not files:
+            raise InputError(f"no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file in this folder", where=path)
+        for file in files:
+            yield str(file), file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+
+
+def read_all(paths: Iterable[str]) -> Objects:
+    """Read files, folders (all .yaml, .yml, .json below them, sorted) and "-" for standard input. Raises InputError, with all faults."""
+    objects = Objects()
+    for path in paths:
+        for where, data in streams(path, deep=True):
+            read_data(data, where, objects)
+    objects.check()
+    return objects

@@ -1,0 +1,92 @@
+"""Plugins and actions from outside: installed packages' entry points (`pumice.plugins`, `pumice.actions`), and a folder's `*.py` files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+from pumice.api.errors import InputError
+from pumice.scheduler import actions as actions_package
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.policy import Action
+from pumice.scheduler.plugins import volcano
+from pumice.scheduler.registry import Catalogue, classes_of
+
+PLUGIN_GROUP = "pumice.plugins"
+ACTION_GROUP = "pumice.actions"
+T = TypeVar("T")
+
+#: Where modules of the first release are now, for those who write `from pumice.framework.plugin import Plugin`.
+_MOVED = {
+    "pumice.framework": "pumice.scheduler",
+    "pumice.engine": "pumice.scheduler",
+    "pumice.model": "pumice.scheduler.model",
+    "pumice.eviction": "pumice.scheduler.eviction",
+    "pumice.config": "pumice.scheduler.config",
+    "pumice.actions": "pumice.scheduler.actions",
+    "pumice.plugins": "pumice.scheduler.plugins",
+}
+
+
+def plugins(folder: str | None = None) -> Catalogue[Plugin]:
+    """All plugins by name. Later sources replace earlier ones: own, installed, folder."""
+    return Catalogue(volcano, Plugin, installed(Plugin, PLUGIN_GROUP) | (of_folder(folder, Plugin) if folder else {}))
+
+
+def actions(folder: str | None = None) -> Catalogue[Action]:
+    """All actions by name, from the same sources."""
+    return Catalogue(actions_package, Action, installed(Action, ACTION_GROUP) | (of_folder(folder, Action) if folder else {}))
+
+
+def installed(kind: type[T], group: str) -> dict[str, type[T]]:
+    """Those of installed packages, by their entry points. One that cannot be loaded is an error that names it."""
+    if not _is_named_somewhere(group):
+        return {}
+    from importlib.metadata import entry_points
+
+    found: dict[str, type[T]] = {}
+    for entry in entry_points(group=group):
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            raise InputError(
+                f"entry point {entry.name!r} cannot be loaded: {_said(error)}", where=str(entry.dist and entry.dist.name)
+            ) from error
+        if isinstance(loaded, type) and issubclass(loaded, kind):
+            found[getattr(loaded, "name", "") or entry.name] = loaded
+    return found
+
+
+def _is_named_somewhere(group: str) -> bool:
+    """Whether any package has such entry points: `importlib.metadata` costs 5 MiB, which a scheduler that has no use for it should save."""
+    files = (file for folder in sys.path for file in Path(folder).glob("*.*-info/entry_points.txt"))
+    return any(group in file.read_text(encoding="utf-8") for file in files)
+
+
+def of_folder(folder: str, kind: type[T]) -> dict[str, type[T]]:
+    """Those of the Python files in a folder."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError("is not a folder", where=folder)
+    found: dict[str, type[T]] = {}
+    for file in sorted(path.glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"pumice_plugins_{file.stem}", file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise InputError(f"cannot be loaded: {_said(error)}", where=str(file)) from error
+        found |= classes_of(module, kind)
+    return found
+
+
+def _said(error: Exception) -> str:
+    """What went wrong; of a module that has moved, where it is now."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        new = next((new for old, new in _MOVED.items() if (error.name + ".").startswith(old + ".")), None)
+        if new:
+            return f"{error.name} is now in {new}: write `from {new} import ...` (docs/plugins.md lists the names)"
+    return f"{type(error).__name__}: {error}"
