@@ -16,6 +16,7 @@ from pumice.api.names import DEFAULT_QUEUE
 from pumice.cli.go_flags import Decorator, seconds, switch
 from pumice.cli.inputs import read_file
 from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
+from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.loop import Scheduler

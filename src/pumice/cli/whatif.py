@@ -12,7 +12,7 @@ from pumice.answers import whatif as whatif_of
 from pumice.answers.changes import Change
 from pumice.answers.requests import Drain, MoreObjects, QueueField
 from pumice.answers.text import differences, options
-from pumice.api.manifests import read_all
+from pumice.api.files import read_all
 from pumice.cli.cycle import moment_of
 from pumice.cli.inputs import Inputs, input_options, load, load_policy
 from pumice.cluster.offline import complete
