@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pumice import scheduler
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.testing import cluster, node, pod, podgroup
@@ -29,7 +31,7 @@ def seen() -> dict[str, Any]:
 
 def rows() -> list[tuple[str, str, str]]:
     text = GUIDE.read_text()
-    lines = text[text.index("| of | attribute") : text.index("## The other hooks")].strip().splitlines()[2:]
+    lines = text[text.index("| of | attribute") : text.index("## All hooks")].strip().splitlines()[2:]
     found, of = [], ""
     for line in lines:
         first, names, kind, _ = (cell.strip() for cell in line.strip("|").split("|"))
@@ -69,3 +71,21 @@ def test_what_nothing_is_like_is_just_not_there() -> None:
     with pytest.raises(AttributeError, match=re.escape(f"Job has no attribute {name!r}") + "$"):
         getattr(seen()["job"], name)
     assert not hasattr(seen()["job"], "_hidden")
+
+
+def names_between(begin: str, end: str) -> set[str]:
+    """The first column's names in backticks, of the table between two places of the guide."""
+    text = GUIDE.read_text().partition(begin)[2].partition(end)[0]
+    return {name for line in text.splitlines() if line.startswith("| `") for name in re.findall("`([^`]+)`", line.split("|")[1])}
+
+
+def test_the_guide_lists_all_hooks() -> None:
+    assert names_between("## All hooks", "## What can be imported") == set(HOOKS)
+
+
+def test_the_guide_lists_all_that_can_be_imported() -> None:
+    text = GUIDE.read_text().partition("## What can be imported")[2]
+    listed = {name for line in text.splitlines() if line.startswith("| ") for name in re.findall("`([^`]+)`", line)}
+    assert listed == set(scheduler.__all__)
+    assert len(listed) <= 30
+    assert all(getattr(scheduler, name) is not None for name in listed)

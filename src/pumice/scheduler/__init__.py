@@ -1,0 +1,67 @@
+"""The scheduler: pure, and importable alone. What plugins, actions and programs need of it can be imported from here (docs/plugins.md).
+
+`cycle(cluster, policy, now)` is the whole of it: kept state and configuration in, `Decisions` out. A name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pumice.scheduler.config.volcano_conf import read_policy as read_policy
+    from pumice.scheduler.engine.rules import MAX_SCORE as MAX_SCORE
+    from pumice.scheduler.engine.rules import Filter as Filter
+    from pumice.scheduler.engine.rules import Reach as Reach
+    from pumice.scheduler.engine.rules import Reason as Reason
+    from pumice.scheduler.engine.rules import Refused as Refused
+    from pumice.scheduler.engine.rules import Scorer as Scorer
+    from pumice.scheduler.engine.view import View as View
+    from pumice.scheduler.framework.cycle import cycle as cycle
+    from pumice.scheduler.framework.decisions import Bind as Bind
+    from pumice.scheduler.framework.decisions import Decisions as Decisions
+    from pumice.scheduler.framework.decisions import Evict as Evict
+    from pumice.scheduler.framework.decisions import Pipelined as Pipelined
+    from pumice.scheduler.framework.decisions import Waiting as Waiting
+    from pumice.scheduler.framework.observer import Observer as Observer
+    from pumice.scheduler.framework.plugin import Plugin as Plugin
+    from pumice.scheduler.framework.policy import Action as Action
+    from pumice.scheduler.framework.policy import Policy as Policy
+    from pumice.scheduler.framework.session import Session as Session
+    from pumice.scheduler.framework.votes import Refusal as Refusal
+    from pumice.scheduler.framework.votes import Vote as Vote
+    from pumice.scheduler.framework.world import World as World
+    from pumice.scheduler.model.cluster import Cluster as Cluster
+    from pumice.scheduler.model.job import Job as Job
+    from pumice.scheduler.model.queue import Queue as Queue
+    from pumice.scheduler.model.task import Task as Task
+    from pumice.scheduler.registry import PLUGINS as PLUGINS
+
+_WHERE = {
+    "config.volcano_conf": ("read_policy",),
+    "engine.rules": ("MAX_SCORE", "Filter", "Reach", "Reason", "Refused", "Scorer"),
+    "engine.view": ("View",),
+    "framework.cycle": ("cycle",),
+    "framework.decisions": ("Bind", "Decisions", "Evict", "Pipelined", "Waiting"),
+    "framework.observer": ("Observer",),
+    "framework.plugin": ("Plugin",),
+    "framework.policy": ("Action", "Policy"),
+    "framework.session": ("Session",),
+    "framework.votes": ("Refusal", "Vote"),
+    "framework.world": ("World",),
+    "model.cluster": ("Cluster",),
+    "model.job": ("Job",),
+    "model.queue": ("Queue",),
+    "model.task": ("Task",),
+    "registry": ("PLUGINS",),
+}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
 
 
+#: Hooks of the first release, by what they are called now.
+_RENAMED = {
+    "evictor_kind": "eviction_cache_key",
+    "queue_shortfall": "explain_not_allocatable",
+    "on_ungate": "on_gate_removed",
+}
+
+
 class NoArgs(msgspec.Struct):
     """For plugins without arguments."""
 
@@ -49,6 +57,8 @@ class Plugin:
             return
         methods = (name for name, value in cls.__dict__.items() if callable(value) and not isinstance(value, type))
         for attribute in methods:
+            if attribute in _RENAMED:
+                raise TypeError(f"plugin {cls.name!r}: the hook {attribute!r} is now {_RENAMED[attribute]!r}")
             if not attribute.startswith("_") and attribute not in HOOKS and _looks_like_hook(attribute):
                 raise TypeError(f"plugin {cls.name!r}: there is no hook {attribute!r}{did_you_mean(attribute, HOOKS)}")
 
