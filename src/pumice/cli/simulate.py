@@ -9,7 +9,7 @@ import click
 from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.cli.painting import print_table
-from pumice.cli.report.simulation import tables
+from pumice.cli.report.simulation import curve_table, tables
 from pumice.simulate.inputs import source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
@@ -28,6 +28,12 @@ from pumice.simulate.world import Habits
 @click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is random. The same seed gives the same bytes.")
 @click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option(
+    "--arrivals-only", is_flag=True, help="Pods only come, one after the other, and each is tried once: how much of the GPUs is used?"
+)
+@click.option(
+    "--load", default="130%", show_default=True, help="With --arrivals-only: what they ask for altogether, of the GPUs there are."
+)
 @click.option("--out", type=click.Path(), help="A folder to write: jobs.csv, events.csv, series.csv, summary.json.")
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def simulate(
@@ -38,6 +44,8 @@ def simulate(
     plugins_dir: str | None,
     seed: int,
     kill_at_estimate: bool,
+    arrivals_only: bool,
+    load: str,
     out: str | None,
     output: str,
 ) -> None:
@@ -48,6 +56,9 @@ def simulate(
     given = cluster_nodes(cluster, nodes)
     habits = Habits(kill_at_estimate=kill_at_estimate)
     scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
+    if arrivals_only:
+        show_arrivals(scenario, load, output)
+        return
     rows: list[tuple[Any, ...]] | None = [] if output == "json" else None
     summary = play(scenario, out, jobs=rows)
     for why, count in summary["left_out"].items():
@@ -56,6 +67,27 @@ def simulate(
         click.echo(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
     else:
         print_table(tables(summary))
+
+
+def show_arrivals(scenario: Scenario, load: str, output: str) -> None:
+    from pumice.simulate.arrivals import play as play_arrivals
+
+    found = play_arrivals(scenario, share_of(load))
+    if output == "json":
+        click.echo(as_json(found), nl=False)
+    else:
+        print_table(curve_table(found))
+
+
+def share_of(text: str) -> float:
+    """130% as 1.3."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not (0 < share <= 10 and text.endswith("%")):
+        raise InputError(f'"{text}" is no load; write per cent, such as 130%', where="--load")
+    return share
 
 
 def cluster_nodes(cluster: str | None, nodes: str | None) -> list[Node] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -48,7 +49,7 @@ def group_of(work: Work, created: str) -> PodGroup:
         min_member=work.gang,
         queue=work.queue,
         priority_class_name=class_name(work.priority) if work.priority else None,
-        min_resources=_least(work),
+        min_resources=_least(work.roles, work.gang),
     )
     return PodGroup(meta, spec, PodGroupStatus(phase="Pending"))
 
@@ -58,10 +59,11 @@ def class_name(priority: int) -> str:
     return f"priority-{priority}"
 
 
-def _least(work: Work) -> dict[str, Quantity]:
-    """What its gang asks for, as the job controller sums it up: the first pods of its roles."""
-    left, total = work.gang, dict[str, int]()
-    for role in work.roles:
+@lru_cache(maxsize=4096)
+def _least(roles: tuple[Role, ...], gang: int) -> dict[str, Quantity]:
+    """What a gang asks for, as the job controller sums it up: the first pods of its roles."""
+    left, total = gang, dict[str, int]()
+    for role in roles:
         count = min(left, role.count)
         left -= count
         for name, milli in requested_by_containers(role.spec).items():
@@ -91,6 +93,7 @@ def priority_class(priority: int) -> PriorityClass:
     return PriorityClass(Metadata(class_name(priority)), priority)
 
 
+@lru_cache(maxsize=4096)
 def amounts_of(role: Role) -> Amounts:
     """Of one pod."""
     asked = requested_by_containers(role.spec)

@@ -22,7 +22,7 @@ def _in_order(backfill: str, *chosen: str) -> str:
 
 
 def _packing(name: str) -> str:
-    return _conf("allocate", "name: gang", f"name: {name}")
+    return _conf("allocate", "name: gang", "name: predicates", f"name: {name}")
 
 
 NAMED = {
@@ -32,6 +32,12 @@ NAMED = {
     "SJF": _in_order("none", "name: shortest-first"),
     "EASY": _in_order("easy"),
     "conservative": _in_order("conservative"),
+    "FGD": _packing("fgd"),
+    "DotProd": _packing("dot-product"),
+    "GpuPacking": _packing("gpu-packing"),
+    "GpuClustering": _packing("gpu-clustering"),
+    "BestFit": _packing("best-fit"),
+    "Random": _packing("random-node"),
 }
 
 

@@ -20,9 +20,9 @@ from pumice.api.quantity import quantity
 GPU = "nvidia.com/gpu"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Role:
-    """Equal pods of a job."""
+    """Equal pods of a job. Readers give one and the same to jobs that are alike, so that what follows from it is found once."""
 
     count: int
     spec: PodSpec
@@ -72,14 +72,19 @@ class Workload:
 
 
 @lru_cache(maxsize=4096)
-def _spec(requests: tuple[tuple[str, str], ...], scheduler: str) -> PodSpec:
+def _spec(requests: tuple[tuple[str, str], ...]) -> PodSpec:
     asked = {name: quantity(amount) for name, amount in requests}
-    return PodSpec(containers=[Container(name="main", resources=ResourceRequirements(requests=asked))], scheduler_name=scheduler)
+    return PodSpec(containers=[Container(name="main", resources=ResourceRequirements(requests=asked))])
 
 
-def pod_spec(requests: Mapping[str, str | int], scheduler: str = "volcano") -> PodSpec:
-    """A pod of one container that asks for this; equal ones are one object."""
-    return _spec(tuple((name, str(amount)) for name, amount in requests.items()), scheduler)
+@lru_cache(maxsize=4096)
+def _role(count: int, requests: tuple[tuple[str, str], ...]) -> Role:
+    return Role(count, _spec(requests))
+
+
+def role(count: int, requests: Mapping[str, str | int]) -> Role:
+    """Equal pods that ask for this; equal ones are one object."""
+    return _role(count, tuple((name, str(amount)) for name, amount in requests.items()))
 
 
 def node(name: str, allocatable: Mapping[str, str | int], labels: Mapping[str, str] | None = None) -> Node:

@@ -21,6 +21,14 @@ def tables(summary: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def curve_table(found: dict[str, Any]) -> str:
+    """Each tenth per cent, and the last."""
+    points = list(found["curve"])
+    shown = [point for point in points if not int(point) % 10 or point == points[-1]]
+    rows = [(f"{point}%", f"{found['curve'][point]:.2f}%", f"{found['fragmentation'][point]:.2f}%") for point in shown]
+    return columns(("ASKED FOR", "ALLOCATED", "FRAGMENTED"), rows)
+
+
 def seconds(value: float | None) -> str:
     """In two units at most."""
     if value is None:

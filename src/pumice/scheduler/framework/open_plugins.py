@@ -49,8 +49,11 @@ class OpenPlugins:
         everyone = [plugin for tier in self._tiers for _, plugin in tier]
         self._guards: dict[int, Guard] = {}
         broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
-        self.tiers: dict[str, list[list[Method]]] = {hook: self._methods(hook) for hook in HOOKS}  #: methods by hook, tier by tier
-        self.flat = {hook: tuple(method for tier in tiers for method in tier) for hook, tiers in self.tiers.items()}  #: the same in a row
+        nobody: list[list[Method]] = [[] for _ in self._tiers]
+        self.tiers = dict.fromkeys(HOOKS, nobody) | self._methods()  #: methods by hook, tier by tier
+        self.flat: dict[str, tuple[Method, ...]] = dict.fromkeys(HOOKS, ())  #: the same in a row
+        for hook in session.policy.takers:
+            self.flat[hook] = tuple([method for tier in self.tiers[hook] for method in tier])
         self.filters: list[Filter] = [Broken(failure) for failure in broken]
         self.scorers: list[Scorer] = []
         for choice, plugin in self._pairs():
@@ -73,8 +76,9 @@ class OpenPlugins:
 
     def in_order(self, *hooks: str) -> list[tuple[str, Method]]:
         """The methods of several hooks, plugin by plugin."""
-        taking_part = ((hook, choice, plugin) for choice, plugin in self._pairs() for hook in hooks)
-        return [(hook, self.hook(plugin, hook)) for hook, choice, plugin in taking_part if _takes_part(choice, plugin, hook)]
+        if not any(self.flat[hook] for hook in hooks):
+            return []
+        return [(hook, self.hook(plugin, hook)) for choice, plugin in self._pairs() for hook in hooks if choice.takes_part(hook)]
 
     def hook(self, plugin: Plugin, hook: str) -> Method:
         """The plugin's method, guarded if need be."""
@@ -85,8 +89,12 @@ class OpenPlugins:
     def _pairs(self) -> list[tuple[Choice, Plugin]]:
         return [pair for tier in self._tiers for pair in tier]
 
-    def _methods(self, hook: str) -> list[list[Method]]:
-        return [[self.hook(plugin, hook) for choice, plugin in tier if _takes_part(choice, plugin, hook)] for tier in self._tiers]
+    def _methods(self) -> dict[str, list[list[Method]]]:
+        opened = {id(choice): plugin for choice, plugin in self._pairs()}
+        return {
+            hook: [[self.hook(opened[id(choice)], hook) for choice in tier if id(choice) in opened] for tier in tiers]
+            for hook, tiers in self._session.policy.takers.items()
+        }
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open it; one that fails has no part in the session."""
@@ -123,7 +131,3 @@ class OpenPlugins:
             return [form.guarded(guard, rule) for rule in form.given(plugin, enabled)]
         except Exception as error:
             return [form.broken(guard.note(form.hook, error, getattr(plugin, form.hook)))]
-
-
-def _takes_part(choice: Choice, plugin: Plugin, hook: str) -> bool:
-    return hasattr(plugin, hook) and choice.enabled(hook)

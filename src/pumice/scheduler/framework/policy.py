@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -42,6 +43,9 @@ class Choice:
     def enabled(self, hook: str) -> bool:
         return HOOKS[hook].switch not in self.off and (self.hierarchy or hook not in self.plugin.hierarchy_only)
 
+    def takes_part(self, hook: str) -> bool:
+        return hasattr(self.plugin, hook) and self.enabled(hook)
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -53,6 +57,12 @@ class Policy:
     shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
     gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are only just coming
+
+    @cached_property
+    def takers(self) -> dict[str, list[list[Choice]]]:
+        """By hook that any plugin takes part in: those that do, tier by tier. Asked for in every session."""
+        found = {hook: [[choice for choice in tier if choice.takes_part(hook)] for tier in self.tiers] for hook in HOOKS}
+        return {hook: tiers for hook, tiers in found.items() if any(tiers)}
 
     @property
     def reads_volcano(self) -> bool:
@@ -69,7 +79,7 @@ class Policy:
 
     def has_hook(self, hook: str) -> bool:
         """Whether any plugin takes part in it."""
-        return any(hasattr(choice.plugin, hook) and choice.enabled(hook) for tier in self.tiers for choice in tier)
+        return hook in self.takers
 
     def has_plugin(self, name: str) -> bool:
         return any(choice.plugin.name == name for tier in self.tiers for choice in tier)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.simulate.formats.rows import csv_rows
-from pumice.simulate.work import GPU, Role, Work, Workload, in_order, pod_spec
+from pumice.simulate.work import GPU, Role, Work, Workload, in_order, role
 
 
 def workload(path: str, cluster: list[Node] | None) -> Workload:
@@ -42,4 +42,4 @@ def workload(path: str, cluster: list[Node] | None) -> Workload:
 def _roles(gpus: int, most: int) -> tuple[Role, ...]:
     whole, rest = divmod(gpus, most)
     parts = [(whole, most)] * bool(whole) + [(1, rest)] * bool(rest)
-    return tuple(Role(count, pod_spec({GPU: size})) for count, size in parts)
+    return tuple(role(count, {GPU: size}) for count, size in parts)

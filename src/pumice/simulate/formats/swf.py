@@ -14,7 +14,7 @@ from pathlib import Path
 from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.simulate.formats.rows import lines
-from pumice.simulate.work import Role, Work, Workload, node, pod_spec
+from pumice.simulate.work import Work, Workload, node, role
 
 FIELDS = 18
 RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
@@ -92,11 +92,11 @@ def _jobs(path: str, processors: int, one_node: bool, left_out: Counter[str]) ->
         if why := _cannot_run(values, asked, processors):
             left_out[why] += 1
             continue
-        role = Role(1, pod_spec({"cpu": asked})) if one_node else Role(asked, pod_spec({"cpu": 1}))
+        pods = role(1, {"cpu": asked}) if one_node else role(asked, {"cpu": 1})
         estimate = values[TIME_ASKED] if values[TIME_ASKED] > 0 else None
         queue = f"queue-{int(values[QUEUE])}" if values[QUEUE] >= 0 else "default"
         user = cells[USER] if values[USER] >= 0 else ""
-        yield Work(cells[0], values[1], values[RUN], (role,), queue, user, estimate=estimate)
+        yield Work(cells[0], values[1], values[RUN], (pods,), queue, user, estimate=estimate)
 
 
 def _cannot_run(values: list[float], asked: int, processors: int) -> str:

@@ -1,0 +1,21 @@
+"""best-fit: the node with the least CPU and GPU left once the pod is there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.resources import CPU
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.packing.cards import Ask
+from pumice.scheduler.plugins.packing.rule import CPU_MILLI, GPU_MILLI, Packing, shown
+
+
+class BestFit(Packing):
+    name = "best-fit"
+
+    def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
+        cpu = nodes.idle[CPU] - task.template.request[CPU]
+        gpu = shown(nodes, self.cards.left).sum(axis=1) - ask.cards * ask.milli
+        rating: Scores = np.trunc(100.0 * (1.0 - cpu / CPU_MILLI / 2 - gpu / GPU_MILLI / 2))
+        return rating

@@ -1,0 +1,25 @@
+"""gpu-clustering: pods that ask for the same number of GPUs together. A kind is a part of a card, or so many whole ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.packing.cards import Ask
+from pumice.scheduler.plugins.packing.rule import GPU_MILLI, Packing, shown
+
+
+class GpuClustering(Packing):
+    name = "gpu-clustering"
+
+    def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
+        """75 where only its kind is, 50 where its kind is too, 25 where no pod has a GPU, and how full the cards are."""
+        if not ask.cards:
+            return np.zeros(len(nodes))
+        kinds = shown(nodes, self.cards.by_kind)
+        full = 25.0 * (GPU_MILLI - shown(nodes, self.cards.left).sum(axis=1)) // GPU_MILLI
+        same = kinds[:, self.cards.kind(ask)] > 0
+        others = kinds.sum(axis=1) > kinds[:, self.cards.kind(ask)]
+        found: Scores = full + np.select([same & ~others, same, ~others], [75.0, 50.0, 25.0], 0.0)
+        return found

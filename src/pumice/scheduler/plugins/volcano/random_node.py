@@ -1,0 +1,25 @@
+"""random-node: any node that will do, and any card, by `seed` and the pod's name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.packing.cards import Ask
+from pumice.scheduler.plugins.packing.rule import Packing
+
+
+class RandomNode(Packing):
+    name = "random-node"
+
+    def rate(self, task: Task, ask: Ask, nodes: View) -> Scores:
+        return np.zeros(len(nodes))
+
+    def best_node(self, task: Task, totals: Scores) -> int | None:
+        rows = np.flatnonzero(np.isfinite(totals))
+        return int(rows[self.draw(task, len(rows))]) if len(rows) else None
+
+    def card(self, row: int, ask: Ask, task: Task) -> int:
+        cards = np.flatnonzero(self.cards.left[row] >= ask.milli)
+        return int(cards[self.draw(task, len(cards), "card")])

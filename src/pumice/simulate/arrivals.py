@@ -1,0 +1,140 @@
+"""Pods that only come, until the GPUs they ask for are so much of what there is: the experiment of FGD's authors.
+
+The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; what finds no node is not
+tried again. Nothing ends, so no time passes, and one cycle decides them all: a pod is a job of its own, and a cycle tries each job once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from pumice.api.annotations import GPU_INDEX
+from pumice.api.errors import InputError
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import CPU
+from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, Ask
+from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
+from pumice.scheduler.plugins.packing.rule import Packing
+from pumice.scheduler.plugins.volcano.fgd import Fgd
+from pumice.simulate.objects import amounts_of, group_of, instant_text, pods_of
+from pumice.simulate.run import Scenario, cluster_of
+from pumice.simulate.work import Role, Work
+
+Curve = dict[str, float]
+
+
+def play(scenario: Scenario, load: float) -> dict[str, Any]:
+    """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for. Raises InputError."""
+    workload = scenario.workload.read(scenario.cluster)
+    trace = list(workload.jobs)
+    cluster = cluster_of(scenario.policy, workload)
+    column = cluster.dimensions.columns.get(GPU_MILLI)
+    capacity = 0.0 if column is None else float(cluster.nodes.total()[column]) / 1000
+    if not capacity:
+        raise InputError("there are no GPUs, so that no load can be told", where=workload.name)
+    kinds = Counter(kind_of(work) for work in trace)
+    pods = sequence(trace, load * capacity, Random(scenario.seed or 0))
+    placed = decide(cluster, informed(scenario.policy, kinds, scenario.seed or 0), pods)
+    return _curves(cluster, pods, placed, TypicalPods(kinds), capacity, load)
+
+
+def kind_of(work: Work) -> Kind:
+    return _kind(work.roles[0])
+
+
+@lru_cache(maxsize=4096)
+def _kind(role: Role) -> Kind:
+    amounts = amounts_of(role)
+    milli = round(amounts.gpu * WHOLE)
+    ask = Ask() if not milli else Ask(1, float(milli)) if milli < WHOLE else Ask(int(milli // WHOLE), WHOLE)
+    return Kind(amounts.cpu * 1000, ask)
+
+
+def gpu_milli(work: Work) -> float:
+    ask = kind_of(work).ask
+    return ask.cards * ask.milli
+
+
+def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
+    """Pods in the order in which they come, until they ask for so many thousandths of GPUs."""
+    if not any(map(gpu_milli, trace)):
+        raise InputError("no pod asks for a GPU, so that no load can be reached")
+    drawn = trace.copy()
+    random.shuffle(drawn)
+    pods, total = list[Work](), 0.0
+    while total < wanted:
+        work = drawn[len(pods)] if len(pods) < len(drawn) else random.choice(trace)
+        pods.append(replace(work, name=f"{len(pods):06d}-{work.name}", submit=float(len(pods))))
+        total += gpu_milli(work)
+    return pods
+
+
+def informed(policy: Policy, kinds: Counter[Kind], seed: int) -> Policy:
+    """The policy, where FGD knows the trace's typical pods and chance has the seed."""
+
+    def told(choice: Choice) -> Choice:
+        if not issubclass(choice.plugin, Packing):
+            return choice
+        args: Any = choice.args or choice.plugin.Args()
+        more: dict[str, Any] = {"seed": args.seed or seed}
+        if issubclass(choice.plugin, Fgd) and not args.typical_pods:
+            more["typical_pods"] = [(kind.cpu_milli, *kind.ask, count) for kind, count in kinds.items()]
+        return replace(choice, args=_changed(args, more))
+
+    return replace(policy, tiers=tuple(tuple(told(choice) for choice in tier) for tier in policy.tiers))
+
+
+def _changed(args: Any, more: dict[str, Any]) -> Any:
+    fields = {name: getattr(args, name) for name in args.__struct_fields__}
+    return type(args)(**fields | more)
+
+
+def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """By job: the node, and the cards there."""
+    for work in pods:
+        created = instant_text(work.submit)
+        cluster.put("PodGroup", group_of(work, created))
+        for pod in pods_of(work, created, "volcano", grouped=True):
+            cluster.put("Pod", pod)
+    placed = {}
+    for bind in cycle(cluster, policy, float(len(pods))).binds:
+        assert bind.task.job is not None
+        cards = bind.annotations.get(GPU_INDEX, "")
+        placed[bind.task.job.name] = bind.node, tuple(map(int, cards.split("-"))) if cards else ()
+    return placed
+
+
+def _curves(
+    cluster: Cluster, pods: list[Work], placed: dict[str, tuple[str, tuple[int, ...]]], typical: TypicalPods, capacity: float, load: float
+) -> dict[str, Any]:
+    """What stood where, pod by pod once more, read at each whole per cent of load."""
+    nodes = cluster.nodes
+    count = nodes.allocatable[cluster.dimensions.columns[GPU_MILLI]] // (1000 * WHOLE)
+    left = np.where(np.arange(int(count.max())) < count[:, None], WHOLE, 0.0)
+    cpu = nodes.allocatable[CPU].copy()
+    fragments = typical.fragments(cpu, left)
+    arrived = allocated = 0.0
+    curve, fragmentation, reached = Curve(), Curve(), 0
+    for work in pods:
+        kind = kind_of(work)
+        arrived += gpu_milli(work)
+        if work.name in placed:
+            node, cards = placed[work.name]
+            row = nodes.rows[node]
+            allocated += gpu_milli(work)
+            cpu[row] -= kind.cpu_milli
+            left[row, list(cards)] -= kind.ask.milli
+            fragments[row] = typical.fragments(cpu[row : row + 1], left[row : row + 1])[0]
+        while reached < load * 100 and 100 * arrived >= (reached + 1) * capacity:
+            reached += 1
+            curve[str(reached)] = round(100 * allocated / capacity, 6)
+            fragmentation[str(reached)] = round(100 * float(fragments.sum()) / capacity, 6)
+    return {"curve": curve, "fragmentation": fragmentation, "pods": len(pods), "placed": len(placed)}

@@ -1,0 +1,209 @@
+"""Policies for shared GPUs: which node, which card, and that a batch is decided as pods one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.plugins.packing.cards import Ask, Cards
+from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
+from pumice.simulate import arrivals
+from pumice.simulate.inputs import Source
+from pumice.simulate.objects import GPU_MILLI, group_of, instant_text, pods_of
+from pumice.simulate.policies import read_policy
+from pumice.simulate.run import Scenario
+from pumice.simulate.work import node
+from pumice.testing import cluster, pod, podgroup
+from pumice.testing.scene import policy
+
+NAMES = ["FGD", "DotProd", "GpuPacking", "GpuClustering", "BestFit", "Random"]
+HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
+
+
+def gpu_cluster(**gpus: int) -> Cluster:
+    made = cluster()
+    for name, count in gpus.items():
+        made.put("Node", node(name, {"cpu": 64, "memory": "256Gi", GPU_MILLI: 1000 * count}))
+    return made
+
+
+def come(made: Cluster, plugin: Any, *asked: int, cpu: int = 1) -> list[str]:
+    """Pods that ask for so many thousandths, one after the other: node and cards of each."""
+    places = []
+    for milli in asked:
+        name = f"p{len(made.tasks)}"
+        made.put(*podgroup(name).build())
+        made.put(*pod(name).cpu(cpu).request(GPU_MILLI, milli).gang(name).build())
+        decided = cycle(made, policy("allocate", ["gang", plugin]), 0.0)
+        for bind in decided.binds:
+            made.annotate(bind.task, bind.annotations)
+            made.move(bind.task, status.RUNNING, bind.task.node)
+            places.append(f"{bind.node}:{bind.annotations['alibabacloud.com/gpu-index']}")
+        made.check()
+    return places
+
+
+def test_a_part_goes_to_the_fullest_card_that_holds_it_and_whole_ones_to_free_cards() -> None:
+    assert come(gpu_cluster(a=3), "best-fit", 600, 300, 300, 1000, 400) == ["a:0", "a:0", "a:1", "a:2", "a:1"]
+
+
+def test_what_a_pod_gave_back_is_there_again() -> None:
+    made = gpu_cluster(a=1)
+    assert come(made, "best-fit", 700, 700) == ["a:0"]
+    made.remove("Pod", "default/p0")
+    made.check()
+    assert come(made, "best-fit", 700) == ["a:0"]
+    assert made.index(Cards).left[0, 0] == 300
+
+
+def test_cards_that_pods_brought_with_them_are_taken() -> None:
+    made = gpu_cluster(a=2)
+    held = pod("held").cpu(1).request(GPU_MILLI, 500).annotation("alibabacloud.com/gpu-index", "1").on("a")
+    made.put(*held.build())
+    assert come(made, "best-fit", 600, 500) == ["a:0", "a:1"]
+
+
+def test_a_node_that_comes_later_has_cards_as_well() -> None:
+    made = gpu_cluster(a=1)
+    assert come(made, "best-fit", 1000) == ["a:0"]
+    made.put("Node", node("b", {"cpu": 64, GPU_MILLI: 4000}))
+    assert come(made, "best-fit", 1000, 2000) == ["b:0", "b:1-2"]
+
+
+def test_best_fit_takes_the_node_with_the_least_left() -> None:
+    assert come(gpu_cluster(a=8, b=2, c=4), "best-fit", 1000) == ["b:0"]
+
+
+def test_ties_go_to_the_first_node_or_to_the_fullest_or_are_drawn() -> None:
+    from pumice.scheduler.plugins.packing.rule import PackingArgs
+    from pumice.scheduler.plugins.volcano.dot_product import DotProduct
+    from pumice.scheduler.plugins.volcano.random_node import RandomNode
+
+    drawn = {come(gpu_cluster(a=2, b=2, c=2), Choice(RandomNode, PackingArgs(seed=seed)), 500)[0] for seed in range(20)}
+    assert {place[0] for place in drawn} == set("abc") and {place[2] for place in drawn} == set("01")
+    full = gpu_cluster(a=2, b=2)
+    assert come(full, Choice(DotProduct, PackingArgs("random", seed=2)), 1) in (["a:0"], ["b:0"])
+    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("best-fit")), 1, cpu=1) == ["a:0"]
+    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("random")), 3000) == []
+    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("best-fit")), 3000) == []
+
+
+def test_clustering_keeps_kinds_together() -> None:
+    made = gpu_cluster(a=4, b=4)
+    assert come(made, "gpu-clustering", 1000, 500, 1000, 500, 2000) == ["a:0", "b:0", "a:1", "b:0", "a:2-3"]
+
+
+def test_packing_uses_what_is_in_use() -> None:
+    assert come(gpu_cluster(a=8, b=2, c=2), "gpu-packing", 400, 400, 1000, 2000) == ["b:0", "b:0", "b:1", "c:0-1"]
+
+
+def test_fgd_leaves_what_others_can_use() -> None:
+    """Half a card is gone on a: another half goes there, though b is as good a place for it; a whole card goes to b."""
+    from pumice.scheduler.plugins.volcano.fgd import Fgd, FgdArgs
+
+    typical = FgdArgs(typical_pods=[(1000.0, 1, 1000.0, 1), (1000.0, 1, 500.0, 1)])
+    assert come(gpu_cluster(a=2, b=2), Choice(Fgd, typical), 500, 500, 2000) == ["a:0", "a:0", "b:0-1"]
+    assert come(gpu_cluster(a=2, b=2), "fgd", 500, 500) == ["a:0", "a:0"]
+
+
+def test_fragments_by_hand() -> None:
+    """A node with 300, 1000 and 600 left. Half of the pods ask for 500 of a card, a quarter for two cards, a quarter for no GPU."""
+    typical = TypicalPods(Counter({Kind(1.0, Ask(1, 500.0)): 2, Kind(1.0, Ask(2, 1000.0)): 1, Kind(1.0, Ask()): 1}))
+    cpu, left = np.array([8.0]), np.array([[300.0, 1000.0, 600.0]])
+    assert typical.fragments(cpu, left).tolist() == [0.5 * 300 + 0.25 * 1900 + 0.25 * 1900]
+    assert typical.fragments(np.zeros(1), left).tolist() == [1900]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_fragments_after_a_pod_are_those_of_the_node_as_it_would_be(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    kinds = [Kind(float(cpu), Ask(1, float(milli))) for cpu, milli in random.integers(1, 1000, (6, 2))]
+    kinds += [Kind(4.0, Ask(2, 1000.0)), Kind(9.0, Ask()), Kind(100.0, Ask(1, 1000.0))]
+    typical = TypicalPods(Counter(dict(zip(kinds, random.integers(20, 40, len(kinds)).tolist(), strict=True))))
+    cpu, left = random.integers(0, 1000, 7).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (7, 4))
+    share = typical.after_share(cpu, left, 250.0)
+    for card in range(4):
+        after = left.copy()
+        after[:, card] -= 250.0
+        assert np.allclose(share[:, card], typical.fragments(cpu, after))
+    two = left.copy()
+    two[:, :2] = 1000.0
+    after = two.copy()
+    after[:, :2] = 0.0
+    assert np.allclose(typical.after_whole(cpu, two, Ask(2, 1000.0)), typical.fragments(cpu, after))
+
+
+def trace(path: Path, pods: int = 60) -> Source:
+    random = Random(7)
+    kinds = [
+        (4000, 1, 300, ""),
+        (8000, 1, 500, ""),
+        (16000, 1, 1000, "T4"),
+        (2000, 0, 0, ""),
+        (8000, 2, 1000, ""),
+        (1000, 1, 700, "T4|A10"),
+    ]
+    rows = [f"pod-{number},{cpu},1024,{gpus},{milli},{spec}" for number in range(pods) for cpu, gpus, milli, spec in [random.choice(kinds)]]
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    return Source("openb", str(path))
+
+
+def machines(path: Path) -> list[Any]:
+    rows = [
+        f"n{number:02d},64000,262144,{gpus},{model}"
+        for number, (gpus, model) in enumerate([(2, "T4"), (8, "A10"), (4, "T4"), (2, "P100")] * 3)
+    ]
+    path.write_text("sn,cpu_milli,memory_mib,gpu,model\n" + "\n".join(rows) + "\n")
+    return Source("openb", str(path)).nodes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: str) -> None:
+    """The experiment decides all pods in one cycle. The same pods, coming one by one, go to the same places."""
+    decided, _ = read_policy(name)
+    source, nodes = trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv")
+    works = arrivals.sequence(list(source.read(nodes).jobs), 1.3 * 48 * 1000, Random(3))
+    informed = arrivals.informed(decided, Counter(map(arrivals.kind_of, works)), 3)
+
+    def fresh() -> Cluster:
+        made = cluster()
+        for each in nodes:
+            made.put("Node", each)
+        return made
+
+    together = arrivals.decide(fresh(), informed, works)
+    made, apart = fresh(), {}
+    for work in works:
+        created = instant_text(work.submit)
+        made.put("PodGroup", group_of(work, created))
+        made.put("Pod", pods_of(work, created, "volcano", grouped=True)[0])
+        for bind in cycle(made, informed, work.submit).binds:
+            made.annotate(bind.task, bind.annotations)
+            made.move(bind.task, status.RUNNING, bind.task.node)
+            cards = bind.annotations.get("alibabacloud.com/gpu-index", "")
+            apart[work.name] = bind.node, tuple(map(int, cards.split("-"))) if cards else ()
+        for job in list(made.waiting):
+            made.remove("Pod", f"{job}-0")
+            made.remove("PodGroup", job)
+    made.check()
+    assert together == apart
+    assert 0 < len(together) < len(works)
+
+
+def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> None:
+    decided, _ = read_policy("FGD")
+    scenario = Scenario(trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv"), decided, "FGD", seed=1)
+    found = arrivals.play(scenario, 1.3)
+    assert list(found["curve"]) == list(found["fragmentation"]) == [str(percent) for percent in range(1, 131)]
+    assert found["curve"]["20"] >= 20 and found["curve"]["130"] <= 100
+    assert found == arrivals.play(scenario, 1.3) != arrivals.play(replace(scenario, seed=2), 1.3)
