@@ -1,4 +1,4 @@
-"""Node by node, the one where the fewest pods must go for one more task of a gang, by resources alone.
+"""Node by node, the one where the fewest and least important pods must go for one more task of a gang, by resources alone.
 
 What an earlier choice evicts elsewhere, for a bundle goes as one, counts as gone, and what it places as taken.
 """
@@ -14,13 +14,14 @@ from pumice.scheduler.eviction.room import Demand, running
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON
 
-Cost = tuple[int, int]  #: pods that must go, and the place of the last bundle of theirs
+Cost = tuple[float, float, float, int]  #: pods that must go, their importance, for how long they have run, and the place of the last bundle
+NOTHING: Cost = (0.0, 0.0, 0.0, -1)
 
 
 class CheapestRows:
     """One search, among the first bundles of an offer up to `end`."""
 
-    def __init__(self, offer: Offer, end: int, room: Table) -> None:
+    def __init__(self, offer: Offer, end: int, room: Table, now: float) -> None:
         self._offer = offer
         self._room = room.copy()
         self._gone = np.zeros(len(offer), bool)
@@ -29,8 +30,9 @@ class CheapestRows:
         self._rows = offer.rows[self._entries]
         self._places = offer.place[self._entries]
         begins = (np.diff(self._rows, prepend=-1) != 0) | (np.diff(self._places, prepend=-1) != 0)
-        self._sizes = offer.sizes + np.where(offer.safe >= 0, offer.sizes[offer.safe], 0)  #: with the Safe bundle that goes along
-        self._pods = np.where(begins, self._sizes[self._places], 0)  #: that go with the bundle's first task on the row
+        own = offer.weights(now)
+        self._weights: Table = own + np.where(offer.safe >= 0, own[:, offer.safe], 0.0)  #: of bundles, with what goes along
+        self._at_first: Table = np.where(begins, self._weights[:, self._places], 0.0)  #: a bundle weighs with its first task on a row
 
     def clear(self, demands: list[Demand]) -> list[int] | None:
         """Places of the bundles that go; None if that does not do."""
@@ -41,25 +43,22 @@ class CheapestRows:
 
     def _clear_for(self, demand: Demand) -> bool:
         known = self._costs(demand)
-        heap = [(*cost, row) for row, cost in known.items()]
+        heap = [(*cost, row) for row, cost in known.items() if cost is not None]
         heapify(heap)
         for _ in range(demand.number):
-            while heap and known[heap[0][2]] != heap[0][:2]:
+            while heap and known[heap[0][-1]] != heap[0][:-1]:
                 heappop(heap)  # it has changed since
             if not heap:
                 return False
-            for row in self._take(heap[0][2], demand):
-                cost = self._cost(row, demand)
-                if cost is None:
-                    known[row] = (-1, -1)
-                else:
-                    known[row] = cost
+            for row in self._take(heap[0][-1], demand):
+                cost = known[row] = self._cost(row, demand)
+                if cost is not None:
                     heappush(heap, (*cost, row))
         return True
 
     # -- what a row costs
 
-    def _costs(self, demand: Demand) -> dict[int, Cost]:
+    def _costs(self, demand: Demand) -> dict[int, Cost | None]:
         """Of the rows that cost least, as many as there are tasks."""
         room = self._room
         free = demand.rows.copy()
@@ -74,19 +73,21 @@ class CheapestRows:
         at = np.flatnonzero(enough)
         open_, first = np.unique(rows[at], return_index=True)
         at = at[first]
-        pods = running(self._pods[left], begins)[at]
-        cheapest = np.lexsort((places[at], pods))[: demand.number]
-        costs: dict[int, Cost] = dict.fromkeys(np.flatnonzero(free)[: demand.number].tolist(), (0, -1))
-        for row, count, place in zip(open_[cheapest].tolist(), pods[cheapest].tolist(), places[at][cheapest].tolist(), strict=True):
-            costs[row] = (int(count), place)
+        places = places[at]
+        weights = np.array([running(values, begins)[at] for values in self._at_first[:, left]])
+        cheapest = np.lexsort((places, *weights[::-1]))[: demand.number]
+        costs: dict[int, Cost | None] = dict.fromkeys(np.flatnonzero(free)[: demand.number].tolist(), NOTHING)
+        for row, weight, place in zip(open_[cheapest].tolist(), weights.T[cheapest].tolist(), places[cheapest].tolist(), strict=True):
+            costs[row] = (*weight, place)
         return costs
 
     def _cost(self, row: int, demand: Demand) -> Cost | None:
         """The same for one row, exactly as it now is."""
         places = self._needed(row, demand)
-        if places is None:
-            return None
-        return int(self._sizes[places].sum()), places[-1] if places else -1
+        if not places:
+            return None if places is None else NOTHING
+        pods, importance, age = self._weights[:, places].sum(axis=1).tolist()
+        return pods, importance, age, places[-1]
 
     def _needed(self, row: int, demand: Demand) -> list[int] | None:
         """Bundles that must go from a row for one more task, the first ones first; None if all would not do."""

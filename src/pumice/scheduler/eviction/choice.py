@@ -12,8 +12,8 @@ import numpy as np
 
 from pumice.scheduler.eviction.cheapest_rows import CheapestRows
 from pumice.scheduler.eviction.needed import needed
-from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.eviction.pick_node import Candidate, cost
+from pumice.scheduler.eviction.offer import Offer, importance
+from pumice.scheduler.eviction.pick_node import start, weight
 from pumice.scheduler.eviction.room import Demand, Rooms, copies, most_by_place
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, Vector
@@ -52,7 +52,7 @@ def choices(offer: Offer, first: int, wish: Wish, room: Table, now: float) -> li
         return needed(places, enough)
 
     in_order = trimmed(_useful(offer, first, wish.demands, room))
-    by_cost = CheapestRows(offer, offer.alike(first - 1), room).clear(wish.demands) if first else None
+    by_cost = CheapestRows(offer, offer.alike(first - 1), room, now).clear(wish.demands) if first else None
     if by_cost is None:
         return [in_order]
     found = [in_order, trimmed(by_cost)]
@@ -97,4 +97,5 @@ def is_cheaper(one: Victims, other: Victims, now: float) -> bool:
 
 
 def _cost(victims: Victims, now: float) -> tuple[Any, ...]:
-    return cost(Candidate(-1, sorted(victims.tasks, key=lambda task: -task.pod_priority), victims.broken), now)
+    tasks = sorted(victims.tasks, key=importance, reverse=True)
+    return weight(victims.broken, [importance(task) for task in tasks], [start(task, now) for task in tasks])

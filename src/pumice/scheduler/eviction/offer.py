@@ -15,6 +15,18 @@ from pumice.scheduler.model.task import Task
 Numbers = NDArray[np.intp]
 
 
+class Columns(NamedTuple):
+    """Of each task, what is counted of it."""
+
+    rows: Numbers
+    template: Numbers  #: by its number
+    importance: Vector  #: its priority, or that of its job if it is greater
+    started: Vector  #: infinite for one that has no start
+
+    def at(self, entries: Numbers) -> Columns:
+        return Columns(self.rows[entries], self.template[entries], self.importance[entries], self.started[entries])
+
+
 class Ranks(NamedTuple):
     """Of each bundle, what comes first in the order. Bundles that share both differ in what they give and cost alone."""
 
@@ -32,13 +44,14 @@ class Offer:
     What a gang has above its minimum is of no use without it: where a Whole bundle goes, so does the Safe one of its job.
     """
 
-    def __init__(self, tasks: list[Task], rows: Numbers, requests: Table, template: Numbers, place: Numbers, ranks: Ranks) -> None:
+    def __init__(self, tasks: list[Task], columns: Columns, place: Numbers, requests: Table, ranks: Ranks) -> None:
+        """`place`: of each task's bundle. `requests`: by the numbers of templates."""
         self.tasks = tasks
-        self.rows = rows
-        self.place = place  #: of each task's bundle
+        self.rows = columns.rows
+        self.place = place
         self.whole = ranks.whole  #: of each bundle
+        self._columns = columns
         self._requests = requests
-        self._template = template
         self._ranks = ranks
         safe = np.full(int(ranks.job.max(initial=0)) + 1, -1)
         safe[ranks.job[~ranks.whole]] = np.flatnonzero(~ranks.whole)
@@ -50,21 +63,21 @@ class Offer:
 
     def amounts(self, column: int, entries: Numbers | slice = slice(None)) -> Vector:
         """What tasks ask for of one resource."""
-        amounts: Vector = self._requests[column, self._template[entries]]
+        amounts: Vector = self._requests[column, self._columns.template[entries]]
         return amounts
 
     def request(self, entry: int) -> Vector:
-        request: Vector = self._requests[:, self._template[entry]]
+        request: Vector = self._requests[:, self._columns.template[entry]]
         return request
 
     def entries(self, place: int) -> range:
         """The tasks of a bundle, by their entries."""
         return range(int(self._begins[place]), int(self._begins[place + 1]))
 
-    @property
-    def sizes(self) -> Numbers:
-        """Of each bundle, how many tasks it has."""
-        return np.diff(self._begins)
+    def weights(self, now: float) -> Table:
+        """Of each bundle, how many tasks it has, their importance, and for how long they have run, all together."""
+        ages = now - np.minimum(self._columns.started, now)
+        return np.array([np.bincount(self.place, values) for values in (np.ones(len(self.tasks)), self._columns.importance, ages)])
 
     def hangs_together(self, places: Iterable[int]) -> bool:
         """Whether no Whole bundle goes without the Safe one of its job."""
@@ -89,4 +102,9 @@ class Offer:
         left = np.flatnonzero(~stays & ~spoilt[self.place])
         places, place = np.unique(self.place[left], return_inverse=True)
         tasks = [self.tasks[entry] for entry in left.tolist()]
-        return Offer(tasks, self.rows[left], self._requests, self._template[left], place, self._ranks.at(places))
+        return Offer(tasks, self._columns.at(left), place, self._requests, self._ranks.at(places))
+
+
+def importance(task: Task) -> int:
+    """Of a pod, or of its job if that is greater."""
+    return max(task.pod_priority, task.job.priority if task.job is not None else 0)

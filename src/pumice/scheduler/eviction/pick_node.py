@@ -6,6 +6,7 @@ most important ones; the first of equals.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,19 @@ class Candidate(NamedTuple):
 
 def cost(candidate: Candidate, now: float) -> tuple[Any, ...]:
     """Lower is better. Who has no start counts as started just now."""
-    priorities = [victim.pod_priority for victim in candidate.victims]
+    victims = candidate.victims
+    return weight(candidate.violations, [victim.pod_priority for victim in victims], [start(victim, now) for victim in victims])
+
+
+def weight(violations: int, priorities: Sequence[int], starts: Sequence[float]) -> tuple[Any, ...]:
+    """The same of victims of which these are the priorities and starts, the most important first."""
     highest = max(priorities)
-    started = min(now if v.started is None else v.started for v in candidate.victims if v.pod_priority == highest)
-    return candidate.violations, priorities[0], sum(p + SHIFT for p in priorities), len(priorities), -started
+    started = min(each for each, priority in zip(starts, priorities, strict=True) if priority == highest)
+    return violations, priorities[0], sum(p + SHIFT for p in priorities), len(priorities), -started
+
+
+def start(task: Task, now: float) -> float:
+    return now if task.started is None else task.started
 
 
 class Costs(NamedTuple):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pumice.scheduler.eviction.bundles import safe_ones
 from pumice.scheduler.eviction.candidates import Eligible
-from pumice.scheduler.eviction.offer import Offer, Ranks
+from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
@@ -35,9 +35,13 @@ class Roster:
         rows = np.flatnonzero(domain).tolist()
         found = [task for row in rows for task in cluster.nodes.tasks[row].values() if may_go(task)]
         self._tasks = sorted(found, key=lambda task: (_job(task).uid, task.priority, task.uid))
-        self._rows = np.array([task.node for task in self._tasks], int)
         templates = {template: number for number, template in enumerate(dict.fromkeys(task.template for task in self._tasks))}
-        self._template = np.array([templates[task.template] for task in self._tasks], int)
+        self._columns = Columns(
+            np.array([task.node for task in self._tasks], int),
+            np.array([templates[task.template] for task in self._tasks], int),
+            np.array([importance(task) for task in self._tasks], float),
+            np.array([np.inf if task.started is None else task.started for task in self._tasks], float),
+        )
         self._requests: Table = np.array([template.taken for template in templates]).reshape(len(templates), width).T
         self._part = np.full(len(self._tasks), STAYS)
         self._jobs: list[Job] = []
@@ -70,7 +74,7 @@ class Roster:
         jobs = bundles // 2
         ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
         asked = np.flatnonzero(need)
-        sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._template[entries])], first, axis=1)
+        sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._columns.template[entries])], first, axis=1)
         returns = _returns(sizes, self._held[np.ix_(asked, jobs)], need[asked, None], ranks.whole)
         order = np.lexsort((-returns, ranks.standing, ranks.whole))
         place = np.empty(2 * len(self._jobs), int)
@@ -78,7 +82,7 @@ class Roster:
         by_place = np.argsort(place[bundle], kind="stable")
         chosen = entries[by_place]
         tasks = [self._tasks[entry] for entry in chosen.tolist()]
-        return Offer(tasks, self._rows[chosen], self._requests, self._template[chosen], place[bundle][by_place], ranks.at(order))
+        return Offer(tasks, self._columns.at(chosen), place[bundle][by_place], self._requests, ranks.at(order))
 
     def _ranks(self, in_order: Callable[[list[Any]], list[Any]]) -> NDArray[np.intp]:
         ranks = np.zeros(len(self._standings), int)
