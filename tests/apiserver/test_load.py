@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -272,3 +273,47 @@ def test_an_object_is_bounded_as_it_is_stored() -> None:
 def test_what_a_json_patch_may_cost_is_bounded(operations: list[dict[str, Any]], sentence: str) -> None:
     with pytest.raises(json_patch.PatchError, match=sentence):
         json_patch.json_patch({}, operations)
+
+
+def test_a_full_store_refuses_what_would_make_it_fuller_and_lets_go() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "MOST_STORED", 100_000)
+        made = store()
+        with pytest.raises(ApiError, match="database space exceeded: all objects would have") as caught:
+            fill(made, 100, 5000)
+        assert caught.value.code == 507
+        kept = [obj["metadata"]["name"] for obj in made.all("configmaps")]
+        assert 15 <= len(kept) <= 20
+        made.patch("configmaps", "c0", Patch("merge", {"data": {"text": "smaller"}}), "default")
+        for name in kept:
+            made.delete("configmaps", name, "default")
+        fill(made, len(kept), 5000)
+
+
+@settings(deadline=None, max_examples=20)
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), st.integers(0, 300))), max_size=40))
+def test_what_is_stored_is_counted_to_the_byte(steps: list[tuple[int, int | None]]) -> None:
+    made = store()
+    for number, size in steps:
+        name, there = f"c{number}", made.find("configmaps", "default", f"c{number}") is not None
+        if size is None:
+            if there:
+                made.delete("configmaps", name, "default")
+        elif there:
+            made.patch("configmaps", name, Patch("merge", text_map(name, size)), "default")
+        else:
+            made.create("configmaps", text_map(name, size), "default")
+    assert made.ledger.stored == sum(len(msgspec.json.encode(obj)) for _, obj in made.ledger.everything())
+
+
+def test_a_large_namespace_is_emptied_in_steps() -> None:
+    made = store()
+    made.create("namespaces", {"metadata": {"name": "large"}})
+    for number in range(500):
+        made.create("configmaps", text_map(f"c{number}", 10), "large")
+    made.delete("namespaces", "large")
+    left = [500]
+    while made.collector.step():
+        left.append(len(list(made.all("configmaps"))))
+        assert left[-2] - left[-1] <= 200
+    assert not list(made.all("configmaps")) and made.find("namespaces", "", "large") is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.hypernodes import NOWHERE, ROOT, HyperNode, HyperNodes, hypernodes_of
+from pumice.scheduler.model.hypernodes import MOST_LEVELS, NOWHERE, ROOT, HyperNode, HyperNodes, hypernodes_of
 from pumice.testing import cluster, hypernode, node
 
 
@@ -133,6 +133,19 @@ def test_a_branch_above_a_cycle_is_no_cycle_of_its_own() -> None:
 def test_the_hypernode_that_is_named_is_one_of_the_cycle_not_one_below_it() -> None:
     ring = hypernode("x").holds("y", "a", kind="HyperNode"), hypernode("y").holds("x", kind="HyperNode")
     assert hypernodes_of(cluster(node("n"), hypernode("a").holds("n"), *ring)).trouble == "HyperNode x is a member of itself"
+
+
+@pytest.mark.parametrize("levels", [MOST_LEVELS, MOST_LEVELS + 1, 5000])
+def test_a_tree_of_more_levels_than_any_network_has_is_unusable_and_says_so(levels: int) -> None:
+    width = len(str(levels))
+    tower = [hypernode(f"h{number:0{width}}").holds(f"h{number + 1:0{width}}", kind="HyperNode") for number in range(levels)]
+    tree = hypernodes_of(cluster(node("n"), *tower))
+    assert tree.ready == (levels <= MOST_LEVELS)
+    deepest = f"h{levels - 1:0{width}}"
+    assert tree.ready or tree.trouble == f"HyperNode {deepest} has {levels - 1} others above it; nest them at most {MOST_LEVELS} deep"
+    flat = hypernodes_of(cluster(node("n"), *(hypernode(f"h{number}", number).holds("n") for number in range(levels))))
+    assert flat.ready == (levels <= MOST_LEVELS)
+    assert flat.ready or flat.trouble == f"HyperNodes are of {levels} different tiers; use at most {MOST_LEVELS}"
 
 
 def test_the_tree_is_kept_until_nodes_or_hypernodes_change() -> None:

@@ -6,8 +6,10 @@ requests; whoever uses the store without a server calls `run` when it suits.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
@@ -127,6 +129,9 @@ def _blocks(dependent: Object, uid: str) -> bool:
     return any(reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in references)
 
 
+DELETED_AT_ONCE = 10  #: objects of a namespace, before others have their turn
+
+
 class GarbageCollector:
     """Keeps a list of things to do."""
 
@@ -191,7 +196,7 @@ class GarbageCollector:
         if len(self._todo) == 1 and self.wake is not None:
             self.wake()
 
-    def step(self, limit: int = 100) -> bool:
+    def step(self, limit: int = 20) -> bool:
         """Do so many things; whether there is more."""
         for _ in range(limit):
             if not self._todo:
@@ -260,17 +265,31 @@ class GarbageCollector:
         self._write(place, obj | {"metadata": obj["metadata"] | {"finalizers": left}})
 
     def _empty(self, namespace: str) -> None:
-        """Delete what is in a namespace; when nothing is left, let it go."""
+        """Delete what is in a namespace, a little at a time; when nothing is left, let it go."""
         found = self._find(("namespaces", ("", namespace)))
         if found is None:
             return
-        places = [(storage, key) for storage, shelf in self._store.ledger.shelves.items() for key in shelf.keys if key[0] == namespace]
-        for place in places:
-            if not self._object(place)["metadata"].get("deletionTimestamp"):
-                self._delete(place)
-        if not any(self._find(place) for place in places):
+        staying = (place for place in self._inside(namespace) if not self._object(place)["metadata"].get("deletionTimestamp"))
+        some = list(islice(staying, DELETED_AT_ONCE))
+        gone = sum(self._goes(place) for place in some)
+        if gone and len(some) == DELETED_AT_ONCE:
+            self.note(self._empty, namespace)
+        elif next(self._inside(namespace), None) is None:
             spec = (found.get("spec") or {}) | {"finalizers": []}
             self._write(("namespaces", ("", namespace)), found | {"metadata": dict(found["metadata"]), "spec": spec})
+
+    def _goes(self, place: Place) -> bool:
+        """Delete it, unless a rule keeps it."""
+        try:
+            self._delete(place)
+        except ApiError:
+            return False
+        return True
+
+    def _inside(self, namespace: str) -> Iterator[Place]:
+        for storage, shelf in self._store.ledger.shelves.items():
+            start = bisect_left(shelf.keys, (namespace, ""))
+            yield from ((storage, key) for key in takewhile(lambda key: key[0] == namespace, islice(shelf.keys, start, None)))
 
     # The store
 

@@ -127,6 +127,12 @@ def too_large(size: int, limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: the object has {size} bytes in JSON, the limit is {limit}")
 
 
+def full(size: int, limit: int) -> ApiError:
+    """As etcd beyond its quota; with a code of its own, so that nobody takes it for a fault."""
+    message = f"database space exceeded: all objects would have {size} bytes in JSON, the limit is {limit}; delete some of them"
+    return ApiError(507, "InsufficientStorage", message)
+
+
 def too_many_requests(message: str, retry_after_s: int = 0, causes: list[dict[str, str]] | None = None) -> ApiError:
     details: dict[str, Any] = {"causes": causes} if causes else {}
     if retry_after_s:

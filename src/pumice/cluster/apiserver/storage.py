@@ -2,7 +2,8 @@
 
 The ledger knows nothing of the meaning of objects. Writes are numbered 1, 2, 3 ... across all kinds; each is kept as an event on its
 kind's shelf, so that a watch can start in the past and a paged list can be read as of its first page. What is kept so is bounded in number
-and, over all kinds, in bytes: the kind that has most of them forgets first. With a journal an event is published (shown to watches) only
+and, over all kinds, in bytes: the kind that has most of them forgets first. The objects themselves are bounded in bytes too, each and all
+together; who deletes or shrinks is always let. With a journal an event is published (shown to watches) only
 after the journal has it; without one, at once.
 
 Objects handed in and out are shared, never copied: who wants to change one makes a new one.
@@ -10,7 +11,6 @@ Objects handed in and out are shared, never copied: who wants to change one make
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -18,10 +18,11 @@ from typing import Protocol
 import msgspec
 
 from pumice.cluster.apiserver.schema import Object
-from pumice.cluster.apiserver.status import ApiError, expired, too_large
+from pumice.cluster.apiserver.status import LARGEST_OBJECT, ApiError, expired, full, too_large
 from pumice.cluster.apiserver.watch import Event, Filter, Key, Watch
 
 RING = 16_384  #: events kept of each kind, at least, if they are small
+MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory they take several times as much
 HISTORY_BYTES = 64 * 1024 * 1024  #: of the JSON of all events kept
 _encode = msgspec.json.encode
 
@@ -38,6 +39,7 @@ class KindStorage:
     def __init__(self, start: int) -> None:
         self.objects: dict[Key, Object] = {}
         self.keys: list[Key] = []  #: the keys of `objects`, sorted
+        self.sizes: dict[Key, int] = {}  #: bytes of the JSON of `objects`
         self.events: list[Event] = []  #: ascending by version
         self.complete_since = start  #: every event after this version is in `events`
         self.size = 0  #: bytes of the JSON of `events`
@@ -85,7 +87,8 @@ class Storage:
         self.shelves: dict[str, KindStorage] = {}
         self.journal = journal
         self._start = version
-        self._history = 0  #: bytes of all shelves
+        self.stored = 0  #: bytes of the JSON of all objects
+        self._history = 0  #: bytes of all shelves' events
         self._unpublished: list[tuple[KindStorage, Event]] = []
         self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once
 
@@ -99,16 +102,21 @@ class Storage:
         shelf = self.shelves.get(storage)
         return shelf.objects.get(key) if shelf else None
 
-    def put(self, storage: str, key: Key, obj: Object, largest: int = sys.maxsize) -> Object:
-        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here. Raises ApiError 413."""
+    def put(self, storage: str, key: Key, obj: Object, *, bounded: bool = False) -> Object:
+        """Keep an object whose `metadata` dict is the caller's own; its resourceVersion is set here. If `bounded`, raises ApiError 413 and
+        507."""
         shelf = self.shelf(storage)
         previous = shelf.objects.get(key)
         obj["metadata"]["resourceVersion"] = str(self.version + 1)
         body = _encode(obj)
-        if len(body) > largest:
-            raise too_large(len(body), largest)
+        grown = len(body) - shelf.sizes.get(key, 0)
+        if bounded and len(body) > LARGEST_OBJECT:
+            raise too_large(len(body), LARGEST_OBJECT)
+        if bounded and grown > 0 and self.stored + grown > MOST_STORED:
+            raise full(self.stored + grown, MOST_STORED)
         self.version += 1
-        shelf.objects[key] = obj
+        self.stored += grown
+        shelf.objects[key], shelf.sizes[key] = obj, len(body)
         if previous is None:
             insort(shelf.keys, key)
         self._write(storage, shelf, Event("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
@@ -119,6 +127,7 @@ class Storage:
         shelf = self.shelf(storage)
         previous = shelf.objects.pop(key)
         del shelf.keys[bisect_left(shelf.keys, key)]
+        self.stored -= shelf.sizes.pop(key)
         self.version += 1
         last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
         self._write(storage, shelf, Event("DELETED", key, last, previous, self.version, _encode(last)))
@@ -165,7 +174,8 @@ class Storage:
     def restore(self, storage: str, key: Key, obj: Object) -> None:
         """Put back what a journal or archive holds, with the version it has. Only before the first write and watch."""
         shelf = self.shelf(storage)
-        shelf.objects[key] = obj
+        shelf.objects[key], shelf.sizes[key] = obj, len(_encode(obj))
+        self.stored += shelf.sizes[key]
         insort(shelf.keys, key)
 
     def everything(self) -> Iterator[tuple[tuple[str, str, str], Object]]:

@@ -277,7 +277,7 @@ class Store:
     def _put(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
         if options.dry_run:
             return seen(kind, obj)
-        return seen(kind, self.ledger.put(kind.storage, key, obj, status.LARGEST_OBJECT))
+        return seen(kind, self.ledger.put(kind.storage, key, obj, bounded=True))
 
     def _drop(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
         if options.dry_run:

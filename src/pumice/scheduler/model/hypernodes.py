@@ -1,7 +1,7 @@
 """HyperNodes: network domains (racks, rows, halls) as a tree above the nodes, each with a mask of the node rows in it.
 
 Built from HyperNode objects, whose members are named, matched by a pattern, or (nodes only) by labels. A virtual root above all
-stands for the whole cluster. With a cycle, or a HyperNode in two others, the tree cannot be used: only the
+stands for the whole cluster. With a cycle, a HyperNode in two others or more than MOST_LEVELS levels, the tree cannot be used: only the
 root is left, and `trouble` says why.
 """
 
@@ -27,6 +27,7 @@ Codes = NDArray[np.intp]
 
 ROOT = "<cluster-top-hypernode>"
 NOWHERE = -1
+MOST_LEVELS = 100  #: networks have a handful; work and memory grow with levels times nodes
 MEMORY = "hypernodes"  #: where the cluster keeps the tree from cycle to cycle
 
 
@@ -73,7 +74,7 @@ class HyperNodes:
         for item in given:
             self._adopt(item)
         if not self.trouble:
-            self._find_cycle()
+            self._measure()
         real = list(self.by_name.values())
         self.tier_numbers = {node.tier_name: node.tier for node in real if node.tier_name}
         self.root = HyperNode(ROOT, max((node.tier for node in real), default=0) + 1, "", nodes.alive.copy())
@@ -106,16 +107,28 @@ class HyperNodes:
                 names |= dict.fromkeys(_named(member, self.by_name))
         return list(names)
 
-    def _find_cycle(self) -> None:
+    def _measure(self) -> None:
+        """Look for what makes a tree that cannot be used, going up from each HyperNode to the first that is known."""
+        depths: dict[str, int] = {}  #: how many there are from one up to the top, itself included
         for node in self.by_name.values():
-            ahead = node.parent
-            for _ in self.by_name:
-                if ahead is None:
-                    break
-                if ahead is node:
-                    self.trouble = f"HyperNode {node.name} is a member of itself"
+            path: dict[str, HyperNode] = {}
+            above: HyperNode | None = node
+            while above is not None and above.name not in depths:
+                if above.name in path:
+                    names = list(path)
+                    self.trouble = f"HyperNode {min(names[names.index(above.name) :])} is a member of itself"
                     return
-                ahead = ahead.parent
+                path[above.name] = above
+                above = above.parent
+            depth = depths[above.name] if above is not None else 0
+            for number, name in enumerate(reversed(path), 1):
+                depths[name] = depth + number
+        deepest = max(depths, key=depths.__getitem__, default="")
+        tiers = len({node.tier for node in self.by_name.values()})
+        if deepest and depths[deepest] > MOST_LEVELS:
+            self.trouble = f"HyperNode {deepest} has {depths[deepest] - 1} others above it; nest them at most {MOST_LEVELS} deep"
+        elif tiers > MOST_LEVELS:
+            self.trouble = f"HyperNodes are of {tiers} different tiers; use at most {MOST_LEVELS}"
 
     def _join(self, real: list[HyperNode]) -> None:
         for node in real:
