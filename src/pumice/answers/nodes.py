@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pumice.scheduler.engine.evaluation import FIT, Evaluation
-from pumice.scheduler.engine.rules import Filter
+from pumice.scheduler.engine.rules import Filter, Reach
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector
@@ -29,9 +29,9 @@ class Closed(NamedTuple):
 
 
 class NodesFor:
-    """The nodes as one kind of pod meets them. `among`: no others count."""
+    """The nodes as one kind of pod meets them. `among`: no others count. `lasting`: only by rules that hold whoever else runs."""
 
-    def __init__(self, evaluation: Evaluation, among: Mask | None = None) -> None:
+    def __init__(self, evaluation: Evaluation, among: Mask | None = None, *, lasting: bool = False) -> None:
         self.evaluation = evaluation
         self.table = evaluation.table
         self.template = evaluation.template
@@ -40,7 +40,7 @@ class NodesFor:
         self.closed = [
             Closed(rule.name, refused.reason.text, refused.where & self.alive)
             for rule, state in evaluation.filters
-            if rule.name not in ROOM
+            if rule.name not in ROOM and (rule.reach is Reach.STATIC or not lasting)
             for refused in rule.refuse(state, view)
             if (refused.where & self.alive).any()
         ]

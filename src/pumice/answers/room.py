@@ -34,7 +34,7 @@ def headline(nodes: NodesFor, missing: Missing) -> Headline:
     """No open node has room for one more pod of this kind."""
     among = nodes.open & nodes.large
     if not among.any():
-        return _too_large(nodes)
+        return too_large(nodes)
     row = int(nodes.distance(among).argmin())
     place = _worst(nodes, row)
     column, name = nodes.columns[place], _name(nodes, place)
@@ -63,13 +63,19 @@ def _gang(nodes: NodesFor, missing: Missing, detail: str, remedy: tuple[Change, 
     empty = nodes.copies(nodes.open, empty=True)
     alike = all(task.template is nodes.template for task in missing.tasks)
     if alike and empty < wanted:
-        text = f"its {wanted} pods start together, and even empty nodes would hold only {empty} ({wanted - empty} short)"
-        return Headline(Because.GANG_TOO_LARGE, text, str(wanted), str(empty), str(wanted - empty), remedy)
+        return headline_of_gang(missing, empty, remedy)
     text = f"its {wanted} pods start together, and there is room for {found} ({short} short): {detail}"
     return Headline(Because.GANG, text, str(wanted), str(found), str(short), remedy)
 
 
-def _too_large(nodes: NodesFor) -> Headline:
+def headline_of_gang(missing: Missing, most: int, remedy: tuple[Change, ...] = ()) -> Headline:
+    """Even an empty cluster would hold no more than `most`."""
+    wanted = missing.wanted
+    text = f"its {wanted} pods start together, and even empty nodes would hold only {most} ({wanted - most} short)"
+    return Headline(Because.GANG_TOO_LARGE, text, str(wanted), str(most), str(wanted - most), remedy)
+
+
+def too_large(nodes: NodesFor) -> Headline:
     """No node could take it if it were empty."""
     lacking: Vector = nodes.template.amounts[:, None] - nodes.table.allocatable[nodes.columns]
     lacking[lacking < EPSILON] = 0.0

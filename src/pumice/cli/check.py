@@ -1,4 +1,4 @@
-"""`pumice check`: are the objects and the configuration right? Nothing is scheduled."""
+"""`pumice check`: are the objects and the configuration right, and can the jobs ever run? Nothing is scheduled."""
 
 from __future__ import annotations
 
@@ -7,15 +7,39 @@ from collections import Counter
 
 import click
 
-from pumice.cli.inputs import Inputs, input_options
+from pumice.answers import fits
+from pumice.api.manifests import Objects
+from pumice.cli.inputs import Inputs, input_options, load, newcomers
 
 
 @click.command()
 @input_options
-def check(inputs: Inputs) -> None:
-    """Check objects and configuration; a warning about the configuration is an error here."""
-    objects = inputs.read(time.time())
+@click.option("--against", type=click.Path(), multiple=True, help="Files of the cluster that the jobs are meant for.")
+def check(inputs: Inputs, against: tuple[str, ...]) -> None:
+    """Check objects and configuration; a warning about the configuration is an error here.
+
+    With --against, or --from-cluster: can the jobs of the files ever run there? Exit code 1 if one cannot.
+    """
+    now = time.time()
+    objects = inputs._replace(from_cluster=inputs.from_cluster and not inputs.files).read(now)
     inputs._replace(strict=True).policy(objects)
+    if inputs.files and (against or inputs.from_cluster):
+        _fit(inputs, against, objects, now)
+        return
     kinds = Counter(kind for kind, _ in objects.items)
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     click.echo(f"fine: {counts or 'no objects'}")
+
+
+def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
+    cluster, policy = load(inputs._replace(files=against), now)
+    for kind, item in newcomers(objects, cluster):
+        cluster.put(kind, item)
+    subjects = [f"podgroup/{group.metadata.namespace or 'default'}/{group.metadata.name}" for group in objects.of("PodGroup")]
+    pods = (f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}" for pod in objects.of("Pod"))
+    subjects += [f"pod/{key}" for key in pods if (job := cluster.tasks[key].job) is None or job.group is None]
+    told = [fits(cluster, policy, now, subject) for subject in subjects]
+    for fit in told:
+        click.echo(fit.line)
+    if any(fit.bound is not None for fit in told):
+        raise SystemExit(1)

@@ -16,6 +16,7 @@ from pumice.api.errors import InputError
 from pumice.api.files import read_all
 from pumice.api.kinds import CONFIG_MAPS
 from pumice.api.manifests import Objects, read_stream
+from pumice.api.meta import Wire
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.errors import ApiError
@@ -199,3 +200,11 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     memory.settle()
     return cluster, policy
+
+
+def newcomers(objects: Objects, cluster: Cluster) -> list[tuple[str, Wire]]:
+    """The objects as a cluster's server would complete them, and nothing that is there already."""
+    classes = [("PriorityClass", each) for each in cluster.of("PriorityClass").values()]
+    given = {(kind, item.metadata.name) for kind, item in objects.items}  # type: ignore[attr-defined]
+    completed = complete([*classes, *objects.items])
+    return [(kind, item) for kind, item in completed if (kind, item.metadata.name) in given]  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ COMMANDS = {
     "whatif": ("pumice.cli.whatif", "What would let a job start now; what a change would do: each tried in a rehearsed cycle."),
     "score": ("pumice.cli.score", "Each node's verdict and scores for a pod, at its turn in the cycle."),
     "check": ("pumice.cli.check", "Check objects and configuration."),
+    "lint": ("pumice.cli.lint", "Find what will do otherwise than meant in configuration, queues and cluster, and how to mend it."),
     "plugins": ("pumice.cli.plugins", "The plugins with their hooks and arguments."),
     "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),
     "down": ("pumice.cli.down", "End the cluster that `pumice up` started."),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import msgspec
 
@@ -14,8 +12,7 @@ from pumice.answers.requests import Drain, MoreObjects, QueueField
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
 from pumice.cli.cycle import moment_of
-from pumice.cli.inputs import Inputs, input_options, load, load_policy
-from pumice.cluster.offline import complete
+from pumice.cli.inputs import Inputs, input_options, load, load_policy, newcomers
 from pumice.live.scheduler.world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
 
@@ -57,16 +54,9 @@ def whatif(
     cluster, policy = load(given._replace(conf=None), moment)
     changes: list[Change] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
     if submitted:
-        changes.append(MoreObjects(_read(submitted, moment)))
+        changes.append(MoreObjects(tuple(newcomers(given._replace(files=submitted, from_cluster=False).read(moment), cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
     _print(difference, differences(difference), output)
-
-
-def _read(paths: tuple[str, ...], now: float) -> tuple[tuple[str, Any], ...]:
-    """The objects, and the pods that controllers would make of them. Those that stand only for defaults are left out."""
-    objects = Inputs(paths, None, None, False, None, False, "", "").read(now)
-    named = {(kind, item.metadata.name) for kind, item in objects.items}  # type: ignore[attr-defined]
-    return tuple((kind, item) for kind, item in complete(objects.items) if (kind, item.metadata.name) in named)  # type: ignore[attr-defined]
 
 
 def _other(inputs: Inputs, now: float) -> Policy | None:

@@ -1,0 +1,137 @@
+"""Can it ever run here? What bounds it even in an empty cluster: the largest node, a quota, the network, its own selectors, a volume.
+
+Only what does not depend on who else runs is asked: rules over ports, spread and other pods are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from pumice.answers import closed, room
+from pumice.answers.answer import Because, Headline
+from pumice.answers.look import Look, look
+from pumice.answers.nodes import NodesFor
+from pumice.answers.room import Missing
+from pumice.answers.subject import Waiter, find, who_waits
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import PODS, Vector
+from pumice.scheduler.model.task import Task
+
+
+class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Whether a job can ever run, and if not, what bounds it and what would fit."""
+
+    subject: str
+    bound: Headline | None = None  #: None: it can
+    largest: str = ""  #: the largest of its kind that would fit
+
+    @property
+    def line(self) -> str:
+        if self.bound is None:
+            return f"{self.subject} can run here"
+        return f"{self.subject} can never run here: {self.bound.text}" + (f"; {self.largest}" if self.largest else "")
+
+
+def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Fit:
+    """For a job, PodGroup or pod that waits. The cluster is afterwards as it was. Raises InputError."""
+    found = find(cluster, subject)
+    waits = who_waits(cluster, found)
+    bounds: list[Fit] = []
+
+    def capture(seen: Look) -> None:
+        bounds.append(_bounded(seen, str(found)))
+
+    if waits.tasks:
+        look(cluster, policy, now, waits, capture, alone=True, world=world)
+    return bounds[0] if bounds else Fit(str(found))
+
+
+def _bounded(seen: Look, name: str) -> Fit:
+    waits, session = seen.waiter, seen.session
+    if waits.job is not None and waits.job.queue is not None and waits.job.queue.exists:
+        headline = _by_quota(session, waits.job)
+        if headline is not None:
+            return Fit(name, headline)
+    for task in {task.template: task for task in waits.tasks}.values():
+        evaluation = _evaluation(seen, task)
+        if evaluation is not None:
+            headline, largest = _by_nodes(session, waits, task, evaluation)
+            if headline is not None:
+                return Fit(name, headline, largest)
+    return Fit(name)
+
+
+def _evaluation(seen: Look, task: Task) -> Evaluation | None:
+    """By whoever places it; None if nobody does."""
+    if seen.loop is not None and task.template.scheduler_name in seen.loop.searches and (task.job is None or task.job.group is None):
+        return seen.loop.searches[task.template.scheduler_name].evaluation(task)
+    return seen.session.evaluation(task) if task.job is not None and task.job.group is not None else None
+
+
+def _by_quota(session: Session, job: Job) -> Headline | None:
+    """A queue on its way to the root that may never hold as much as must start together."""
+    least = sorted((task.template.request for task in job.tasks.values()), key=lambda request: float(request.sum()))[
+        : max(job.min_member, 1)
+    ]
+    needed: Vector = np.maximum(np.sum(least, axis=0), job.min_resources) if least else job.min_resources
+    entitled = {
+        name: limit
+        for plugin in ("capacity", "proportion")
+        if (p := session.plugin(plugin))
+        for name, (_, limit) in p.entitlements().items()
+    }
+    queue, seen = job.queue, set()
+    while queue is not None and queue.name not in seen:
+        seen.add(queue.name)
+        limit = np.minimum(entitled.get(queue.name, queue.capability), queue.capability)
+        short = needed - limit
+        short[PODS] = 0.0
+        if (short > 0).any():
+            column = int(short.argmax())
+            dimensions = session.cluster.dimensions
+            asked, most, less = (dimensions.in_words(column, max(float(v[column]), 0.0)) for v in (needed, limit, short))
+            text = f"it must start with {asked} {dimensions.names[column]}, and queue {queue.name} may hold {most} at most ({less} short)"
+            return Headline(Because.QUOTA, text, asked, most, less)
+        queue = session.cluster.queues.get(queue.parent)
+    return None
+
+
+def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluation) -> tuple[Headline | None, str]:
+    cluster, job = session.cluster, waits.job
+    if evaluation.rejected is not None:
+        return closed.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""
+    nodes = NodesFor(evaluation, lasting=True)
+    if not (nodes.alive & nodes.large).any():
+        return room.too_large(nodes), ""
+    if not (nodes.open & nodes.large).any():
+        choice = closed.choose(nodes)
+        assert choice is not None, "a node that is large and not open is closed"
+        return closed.headline(cluster, task, waits.name, nodes, choice), ""
+    alike = [other for other in waits.tasks if other.template is task.template]
+    if job is None or job.min_member < 2 or len(alike) < len(waits.tasks):
+        return None, ""
+    return _gang(session, nodes, job, alike)
+
+
+def _gang(session: Session, nodes: NodesFor, job: Job, tasks: list[Task]) -> tuple[Headline | None, str]:
+    """Of equal pods: in all open nodes, and in the domain that it must be in."""
+    wanted, most = job.min_member, nodes.copies(nodes.open, empty=True)
+    if most < wanted:
+        return room.headline_of_gang(Missing(wanted, 0, tasks), most), f"a gang of {most} would fit"
+    limit = session.topology.limit(job)
+    if limit is None or not session.topology.tree.ready:
+        return None, ""
+    domains = [domain for domain in session.topology.tree.all if domain.tier <= limit]
+    roomiest = max(((nodes.copies(nodes.open & domain.rows, empty=True), domain.name) for domain in domains), default=(0, "none"))
+    if roomiest[0] >= wanted:
+        return None, ""
+    short = wanted - roomiest[0]
+    largest = f"the largest, {roomiest[1]}, would hold {roomiest[0]} ({short} short)"
+    text = f"its {wanted} pods must be in one HyperNode of tier {limit} or lower; {largest}"
+    return Headline(Because.TOPOLOGY, text, str(wanted), str(roomiest[0]), str(short)), f"a gang of {roomiest[0]} would fit"

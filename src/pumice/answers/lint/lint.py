@@ -1,0 +1,37 @@
+"""All rules, in the order in which their findings are told. A rule is a function that looks at cluster and policy and yields findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pumice.answers.lint import configuration, objects, queues
+from pumice.answers.lint.finding import Finding, Level
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.world import NOWHERE, World
+from pumice.scheduler.model.cluster import Cluster
+
+Rule = Callable[[Cluster, Policy, float, World], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    configuration.unheard_voters,
+    configuration.idle_actions,
+    configuration.idle_plugins,
+    configuration.order_of_actions,
+    configuration.rivals,
+    configuration.gangs_unkept,
+    queues.beyond_the_cluster,
+    queues.contradictions,
+    queues.trees,
+    queues.shut_with_jobs,
+    queues.unreclaimable,
+    objects.powerless_priorities,
+    objects.blocking_budgets,
+    objects.never_fits,
+)
+RANK = {level: number for number, level in enumerate(Level)}
+
+
+def lint(cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> list[Finding]:
+    """Errors first. The cluster is afterwards as it was."""
+    found = [finding for rule in RULES for finding in rule(cluster, policy, now, world)]
+    return sorted(found, key=lambda finding: RANK[finding.level])

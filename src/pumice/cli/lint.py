@@ -1,0 +1,36 @@
+"""`pumice lint`: what will do otherwise than meant in a configuration, in queues and in what a cluster holds."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from pumice.answers.lint import Level
+from pumice.answers.lint import lint as findings_of
+from pumice.answers.lint.sarif import sarif
+from pumice.cli.cycle import moment_of
+from pumice.cli.inputs import Inputs, input_options, load
+from pumice.live.scheduler.world import HttpWorld
+
+
+@click.command()
+@input_options
+@click.option("--now", help="The instant of the cycle, such as 2026-01-01T12:00:00Z. Default: now.")
+@click.option("-o", "output", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
+def lint(inputs: Inputs, now: str | None, output: str) -> None:
+    """Find what will do otherwise than meant: each finding with its consequence and the fix. Exit code 1 if one is an error.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
+    """
+    moment = moment_of(now)
+    cluster, policy = load(inputs.or_cluster(), moment)
+    findings = findings_of(cluster, policy, moment, HttpWorld())
+    if output == "text":
+        for finding in findings:
+            click.echo(f"{finding.level}: {finding.text} [{finding.rule}]")
+        click.echo(f"{len(findings)} found" if findings else "fine: nothing found")
+    else:
+        value = findings if output == "json" else sarif(findings, inputs.conf or next(iter(inputs.files), "cluster"))
+        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    if any(finding.level is Level.ERROR for finding in findings):
+        raise SystemExit(1)
