@@ -29,9 +29,7 @@ async def kubelets(client: Client) -> None:
     """For good, in all namespaces."""
     while True:
         async for page in client.pages(Scope(PODS)):
-            for raw in page.items:
-                with suppress(KubeError):
-                    await _kubelet_of(client, as_dict(raw))
+            await asyncio.gather(*(_kubelet_of(client, as_dict(raw)) for raw in page.items))
         await asyncio.sleep(0.1)
 
 
@@ -39,8 +37,9 @@ async def _kubelet_of(client: Client, pod: dict[str, Any]) -> None:
     """By uid: another pod may have the name by now."""
     meta = pod["metadata"]
     ref = ObjectRef(meta["name"], meta["namespace"], meta["uid"])
-    if meta.get("deletionTimestamp"):
-        if HELD not in (meta.get("annotations") or {}):
-            await client.delete(PODS, ref, grace_s=0)
-    elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
-        await report(client, ref, "Running")
+    with suppress(KubeError):
+        if meta.get("deletionTimestamp"):
+            if HELD not in (meta.get("annotations") or {}):
+                await client.delete(PODS, ref, grace_s=0)
+        elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
+            await report(client, ref, "Running")

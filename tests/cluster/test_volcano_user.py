@@ -140,7 +140,7 @@ async def jobs_that_come_together_all_run(jobs: Jobs) -> None:
 
 def test_several_jobs_on_a_small_cluster_all_come_to_run(cluster: RealCluster, tmp_path: Path) -> None:
     async def story() -> None:
-        async with volcano_at_work(cluster, tmp_path, 4) as (client, volcano):
+        async with volcano_at_work(cluster, tmp_path, 4, "--schedule-period=5s") as (client, volcano):
             try:
                 await tell(cluster, client, jobs_that_come_together_all_run)
             finally:

@@ -141,8 +141,10 @@ async def slow_pods_are_replaced_when_they_are_gone(jobs: Jobs) -> None:
     await jobs.becomes("slow-w-1", "Failed", exit_code=1)
     status = await jobs.until_phase("slow", "Restarting")
     assert (status["terminating"], status["retryCount"]) == (3, 1)
-    for pod in await jobs.listed(PODS):
-        assert await jobs.pods("slow") == {}, "no new pods beside the old"
+    old = [name for name, pod in (await jobs.listed(PODS)).items() if pod["metadata"]["uid"] in before.values()]
+    assert set(old) == {"slow-w-0", "slow-w-2"}, "who has failed is gone at once"
+    for pod in old:
+        assert (await jobs.status("slow"))["state"]["phase"] == "Restarting", "until all the old are gone"
         await jobs.client.patch(PODS, ObjectRef(pod, jobs.namespace), {"metadata": {"annotations": {HELD: None}}}, PatchType.MERGE)
     await jobs.until_restarted("slow", 3)
     pods = await jobs.pods("slow")
