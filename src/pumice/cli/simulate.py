@@ -34,7 +34,7 @@ from pumice.simulate.world import Habits
 @click.option(
     "--load", default="130%", show_default=True, help="With --arrivals-only: what they ask for altogether, of the GPUs there are."
 )
-@click.option("--out", type=click.Path(), help="A folder to write: jobs.csv, events.csv, series.csv, summary.json.")
+@click.option("--out", type=click.Path(), help="A folder to write: jobs.csv, events.csv, series.csv, summary.json, report.html.")
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def simulate(
     workload: str,

@@ -33,7 +33,7 @@ Curve = dict[str, float]
 
 def play(scenario: Scenario, load: float) -> dict[str, Any]:
     """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for. Raises InputError."""
-    workload = scenario.workload.read(scenario.cluster)
+    workload = scenario.workload.read(scenario.cluster, scenario.seed or 0)
     trace = list(workload.jobs)
     cluster = cluster_of(scenario.policy, workload)
     column = cluster.dimensions.columns.get(GPU_MILLI)

@@ -20,9 +20,9 @@ class Source(NamedTuple):
     def _module(self) -> ModuleType:
         return importlib.import_module(f"pumice.simulate.formats.{self.format}")
 
-    def read(self, cluster: list[Node] | None) -> Workload:
+    def read(self, cluster: list[Node] | None, seed: int = 0) -> Workload:
         """The jobs of the file, on the cluster given, else on the one that the file itself tells. Raises InputError."""
-        workload: Workload = self._module().workload(self.path, cluster)
+        workload: Workload = self._module().workload(self.path, cluster, seed)
         return workload
 
     def nodes(self) -> list[Node]:

@@ -10,6 +10,8 @@ from typing import IO, Any
 import msgspec
 
 from pumice.simulate import columns
+from pumice.simulate.frame import read_frame
+from pumice.simulate.report import report
 from pumice.simulate.series import Series
 
 
@@ -36,7 +38,7 @@ def _brief(value: Any) -> Any:
 
 
 class Folder:
-    """OUT: jobs.csv, events.csv, series.csv, summary.json."""
+    """OUT: jobs.csv, events.csv, series.csv, summary.json, report.html."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
@@ -52,6 +54,8 @@ class Folder:
             table.write((time, *key, value))
         table.close()
         (self.path / "summary.json").write_bytes(as_json(summary))
+        page = report(summary, read_frame(self.path / "jobs.csv"), read_frame(self.path / "series.csv"))
+        (self.path / "report.html").write_text(page, encoding="utf-8")
 
 
 def as_json(value: Any) -> bytes:

@@ -41,7 +41,7 @@ class Scenario:
 
 def simulate(scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any, ...]] | None = None) -> Summary:
     """Play it to its end. `out`: the folder to write; `jobs`: is given the rows of jobs.csv. Raises InputError."""
-    workload = scenario.workload.read(scenario.cluster)
+    workload = scenario.workload.read(scenario.cluster, scenario.seed or 0)
     folder = Folder(out) if out else None
     sinks = [table.write for table in ([folder.jobs] if folder else [])] + ([jobs.append] if jobs is not None else [])
 

@@ -28,7 +28,7 @@ TIMES = ("creation_time", "deletion_time")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
-def workload(path: str, cluster: list[Node] | None) -> Workload:
+def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     if cluster is None:
         raise InputError("tells no cluster; say which, such as --cluster openb:openb_node_list_gpu_node.csv", where=path)
     left_out = Counter[str]()

@@ -15,7 +15,7 @@ from pumice.simulate.formats.rows import csv_rows
 from pumice.simulate.work import GPU, Role, Work, Workload, in_order, role
 
 
-def workload(path: str, cluster: list[Node] | None) -> Workload:
+def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     if cluster is None:
         raise InputError("tells no cluster; say which, such as --nodes 300x8gpu", where=path)
     largest = max(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from pumice.api.core import Node
@@ -17,16 +19,30 @@ from pumice.simulate.formats.rows import lines
 from pumice.simulate.work import Work, Workload, node, role
 
 FIELDS = 18
+CALENDAR = 1e8  #: no log is so many seconds long
 RUN, USED, ASKED, TIME_ASKED, STATUS, USER, QUEUE = 3, 4, 7, 8, 10, 11, 14
 
 
-def workload(path: str, cluster: list[Node] | None) -> Workload:
+def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     """Without a cluster, one node of the processors that the header or the file of machines tells."""
     header, left_out = _header(path), Counter[str]()
     nodes = cluster if cluster is not None else _own(path, header)
     processors = sum(_processors(each) for each in nodes)
-    began = float(header["UnixStartTime"]) if header.get("UnixStartTime", "").isdigit() else None
-    return Workload(Path(path).name, _jobs(path, processors, len(nodes) == 1, left_out), nodes, began=began, left_out=left_out)
+    jobs = _jobs(path, processors, len(nodes) == 1, left_out)
+    told = header.get("UnixStartTime", "")
+    began, jobs = (float(told), jobs) if told.isdigit() else _from_the_first(jobs)
+    return Workload(Path(path).name, jobs, nodes, began=began, left_out=left_out)
+
+
+def _from_the_first(jobs: Iterator[Work]) -> tuple[float | None, Iterator[Work]]:
+    """Of a file whose times are those of the calendar, though its header does not say so: counted from its first job."""
+    first = next(jobs, None)
+    if first is None:
+        return None, jobs
+    if first.submit < CALENDAR:
+        return None, chain([first], jobs)
+    began = first.submit
+    return began, (replace(work, submit=work.submit - began) for work in chain([first], jobs))
 
 
 def nodes(path: str) -> list[Node]:

@@ -1,0 +1,110 @@
+"""A file or folder of Kubernetes objects, or a dump (`kubectl get ... -o json`): nodes, queues, PodGroups, pods, and workloads of files.
+
+How long pods run stands in the annotation pumice.io/run-time, a duration such as 1h30m, on the pod or its PodGroup. What comes at its
+creationTimestamp comes in that order; times count from the first. Pods without a PodGroup are jobs of their own. Where pods of a dump run
+is not kept: everybody looks for a place anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, RUN_TIME
+from pumice.api.core import Node, PriorityClass
+from pumice.api.errors import InputError
+from pumice.api.files import read_all
+from pumice.api.meta import Wire
+from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.pod import Pod
+from pumice.api.times import duration
+from pumice.api.volcano import PodGroup
+from pumice.cluster.offline import complete, expanded
+from pumice.simulate.work import Role, Work, Workload, in_order
+
+NOT_JOBS = (Node, Pod, PodGroup)
+
+
+def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
+    items = _items(path)
+    left_out = Counter[str]()
+    jobs = list(_jobs(items, left_out))
+    began = min((work.submit for work in jobs), default=0.0)
+    for work in jobs:
+        work.submit -= began
+    own = [item for _, item in items if isinstance(item, Node)]
+    others = [(kind, item) for kind, item in items if not isinstance(item, NOT_JOBS)]
+    return Workload(Path(path).name, in_order(jobs), own if cluster is None else cluster, others, began, left_out)
+
+
+def nodes(path: str) -> list[Node]:
+    return [item for _, item in _items(path) if isinstance(item, Node)]
+
+
+def _items(path: str) -> list[tuple[str, Wire]]:
+    """With defaults, and with the pods that controllers would make."""
+    objects = read_all([path])
+    items = complete(objects.items)
+    if objects.workloads:
+        items = complete([*objects.items, *expanded(objects.workloads, items, 0.0)])
+    return items
+
+
+def _jobs(items: list[tuple[str, Wire]], left_out: Counter[str]) -> Iterable[Work]:
+    groups = {item.metadata.name: item for _, item in items if isinstance(item, PodGroup)}
+    classes = {item.metadata.name: item.value for _, item in items if isinstance(item, PriorityClass)}
+    pods: dict[str, list[Pod]] = {}
+    for _, item in items:
+        if isinstance(item, Pod):
+            pods.setdefault((item.metadata.annotations or {}).get(GROUP_NAME) or item.metadata.name, []).append(item)
+    for name, members in pods.items():
+        group = groups.get(name)
+        run = _seconds(group, RUN_TIME) or next((found for pod in members if (found := _seconds(pod, RUN_TIME))), None)
+        if run is None:
+            left_out["no annotation pumice.io/run-time"] += 1
+            continue
+        spec = group.spec if group is not None else None
+        yield Work(
+            name=name,
+            submit=(group or members[0]).metadata.created,
+            run=run,
+            roles=_roles(members),
+            queue=(spec.queue if spec else None) or DEFAULT_QUEUE,
+            priority=classes.get((spec.priority_class_name if spec else None) or "", members[0].spec.priority or 0),
+            estimate=_seconds(group, ESTIMATE),
+            minimum=_minimum(spec.min_member or 0, len(members)) if spec else None,
+            checkpoint=_seconds(group, CHECKPOINT) or 0.0,
+        )
+
+
+def _minimum(wanted: int, pods: int) -> int | None:
+    """None for all of them."""
+    return None if wanted == pods else wanted
+
+
+def _roles(pods: list[Pod]) -> tuple[Role, ...]:
+    """Equal pods that follow one another together."""
+    roles: list[Role] = []
+    for pod in pods:
+        spec = replace(pod.spec, node_name=None)
+        last = roles[-1] if roles else None
+        meta = pod.metadata
+        if last is not None and (last.spec, last.annotations, last.labels) == (spec, meta.annotations, meta.labels):
+            roles[-1] = Role(last.count + 1, last.spec, last.annotations, last.labels)
+        else:
+            roles.append(Role(1, spec, meta.annotations, meta.labels))
+    return tuple(roles)
+
+
+def _seconds(item: Wire | None, annotation: str) -> float | None:
+    if item is None:
+        return None
+    meta = item.metadata  # type: ignore[attr-defined]
+    text = (meta.annotations or {}).get(annotation)
+    try:
+        return duration(text) if text else None
+    except ValueError as error:
+        raise InputError(str(error), subject=f"{type(item).__name__} {meta.name}", field=f"metadata.annotations[{annotation}]") from None

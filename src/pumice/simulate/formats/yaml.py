@@ -1,0 +1,180 @@
+"""A workload in a page of YAML: kinds of jobs, when they come, how large they are, how long they run. docs/simulate.md shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from heapq import merge
+from itertools import islice, takewhile
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from pumice.api import yaml
+from pumice.api.codec import convert
+from pumice.api.core import Node
+from pumice.api.errors import InputError, did_you_mean
+from pumice.api.meta import Wire
+from pumice.api.quantity import quantity
+from pumice.api.volcano import Queue
+from pumice.simulate.arriving import Instants, instants_of, seconds
+from pumice.simulate.draws import draw_of
+from pumice.simulate.pools import nodes_of_pools
+from pumice.simulate.work import Work, Workload, role
+
+TOP = ("duration", "nodes", "queues", "jobs")
+JOB = ("name", "arrivals", "count", "run", "estimate", "pods", "minimum", "request", "queue", "user", "priority", "checkpoint")
+
+T = TypeVar("T")
+DrawOf = Callable[[Random], T]
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of jobs."""
+
+    name: str
+    arrivals: Instants
+    count: int | None
+    run: DrawOf[float]
+    estimate: DrawOf[float] | None  #: in run times
+    pods: DrawOf[int]
+    minimum: int | None
+    request: dict[str, str | int]
+    queue: DrawOf[str]
+    user: DrawOf[str]
+    priority: DrawOf[int]
+    checkpoint: float
+
+
+def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
+    page = Page(path)
+    end = page.read(("duration",), seconds) if "duration" in page.value else None
+    kinds = page.kinds(endless=end is None)
+    nodes = cluster if cluster is not None else page.nodes()
+    streams = [_jobs(kind, end, Random(f"{seed}/{number}/{kind.name}")) for number, kind in enumerate(kinds)]
+    return Workload(Path(path).name, merge(*streams, key=lambda work: work.submit), nodes, page.queues())
+
+
+def nodes(path: str) -> list[Node]:
+    return Page(path).nodes()
+
+
+def _jobs(kind: Kind, end: float | None, random: Random) -> Iterator[Work]:
+    instants = kind.arrivals(random)
+    if end is not None:
+        instants = takewhile(lambda instant: instant < end, instants)
+    for number, instant in enumerate(islice(instants, kind.count)):
+        run = kind.run(random)
+        estimate = run * kind.estimate(random) if kind.estimate else None
+        roles = (role(kind.pods(random), kind.request),)
+        queue, user, priority = kind.queue(random), kind.user(random), kind.priority(random)
+        yield Work(f"{kind.name}-{number:06d}", instant, run, roles, queue, user, priority, estimate, kind.minimum, kind.checkpoint)
+
+
+class Page:
+    """The file, and errors that name the line."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=path) from None
+        self._path = path
+        found = next(iter(yaml.documents(data, path)), None)
+        if found is None or not isinstance(found.value, dict) or not isinstance(found.value.get("jobs"), list):
+            raise InputError("is no workload; write a mapping with `jobs:`, a list of kinds of jobs", where=path)
+        self._document = found
+        self.value: dict[str, Any] = found.value
+        self._known((), TOP)
+
+    def _known(self, place: Place, names: tuple[str, ...]) -> None:
+        for name in self._at(place):
+            if name not in names:
+                raise self._document.error(f'there is no setting "{name}"{did_you_mean(str(name), names)}', (*place, name))
+
+    def _at(self, place: Place) -> Any:
+        value: Any = self.value
+        for step in place:
+            value = value[step]
+        return value
+
+    def read(self, place: Place, how: Callable[[Any], T]) -> T:
+        try:
+            return how(self._at(place))
+        except (ValueError, TypeError) as error:
+            raise self._document.error(f"{place[-1]}: {error}", place) from None
+
+    def nodes(self) -> list[Node]:
+        if "nodes" not in self.value:
+            raise InputError("tells no nodes; write such as `nodes: 10x8gpu`, or say --nodes", where=self._path)
+        return nodes_of_pools(str(self.value["nodes"]))
+
+    def queues(self) -> list[tuple[str, Wire]]:
+        """Names with the fields of a Queue's spec."""
+        return [("Queue", self.read(("queues", name), partial(_queue, name))) for name in self.value.get("queues") or ()]
+
+    def kinds(self, *, endless: bool) -> list[Kind]:
+        return [self._kind(("jobs", number), endless) for number in range(len(self.value["jobs"]))]
+
+    def _kind(self, place: Place, endless: bool) -> Kind:
+        given = self._at(place)
+        if not isinstance(given, dict):
+            raise self._document.error("a kind of jobs is a mapping", place)
+        self._known(place, JOB)
+        for name in ("arrivals", "run", "request"):
+            if name not in given:
+                raise self._document.error(f"a kind of jobs needs `{name}:`", place)
+        if endless and "count" not in given and "at" not in given["arrivals"]:
+            raise self._document.error("these jobs come without end; write `count:`, or `duration:` for all", place)
+
+        def drawn(name: str, how: Callable[[Any], T], otherwise: Any) -> DrawOf[T]:
+            return self.read((*place, name), lambda value: draw_of(value, how)) if name in given else draw_of(otherwise, how)
+
+        def named(name: str, otherwise: str) -> DrawOf[str]:
+            """A name, or names with weights."""
+            value = given.get(name, otherwise)
+            return draw_of({"choice": value} if isinstance(value, dict) and "choice" not in value else value, str)
+
+        return Kind(
+            name=str(given.get("name", f"job-{place[-1]}")),
+            arrivals=self.read((*place, "arrivals"), instants_of),
+            count=self.read((*place, "count"), _whole) if "count" in given else None,
+            run=drawn("run", seconds, 0),
+            estimate=drawn("estimate", float, 1) if "estimate" in given else None,
+            pods=drawn("pods", _positive, 1),
+            minimum=self.read((*place, "minimum"), _whole) if "minimum" in given else None,
+            request=self.read((*place, "request"), _request),
+            queue=named("queue", "default"),
+            user=named("user", ""),
+            priority=drawn("priority", int, 0),
+            checkpoint=self.read((*place, "checkpoint"), seconds) if "checkpoint" in given else 0.0,
+        )
+
+
+def _queue(name: str, spec: Any) -> Queue:
+    document = {"metadata": {"name": name}, "spec": {"weight": 1} | (spec or {}), "status": {"state": "Open"}}
+    return convert(document, Queue)
+
+
+def _whole(value: Any) -> int:
+    """What is a key in the page is a text."""
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise ValueError(f'"{value}" is not a whole number')
+    return int(value)
+
+
+def _positive(value: Any) -> int:
+    if not (number := _whole(value)):
+        raise ValueError("must be at least 1")
+    return number
+
+
+def _request(value: Any) -> dict[str, str | int]:
+    if not isinstance(value, dict) or not value:
+        raise ValueError("is a mapping of resources to amounts")
+    for amount in value.values():
+        quantity(amount)
+    return dict(value)

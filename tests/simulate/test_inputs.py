@@ -1,0 +1,188 @@
+"""What is read of each format, and what is said of files that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.simulate.inputs import Source, source
+from pumice.simulate.pools import nodes_of_pools
+from tests.simulate.playing import played
+
+POD = "spec: {schedulerName: volcano, containers: [{name: m, image: m, resources: {requests: {cpu: 2}}}]}\n"
+OBJECTS = f"""\
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+status: {{allocatable: {{cpu: 4, memory: 8Gi, pods: 110}}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: train, creationTimestamp: "2026-01-01T00:00:10Z", annotations: {{pumice.io/run-time: 10m}}}}
+spec: {{minMember: 2}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: a, annotations: {{scheduling.k8s.io/group-name: train}}}}
+{POD}---
+apiVersion: v1
+kind: Pod
+metadata: {{name: b, annotations: {{scheduling.k8s.io/group-name: train}}}}
+{POD}---
+apiVersion: v1
+kind: Pod
+metadata: {{name: solo, creationTimestamp: "2026-01-01T00:00:00Z", annotations: {{pumice.io/run-time: 1m}}}}
+spec: {{nodeName: n1, schedulerName: volcano, containers: [{{name: m, image: m, resources: {{requests: {{cpu: 2}}}}}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: unknown}}
+{POD}"""
+PAGE = """\
+duration: 2h
+nodes: 1x8gpu
+queues: {team-a: {weight: 2}}
+jobs:
+- name: train
+  arrivals: {poisson: 30/h}
+  pods: {choice: {1: 3, 4: 1}}
+  run: {lognormal: 10m, sigma: 0.5}
+  estimate: 2
+  request: {nvidia.com/gpu: 1}
+  queue: {team-a: 1, team-b: 1}
+- name: nightly
+  arrivals: {at: [1h]}
+  run: 5m
+  request: {nvidia.com/gpu: 2}
+  user: cron
+  checkpoint: 1m
+- name: swing
+  arrivals: {diurnal: 10/h, peak: 4}
+  run: {exponential: 1m}
+  request: {cpu: 1}
+- name: class
+  arrivals: {bursts: 1/h, size: 3}
+  run: {uniform: [1m, 2m]}
+  request: {cpu: 1}
+- name: tick
+  arrivals: {every: 30m}
+  count: 3
+  run: 1s
+  request: {cpu: 1}
+"""
+
+
+def jobs(path: Path, text: str, format: str, nodes: str | None = "4x8gpu", seed: int = 0) -> list[Any]:
+    path.write_text(text)
+    return list(Source(format, str(path)).read(nodes_of_pools(nodes) if nodes else None, seed).jobs)
+
+
+def test_objects_of_kubernetes_come_when_they_were_created(tmp_path: Path) -> None:
+    path = tmp_path / "dump.yaml"
+    path.write_text(OBJECTS)
+    summary, rows = played(Source("kubernetes", str(path)), "FIFO")
+    assert [(row["job"], row["submit"], row["start"], row["pods"]) for row in rows] == [("solo", 0, 0, 1), ("train", 10, 60, 2)]
+    assert summary["left_out"] == {"no annotation pumice.io/run-time": 1}
+    assert summary["began"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_page_draws_the_same_for_the_same_seed_and_its_kinds_are_independent(tmp_path: Path) -> None:
+    found = jobs(tmp_path / "page.yaml", PAGE, "yaml", nodes=None)
+    assert found == jobs(tmp_path / "page.yaml", PAGE, "yaml", nodes=None)
+    assert [work.submit for work in found] == sorted(work.submit for work in found)
+    by_kind = {name: [work for work in found if work.name.startswith(name)] for name in ("train", "nightly", "swing", "class", "tick")}
+    assert [work.submit for work in by_kind["tick"]] == [0, 1800, 3600]
+    assert by_kind["nightly"][0].checkpoint == 60 and by_kind["nightly"][0].user == "cron"
+    assert {work.pods for work in by_kind["train"]} == {1, 4} and {work.queue for work in by_kind["train"]} == {"team-a", "team-b"}
+    assert all(work.estimate == 2 * work.run for work in by_kind["train"])
+    assert all(60 <= work.run <= 120 for work in by_kind["class"])
+    other = jobs(tmp_path / "page.yaml", PAGE, "yaml", nodes=None, seed=1)
+    assert [work.submit for work in other] != [work.submit for work in found]
+    shorter = PAGE.replace("- name: nightly", "- name: other", 1)
+    again = [work.submit for work in jobs(tmp_path / "page.yaml", shorter, "yaml", nodes=None) if work.name.startswith("train")]
+    assert again == [work.submit for work in by_kind["train"]]
+
+
+SWF = "1 0 -1 10 2 -1 -1 2 10 -1 1 1 1 -1 1 -1 -1 -1\n"
+PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
+OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+
+
+@pytest.mark.parametrize(
+    "format, text, message",
+    [
+        ("swf", "; MaxProcs: 4\n1 2 3\n", "f:2: is no record of 18 numbers"),
+        ("swf", "; MaxProcs: 4\n" + SWF.replace("10 2", "ten 2", 1), "f:2: is no record of 18 numbers"),
+        ("philly", PHILLY + "yesterday,1,1,1,a\n", 'f:2: timestamp: "yesterday" is not a time; write one such as 2017-10-09 07:01:55'),
+        ("philly", PHILLY + "2017-10-09 07:01:55,1,0,1,a\n", "f:2: num_gpus: 0 is out of range; it must be at least 1"),
+        ("philly", PHILLY + "2017-10-09 07:01:55,1,1\n", "f:2: 3 cells below 5 columns"),
+        ("philly", "a,b\n", 'f:1: there is no column "timestamp"; the first line must name timestamp, duration, num_gpus, cluster'),
+        ("openb", OPENB + "p,4x,1,0,0\n", 'f:2: cpu_milli: "4x" is not a number'),
+        ("openb", OPENB + "p,4,1,1,0.5\n", "f:2: gpu_milli: 0.5 is not a whole number"),
+        ("openb", OPENB + "p,4,1,2,500\n", "f:2: gpu_milli: 500 of each of 2 GPUs; a pod of several GPUs takes whole ones, 1000"),
+        ("openb", OPENB + "p,4,1,1,1500\n", "f:2: gpu_milli: 1500 is more than a whole GPU, 1000"),
+        ("yaml", "jobs:\n- {arival: 1}\n", 'f:2: document 1, jobs[0].arival: there is no setting "arival"; did you mean "arrivals"?'),
+        ("yaml", "a: 1\n", "f: is no workload; write a mapping with `jobs:`, a list of kinds of jobs"),
+        (
+            "yaml",
+            "duration: 1h\njobs:\n- {arrivals: {poisson: 3}, run: 1, request: {cpu: 1}}\n",
+            'f:3: document 1, jobs[0].arrivals: arrivals: "3" is no rate',
+        ),
+        ("yaml", "jobs:\n- {arrivals: {poisson: 3/h}, run: {normal: 1}, request: {cpu: 1}}\n", "these jobs come without end"),
+        (
+            "yaml",
+            "jobs:\n- {count: 1, arrivals: {poisson: 3/h}, run: {normal: 1}, request: {cpu: 1}}\n",
+            "is no distribution; write one of",
+        ),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str, text: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as raised:
+        jobs(Path("f"), text, format)
+    assert message in str(raised.value)
+
+
+def test_jobs_that_cannot_run_are_counted(tmp_path: Path) -> None:
+    text = (
+        "; MaxProcs: 4\n"
+        + SWF
+        + SWF.replace(" 2 10 -1 1", " 5 10 -1 1").replace("1 0", "2 0", 1)
+        + "3 5 -1 -1 2 -1 -1 2 10 -1 5 1 1 -1 1 -1 -1 -1\n"
+    )
+    path = tmp_path / "f.swf"
+    path.write_text(text)
+    summary, rows = played(Source("swf", str(path)), "FIFO")
+    assert [row["job"] for row in rows] == ["1"]
+    assert summary["left_out"] == {"more processors than there are": 1, "cancelled before it ran": 1}
+
+
+def test_machines_beside_a_log_are_its_cluster_and_calendar_times_count_from_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "f.swf"
+    path.write_text(SWF.replace("1 0", "1 1357000000", 1))
+    (tmp_path / "f.swf.machines").write_text("0\tbig\t2\t3\t1\t1048576\n")
+    workload = Source("swf", str(path)).read(None)
+    assert [node.status.allocatable["cpu"].whole for node in workload.nodes] == [6]
+    assert workload.began == 1357000000 and [work.submit for work in workload.jobs] == [0]
+    assert [node.metadata.name for node in Source("swf", str(path) + ".machines").nodes()] == ["big-0000", "big-0001"]
+
+
+def test_sources_are_named_with_their_format() -> None:
+    assert source("swf:a:b.swf", "--workload") == ("swf", "a:b.swf")
+    for text, message in [("a.swf", "names no format"), ("swfx:a", 'did you mean "swf"?'), ("swf:", "names no format")]:
+        with pytest.raises(InputError, match="--workload"):
+            try:
+                source(text, "--workload")
+            except InputError as error:
+                assert message in str(error)
+                raise InputError(str(error)) from None
+
+
+def test_jobs_out_of_order_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.swf"
+    path.write_text("; MaxProcs: 4\n" + SWF.replace("1 0", "1 9", 1) + SWF.replace("1 0", "2 5", 1))
+    with pytest.raises(InputError, match="sort the jobs by submission"):
+        played(Source("swf", str(path)), "FIFO")
