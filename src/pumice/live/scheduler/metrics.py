@@ -249,6 +249,7 @@ class CycleTiming(Observer):
         self._metrics = metrics
         self._began = 0.0  #: the stage under way
         self.asking = TimedAsking(metrics.spent)
+        self.watches = False  # an outcome that is known takes no time
 
     def begins(self, stage: Stage, subject: Any) -> None:
         if stage is Stage.ACTION:

@@ -28,6 +28,7 @@ class AllocateArgs(Struct):
 
 class Allocate(Action):
     name = "allocate"
+    reads_only_state = True
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:

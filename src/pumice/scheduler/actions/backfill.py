@@ -19,6 +19,7 @@ from pumice.scheduler.model.task import Task
 
 class Backfill(Action):
     name = "backfill"
+    reads_only_state = True
     Args = AllocateArgs
 
     def run(self, session: Session) -> None:

@@ -14,6 +14,7 @@ from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
 
 class Enqueue(Action):
     name = "enqueue"
+    reads_only_state = True
 
     def run(self, session: Session) -> None:
         jobs = session.jobs(session.cluster.not_enqueued.values())

@@ -13,6 +13,7 @@ from pumice.scheduler.model.task import Task
 
 class GangPreempt(GangEviction):
     name = "gangpreempt"
+    reads_only_state = True
 
     def evictor_class(self, job: Job) -> Hashable:
         return job.queue, job.priority

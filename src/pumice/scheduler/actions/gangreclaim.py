@@ -16,6 +16,7 @@ from pumice.scheduler.model.task import Task
 
 class GangReclaim(GangEviction):
     name = "gangreclaim"
+    reads_only_state = True
 
     def may_take(self, session: Session, queue: Queue, tasks: list[Task]) -> bool:
         return not session.overused(queue) and session.preemptive(queue, tasks)

@@ -35,6 +35,7 @@ class PreemptArgs(Budget):
 
 class Preempt(Action):
     name = "preempt"
+    reads_only_state = True
     Args = PreemptArgs
 
     def run(self, session: Session) -> None:

@@ -33,6 +33,7 @@ class ReclaimArgs(Budget):
 class Reclaim(Action):
     name = "reclaim"
     Args = ReclaimArgs
+    reads_only_state = True
 
     def run(self, session: Session) -> None:
         waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])

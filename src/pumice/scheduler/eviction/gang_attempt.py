@@ -123,6 +123,7 @@ class Attempt:
 
     def _chosen(self, statement: Statement, offer: Offer, first: int, wish: Wish) -> Places | None:
         """What was chosen on numbers alone, if that does."""
+        self.session.went_by_clock = True
         found = choices(offer, first, wish, self.session.nodes.future_idle, self.session.now)
         return next((gone for gone in found if self._does(statement, offer, gone)), None)
 

@@ -137,6 +137,7 @@ class Search:
                 break
         if not found:
             return False
+        self.session.went_by_clock = True
         best = min(found, key=lambda each: cost(each, self.session.now)) if found[-1].victims else found[-1]
         for victim in reversed(best.victims):
             statement.evict(victim, self.action, task.key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from pumice.api.annotations import GROUP_NAME
@@ -35,10 +36,18 @@ def stranded(cluster: Cluster, policy: Policy, now: float) -> list[Waiting]:
     """Those that ask for this scheduler, and have waited for a while."""
     if policy.profiles is not None and cluster.schedulers <= policy.profiles.by_name.keys():
         return []
-    jobs = [job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists]
-    tasks = [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
-    waits = [task for task in tasks if now - task.created >= GRACE_S and not task.gated]
+    waits = [task for task in _looked_at_by_none(cluster) if now - task.created >= GRACE_S and not task.gated]
     return [Waiting(task, UNSCHEDULABLE, why) for task in waits if (why := _missing(cluster, policy, task))]
+
+
+def next_stranded(cluster: Cluster, now: float) -> float:
+    """When one more pod that no action looks at has waited for a while."""
+    return min((task.created + GRACE_S for task in _looked_at_by_none(cluster) if now - task.created < GRACE_S), default=inf)
+
+
+def _looked_at_by_none(cluster: Cluster) -> list[Task]:
+    jobs = (job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists)
+    return [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
 
 
 def unserved(cluster: Cluster, policy: Policy, decisions: Decisions) -> list[Waiting]:
@@ -69,7 +78,7 @@ def conclude(session: Session) -> None:
     """Fill in groups, waiting and pipelined of the decisions, for the jobs that may have changed."""
     cluster = session.cluster
     told = {waiting.task.uid for waiting in session.decisions.waiting}
-    for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.not_enqueued, **session.touched}.values()):
+    for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.not_enqueued}.values()):
         condition = session.conditions.get(job.uid) or _not_admitted(session, job)
         phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
         session.set_phase(job, phase)

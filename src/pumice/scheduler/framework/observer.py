@@ -28,6 +28,7 @@ class Observer:
     """See the module."""
 
     asking: Asking = PLAINLY
+    watches = True  #: it wants to see every cycle take place, even one whose outcome is known
 
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
@@ -45,6 +46,7 @@ class Together(Observer):
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
         self.asking = observers[0].asking
+        self.watches = any(observer.watches for observer in observers)
 
     def begins(self, stage: Stage, subject: Any) -> None:
         for observer in self._observers:
@@ -63,4 +65,8 @@ class Together(Observer):
             observer.attempt(task)
 
 
-SILENT = Observer()
+class Silent(Observer):
+    watches = False
+
+
+SILENT = Silent()

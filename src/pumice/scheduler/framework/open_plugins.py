@@ -54,6 +54,7 @@ class OpenPlugins:
         self.flat: dict[str, tuple[Method, ...]] = dict.fromkeys(HOOKS, ())  #: the same in a row
         for hook in session.policy.takers:
             self.flat[hook] = tuple([method for tier in self.tiers[hook] for method in tier])
+        self.everyone = [plugin for _, plugin in self._pairs()]  #: that could be opened
         self.filters: list[Filter] = [Broken(failure) for failure in broken]
         self.scorers: list[Scorer] = []
         for choice, plugin in self._pairs():

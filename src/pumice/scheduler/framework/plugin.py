@@ -6,6 +6,7 @@ session, so its attributes live for one cycle; what must outlive it goes into `s
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -36,6 +37,7 @@ class Plugin:
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
     hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
     sees_refused_victims: ClassVar[bool] = False  #: of victims it is asked also about those whom the plugins before it refused
+    reads_only_state: ClassVar[bool] = False  #: its answers follow from the kept state, its arguments, and the time that `next_turn` names
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:
@@ -45,6 +47,10 @@ class Plugin:
     def open(self, session: Session) -> None:
         """Called when the session opens, before any other hook."""
         self.session = session
+
+    def next_turn(self, session: Session) -> float:
+        """When its answers change by time alone, if nothing else does. Asked of one that `reads_only_state`."""
+        return inf
 
     @classmethod
     def hooks(cls) -> list[str]:

@@ -23,6 +23,7 @@ class Action:
     name: ClassVar[str] = ""
     Args: ClassVar[type[msgspec.Struct]] = NoArgs
     settles: ClassVar[bool] = False  #: once it has run it has nothing to add, until something changes
+    reads_only_state: ClassVar[bool] = False  #: what it does follows from the kept state and the plugins, or it tells `went_by_clock`
 
     def __init__(self, args: Any = None) -> None:
         self.args: Any = args if args is not None else self.Args()

@@ -70,7 +70,7 @@ class Session(Questions):
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
         self.conditions: dict[str, Condition] = {}  #: by job uid
-        self.touched: dict[str, Job] = {}  #: jobs whose status must be looked at when closing
+        self.went_by_clock = False  #: whether anything was chosen by how long tasks have run, if it was undone
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give

@@ -50,6 +50,7 @@ class Cluster:
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
         self.log: list[Change] = []
+        self.revision = 0  #: another one whenever anything has changed that a cycle could see; what a cycle undid counts, too
         self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
         self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
         self.imagined = False  #: moves are only thought of now, and will be undone
@@ -63,6 +64,7 @@ class Cluster:
 
     def put(self, kind: str, item: Wire) -> None:
         """Add an object or take over its new form."""
+        self.revision += 1
         match item:
             case Pod():
                 self._put_pod(item)
@@ -82,6 +84,7 @@ class Cluster:
 
     def remove(self, kind: str, key: str) -> None:
         """Forget an object by its name, or "namespace/name"."""
+        self.revision += 1
         match kind:
             case "Pod":
                 task = self.tasks.pop(key, None)
@@ -123,6 +126,7 @@ class Cluster:
 
     def restore(self, pod: Pod) -> None:
         """Take over a pod as it was just read, whatever was assumed of it: our bind or eviction came to nothing."""
+        self.revision += 1
         self._put_pod(pod, certain=True)
 
     def _put_pod(self, pod: Pod, *, certain: bool = False) -> None:
@@ -248,6 +252,7 @@ class Cluster:
         queue.read(self.dimensions)
 
     def set_phase(self, job: Job, phase: str) -> None:
+        self.revision += job.phase != phase
         job.phase = phase
         self.changed[job.uid] = job
         if phase == PENDING:
@@ -272,6 +277,7 @@ class Cluster:
 
     def move(self, task: Task, to: int, row: int, *, evicted: bool = False) -> None:
         """Give a task another status and place (-1: none), and every sum its due. `evicted`: filters no longer see it there."""
+        self.revision += 1
         if task.node >= 0:
             self._leave_node(task)
         self._leave_job(task)

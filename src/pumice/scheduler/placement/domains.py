@@ -209,4 +209,5 @@ class Domains:
                 return choices
         statement.rollback(mark)
         job.nominated_hypernodes.clear()
+        self.session.cluster.revision += 1
         return []

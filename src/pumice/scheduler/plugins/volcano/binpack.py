@@ -24,6 +24,7 @@ class BinpackArgs(Struct):
 
 class Binpack(Plugin):
     name = "binpack"
+    reads_only_state = True
     Args = BinpackArgs
     wildcard_args = ("binpack.resources.",)
 

@@ -13,6 +13,7 @@ CRITICAL = ("system-cluster-critical", "system-node-critical")
 
 class Conformance(Plugin):
     name = "conformance"
+    reads_only_state = True
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
         critical = {template for template in {task.template for task in candidates} if _is_critical(template)}

@@ -171,6 +171,7 @@ EQUAL = 1e-6  #: shares nearer than this are equal
 
 class Drf(Plugin):
     name = "drf"
+    reads_only_state = True
     hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})
 
     def open(self, session: Session) -> None:

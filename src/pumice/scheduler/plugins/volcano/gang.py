@@ -9,6 +9,7 @@ whoever owns its PodGroup.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.decisions import Condition, Event
@@ -27,6 +28,7 @@ READY = status.ALLOCATED_ALL | status.SUCCEEDED
 
 class Gang(Plugin):
     name = "gang"
+    reads_only_state = True
 
     def job_valid(self, job: Job) -> Refusal | None:
         if not job.roles_reach(status.VALID, pending_best_effort=True):
@@ -96,6 +98,11 @@ class Gang(Plugin):
             elif not _only_leaving(job):
                 session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
                 self._give_back(session, job)
+
+    def next_turn(self, session: Session) -> float:
+        """When its patience with a gang ends."""
+        ends = (since + PATIENCE_S for job in session.cluster.waiting.values() if (since := cut_short_at(job)) is not None)
+        return min((end for end in ends if end > session.now), default=inf)
 
     def _give_back(self, session: Session, job: Job) -> None:
         """Half a gang serves nobody, and two that wait for each other's places would wait for ever."""

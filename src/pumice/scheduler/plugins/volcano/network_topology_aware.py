@@ -166,6 +166,7 @@ class NetworkTopologyAwareArgs(Struct):
 
 class NetworkTopologyAware(Plugin):
     name = "network-topology-aware"
+    reads_only_state = True
     Args = NetworkTopologyAwareArgs
     wildcard_args = ("hypernode.binpack.resources.",)
 

@@ -69,6 +69,7 @@ class Groups:
 
 class NodeGroup(Plugin):
     name = "nodegroup"
+    reads_only_state = True
     Args = NodeGroupArgs
 
     def open(self, session: Session) -> None:

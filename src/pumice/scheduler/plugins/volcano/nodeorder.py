@@ -30,6 +30,7 @@ class NodeOrderArgs(Struct):
 
 class NodeOrder(Plugin):
     name = "nodeorder"
+    reads_only_state = True
     Args = NodeOrderArgs
 
     def scorers(self) -> list[Scorer]:

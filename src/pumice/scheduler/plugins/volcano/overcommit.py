@@ -20,6 +20,7 @@ class OvercommitArgs(Struct):
 
 class Overcommit(Plugin):
     name = "overcommit"
+    reads_only_state = True
     Args = OvercommitArgs
 
     def open(self, session: Session) -> None:

@@ -17,6 +17,7 @@ from pumice.scheduler.model.task import Task
 
 class Budgets(Plugin):
     name = "pdb"
+    reads_only_state = True
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
         left = {id(budget): budget.status.disruptions_allowed for budgets in self._budgets.values() for _, budget in budgets}

@@ -58,6 +58,7 @@ class PodLimit(Filter):
 
 class Predicates(Plugin):
     name = "predicates"
+    reads_only_state = True
     Args = PredicatesArgs
 
     def filters(self) -> list[Filter]:

@@ -12,6 +12,7 @@ from pumice.scheduler.model.task import Task
 
 class Priority(Plugin):
     name = "priority"
+    reads_only_state = True
 
     def job_order(self, job: Job) -> int:
         return -job.priority

@@ -37,6 +37,7 @@ class Share:
 
 class Proportion(Plugin):
     name = "proportion"
+    reads_only_state = True
 
     def open(self, session: Session) -> None:
         super().open(session)

@@ -54,6 +54,7 @@ class StrategyArgs(Struct):
 
 class ResourceStrategyFit(Plugin):
     name = "resource-strategy-fit"
+    reads_only_state = True
     Args = StrategyArgs
 
     def scorers(self) -> list[Scorer]:

@@ -18,6 +18,7 @@ from pumice.scheduler.model.job import Job
 
 class Quotas(Plugin):
     name = "resourcequota"
+    reads_only_state = True
 
     def open(self, session: Session) -> None:
         super().open(session)

@@ -24,6 +24,7 @@ class SlaArgs(Struct):
 
 class Sla(Plugin):
     name = "sla"
+    reads_only_state = True
     Args = SlaArgs
 
     def open(self, session: Session) -> None:
@@ -41,6 +42,13 @@ class Sla(Plugin):
         return Vote.PERMIT
 
     job_pipelined = job_enqueueable
+
+    def next_turn(self, session: Session) -> float:
+        """The next deadline."""
+        cluster = session.cluster
+        jobs = {**cluster.waiting, **cluster.not_enqueued}.values()
+        ends = (job.created + waiting_s for job in jobs if (waiting_s := self._waiting_s(job)) is not None)
+        return min((end for end in ends if end > session.now), default=math.inf)
 
     def _waiting_s(self, job: Job) -> float | None:
         return self._default_s if job.waiting_time is None else job.waiting_time

@@ -210,6 +210,7 @@ class TaskTopologyArgs(Struct):
 
 class TaskTopology(Plugin):
     name = "task-topology"
+    reads_only_state = True
     Args = TaskTopologyArgs
 
     def open(self, session: Session) -> None:

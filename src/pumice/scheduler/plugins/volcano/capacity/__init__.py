@@ -36,6 +36,7 @@ class CapacityArgs(Struct):
 
 class Capacity(Plugin):
     name = "capacity"
+    reads_only_state = True
     Args = CapacityArgs
     hierarchy_only = frozenset({"compare_queues", "victim_queue_order"})
     sees_refused_victims = True  # upstream's does, always in the same order

@@ -1,0 +1,77 @@
+"""A full cluster with a long queue: the first cycle, one in which nothing has changed, one with a node freed."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+
+from bench import shapes
+from bench.measure import Row, measured
+from bench.sessions import NOW, VICTIMS, policy, running
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import Observer
+from pumice.scheduler.model.cluster import Cluster
+
+EVICTING = VICTIMS.format(action="preempt, reclaim, backfill")
+FOUR_SHAPES = [{"cpu": str(size), "memory": f"{size}Gi", "gpu": str(size)} for size in (1, 2, 4, 8)]
+
+
+def four_shapes(number: int) -> dict[str, str]:
+    return FOUR_SHAPES[number % 4]
+
+
+def all_different(number: int) -> dict[str, str]:
+    return {"cpu": f"{1000 + number}m", "memory": f"{1024 + number}Mi", "gpu": str(1 + number % 8)}
+
+
+def full(gangs: int, shape: Callable[[int], dict[str, str]]) -> Cluster:
+    """1,000 nodes of 8 GPU, all taken by the gangs of two queues, and more gangs of 4 that were let in."""
+
+    def waiting() -> Iterator[shapes.Items]:
+        for number in range(gangs):
+            queue = "ab"[number // 4 % 2]
+            yield shapes.gang(f"wait-{number:05d}", 4, shape(number), queue=queue, phase="Inqueue", created=100_000 + number)
+
+    return shapes.cluster(
+        shapes.nodes(1000, cpu="64", memory="256Gi", gpu="8"),
+        shapes.queues(("a", 1), ("b", 1)),
+        *(running(1000, 1000, 4, requests={"cpu": "1", "gpu": "1"}, queue=queue) for queue in "ab"),
+        shapes.many(waiting()),
+    )
+
+
+def free_one(made: Cluster) -> None:
+    for task in list(made.nodes.tasks[0].values()):
+        made.remove("Pod", task.key)
+
+
+def rows(what: str, gangs: int, shape: Callable[[int], dict[str, str]], text: str, first_s: float, freed: bool = False) -> list[Row]:
+    """`naive` is how many times longer a cycle takes that looks at everything anew."""
+    decide = policy(text)
+
+    def again(made: Cluster) -> Decisions:
+        return cycle(made, decide, NOW)
+
+    def anew(made: Cluster) -> Decisions:
+        return cycle(made, decide, NOW, observer=Observer())
+
+    made = full(gangs, shape)
+    gc.collect()
+    found = [measured(f"{what}: first cycle", first_s, None, lambda: made, again, 1)]
+    again(made)
+    next_one = measured(f"{what}: nothing has changed", 0.02, None, lambda: made, again, 5)
+    found.append(next_one._replace(naive=measured("", 0, None, lambda: made, anew, 1).cpu / next_one.cpu))
+    if freed:
+        free_one(made)
+        found.append(measured(f"{what}: one node freed", 0.05, None, lambda: made, again, 1))
+    return found
+
+
+def run() -> list[Row]:
+    return [
+        *rows("20,000 gangs wait, four shapes", 20_000, four_shapes, DEFAULT, 1.5, freed=True),
+        *rows("5,000 gangs wait, evicting actions", 5_000, four_shapes, EVICTING, 0.8),
+        *rows("2,000 gangs wait, all different, evicting actions", 2_000, all_different, EVICTING, 3),
+    ]

@@ -1,0 +1,186 @@
+"""What is remembered of those who wait changes nothing: each cycle decides and says what one does that looks at everything anew.
+
+Two equal clusters live through the same random operations; the cycles of one are watched, and so remember nothing. Some hundred operations
+in `make test`, 100,000 in the nightly profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from pumice.cluster.cycles import advance
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.observer import SILENT, Observer
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.registry import PLUGINS
+from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
+
+CONFIGURATION = """\
+actions: "{actions}"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+  - name: sla
+- plugins:
+  - name: overcommit
+  - name: {second}
+  - name: predicates
+  - name: {shares}
+  - name: nodeorder
+"""
+ACTIONS = (
+    "enqueue, allocate, backfill",
+    "enqueue, allocate, preempt, reclaim, backfill",
+    "allocate, backfill",
+    "enqueue, gangreclaim, gangpreempt, allocate",
+)
+NODES, QUEUES, CLASSES = [f"n{number}" for number in range(6)], ("qa", "qb"), {"low": 10, "high": 1000}
+
+
+class Life:
+    """One of the two."""
+
+    def __init__(self, policy: Policy, observer: Observer) -> None:
+        self.policy, self.observer = policy, observer
+        self.cluster = cluster(
+            *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in NODES),
+            *(queue(name) for name in QUEUES),
+            *(priority_class(*each) for each in CLASSES.items()),
+        )
+
+    def decide(self, now: float) -> Decisions:
+        return cycle(self.cluster, self.policy, now, observer=self.observer)
+
+
+def said(decisions: Decisions) -> dict[str, Any]:
+    """All that a cycle says, in values of no cluster."""
+    return {
+        "binds": [(bind.task.key, bind.node) for bind in decisions.binds],
+        "evictions": [(each.task.key, each.node, each.beneficiary, each.action) for each in decisions.evictions],
+        "pipelined": [(each.task.key, each.node) for each in decisions.pipelined],
+        "nominations": sorted((task.key, node) for task, node in decisions.nominations.items()),
+        "groups": [(group.job.uid, group.phase, group.condition) for group in decisions.groups],
+        "waiting": [(each.task.key, each.reason, each.message) for each in decisions.waiting],
+        "events": [(event.job.uid, *event[1:]) for event in decisions.events],
+    }
+
+
+Operation = Callable[[Cluster], None]
+
+
+class Fate:
+    """What happens next, drawn at random and made of both clusters."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._jobs = 0
+
+    def draw(self, living: Cluster) -> Operation:
+        drawn = self._random.choice([*[self._gang] * 3, self._ends, self._node, self._queue, self._leaves, self._nothing])
+        return drawn(living)
+
+    def _gang(self, living: Cluster) -> Operation:
+        random, name = self._random, f"j{self._jobs:05}"
+        self._jobs += 1
+        size, gpu = random.randint(1, 4), random.choice([0, 1, 1, 2, 4])
+        group = podgroup(name, random.choice([size, size, 1])).queue(random.choice(QUEUES)).phase(random.choice(["Pending", "Inqueue"]))
+        if random.random() < 0.3:
+            group = group.priority_class(random.choice([*CLASSES]))
+        if random.random() < 0.6:
+            group = group.needs(**{"nvidia.com/gpu": gpu * size})
+        if random.random() < 0.1:
+            group = group.annotation("sla-waiting-time", "3s")
+        members = [member.gpu(gpu) if gpu else member for member in pod(name).gang(name).times(size)]
+        if random.random() < 0.2:
+            members = [member.selector("zone", random.choice("0123456")) for member in members]
+        if random.random() < 0.1:
+            members = [member.tolerates("kept") for member in members]
+        return _putting(*(each.build() for each in (group, *members)))
+
+    def _ends(self, living: Cluster) -> Operation:
+        """A pod that runs is gone."""
+        running = sorted(key for key, task in living.tasks.items() if task.status == status.RUNNING)
+        return _removing("Pod", *self._random.sample(running, min(len(running), 2)))
+
+    def _leaves(self, living: Cluster) -> Operation:
+        """A job with all its pods, or a node."""
+        if self._random.random() < 0.2:
+            return _removing("Node", self._random.choice(NODES))
+        uid = self._random.choice(sorted(living.jobs) or [""])
+        pods = sorted(task.key for task in living.jobs[uid].tasks.values()) if uid else []
+        return lambda made: (_removing("Pod", *pods)(made), _removing("PodGroup", uid)(made))[0]
+
+    def _node(self, living: Cluster) -> Operation:
+        random = self._random
+        fresh = node(random.choice(NODES)).cpu(4).gpu(random.choice([2, 4, 6])).pods(6).label("zone", random.choice("0123456"))
+        return _putting((fresh.taint("kept") if random.random() < 0.2 else fresh).build())
+
+    def _queue(self, living: Cluster) -> Operation:
+        changed = queue(self._random.choice(QUEUES)).weight(self._random.randint(1, 3))
+        if self._random.random() < 0.3:
+            changed = changed.capability(**{"nvidia.com/gpu": self._random.randint(2, 12)})
+        return _putting(changed.build())
+
+    def _nothing(self, living: Cluster) -> Operation:
+        return _putting()
+
+
+def _putting(*items: Any) -> Operation:
+    def put(made: Cluster) -> None:
+        for item in items:
+            made.put(*item)
+
+    return put
+
+
+def _removing(kind: str, *keys: str) -> Operation:
+    def remove(made: Cluster) -> None:
+        for key in keys:
+            made.remove(kind, key)
+
+    return remove
+
+
+def live(seed: int, operations: int) -> int:
+    """How many cycles decided what the one before did, without looking."""
+    random = Random(seed)
+    text = CONFIGURATION.format(
+        actions=random.choice(ACTIONS), second=random.choice(["drf", "binpack"]), shares=random.choice(["proportion", "capacity"])
+    )
+    policy = read_policy(text, PLUGINS)[0]
+    kept, anew, fate = Life(policy, SILENT), Life(policy, Observer()), Fate(random)
+    now, recalled, last = 1_767_225_600.0, 0, Decisions()
+    for _ in range(operations):
+        operation = fate.draw(kept.cluster)
+        operation(kept.cluster)
+        operation(anew.cluster)
+        for _ in range(random.randint(1, 3)):
+            now += random.choice([0.0, 0.5, 1.0])
+            decided, expected = kept.decide(now), anew.decide(now)
+            assert said(decided) == said(expected)
+            recalled += decided is last
+            last = decided
+            advance(kept.cluster, decided, now)
+            advance(anew.cluster, expected, now)
+    kept.cluster.check()
+    return recalled
+
+
+def test_cycles_that_remember_decide_as_those_that_do_not() -> None:
+    assert sum(live(seed, 30) for seed in range(10)) > 50
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1000, 2000))
+def test_the_same_over_many_operations(seed: int) -> None:
+    live(seed, 100)
