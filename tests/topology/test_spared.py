@@ -76,6 +76,12 @@ def test_a_bundle_that_one_node_loses_counts_for_the_next() -> None:
     assert preempt(*nodes(v=1, w=1, x=3, y=2, z=2), *spread, *high(2, cpu=2))[0] == ["b-0", "b-1", "c-0", "c-1"]
 
 
+def test_a_node_that_will_not_do_is_no_gain_though_its_pods_go_along() -> None:
+    wish = [podgroup("high", 1).priority_class("high").phase("Inqueue"), pod("high-0").cpu(2).gang("high").selector("zone", "east")]
+    objects = [node("x").cpu(4), node("y").cpu(2).label("zone", "east"), *low("a", "x", "x", "x"), *low("b", "y", "x", "y", least=3)]
+    assert preempt(*objects, *wish) == (["b-0", "b-1", "b-2"], {"high-0": "y"})
+
+
 def test_pods_of_different_size_are_made_room_for_one_after_the_other() -> None:
     group = podgroup("high", 2).priority_class("high").phase("Inqueue")
     pods = pod("high-0").cpu(3).gang("high"), pod("high-1").cpu(1).gang("high")

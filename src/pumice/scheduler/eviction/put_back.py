@@ -32,15 +32,15 @@ def put_back(statement: Statement) -> None:
 
 
 def _retraced(statement: Statement, steps: list[Step], victims: Set[Operation]) -> bool:
-    """Do it all again with only these victims; whether all who wait found their places good."""
-    session = statement.session
+    """Do it all again with only these victims, who go first; whether all who wait find their places good."""
+    session, good = statement.session, True
     statement.rollback()
+    for operation, _ in steps:
+        if operation in victims:
+            statement.evict(operation.task, operation.action, operation.beneficiary)
     for operation, row in steps:
-        task = operation.task
         if not operation.action:
-            if not fits_now(session, task, row, session.evaluation(task)):
-                return False
+            task = operation.task
+            good = good and fits_now(session, task, row, session.evaluation(task))
             statement.pipeline(task, row, evicted=operation.evicted)
-        elif operation in victims:
-            statement.evict(task, operation.action, operation.beneficiary)
-    return True
+    return good
