@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.cluster.apiserver.admission import Review, Rule, World
 from tests.cli.terminal import Terminal
 
 
@@ -23,6 +24,18 @@ def test_apply_tells_created_configured_and_unchanged(pumice: Terminal) -> None:
     assert pumice.apply(config_map("told", {"a": "2"})) == "configmap/told configured\n"
     assert pumice.apply(config_map("told", {"b": "3"})) == "configmap/told configured\n"
     assert yaml.safe_load(pumice("get", "cm", "told", "-o", "yaml"))["data"] == {"b": "3"}
+
+
+def test_what_the_server_warns_of_is_printed_once_beside_the_output(pumice: Terminal) -> None:
+    def warn(review: Review, world: World) -> None:
+        if review.name == "warned":
+            review.warnings.append('say "please"')
+
+    pumice.store(lambda store: store.admission.add([Rule(("configmaps",), ("CREATE", "UPDATE"), validate=warn)]))
+    objects = "\n---\n".join(json.dumps(config_map("warned", {"a": text})) for text in "12")
+    told = pumice.type("apply", "-f", "-", stdin=objects)
+    assert told.stdout == "configmap/warned created\nconfigmap/warned configured\n"
+    assert told.stderr == 'Warning: say "please"\n'
 
 
 def test_apply_takes_over_what_another_program_wrote(pumice: Terminal) -> None:

@@ -17,7 +17,7 @@ from pumice.live.scheduler.world import HttpWorld
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.framework.world import Nowhere
-from pumice.scheduler.plugins.volcano.extender.service import MAX_BYTES
+from pumice.scheduler.plugins.volcano.extender.service import LONGEST_REASON, MAX_BYTES
 
 Answer = Any
 DOWN = OSError("connection refused")
@@ -251,6 +251,22 @@ def test_victims_are_those_that_the_service_names(answer: Answer, ignorable: boo
 def test_the_service_votes_on_who_is_let_in(answer: Answer, ignorable: bool, vote: Vote) -> None:
     session = opened(Service(enqueue=answer), "enqueue", ignorable=ignorable)
     assert session.plugin("extender").job_enqueueable(session.cluster.jobs["default/g"]) is vote
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"status": -1}, "does not let it in"),
+        ({"status": -1, "reason": "the budget of the month is spent"}, "does not let it in: the budget of the month is spent"),
+        ({"status": -1, "reason": "x" * 9999}, "does not let it in: " + "x" * LONGEST_REASON),
+        (DOWN, "does not let it in: it could not be asked: "),
+    ],
+)
+def test_a_job_that_is_kept_out_hears_why(answer: Answer, told: str) -> None:
+    waiting = group("g", phase="Pending", minResources={"cpu": "1"})
+    decided = cycle_on(cluster_of(node("a"), waiting, pod("p", "g")), rules("enqueue", actions="enqueue"), world=Service(enqueue=answer))
+    (message,) = (event.message for event in decided.events)
+    assert told in message and len(message) < 500
 
 
 @pytest.mark.parametrize(

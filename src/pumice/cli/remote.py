@@ -50,9 +50,15 @@ class Remote:
         return "" if everywhere else asked or self.access.namespace
 
     def run(self, story: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        warnings: list[str] = []
+
         async def connected() -> T:
-            async with Client(self.access) as client:
-                return await story(client)
+            async with Client(self.access, warned=warnings.append) as client:
+                try:
+                    return await story(client)
+                finally:
+                    for warning in dict.fromkeys(warnings):
+                        click.echo(f"Warning: {warning}", err=True)
 
         try:
             return asyncio.run(connected())

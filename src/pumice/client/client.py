@@ -68,9 +68,10 @@ class Client:
         retry: Retry = DEFAULT_RETRY,
         jitter: Callable[[], float] = random.random,
         clock: Clock = time.monotonic,
+        warned: Callable[[str], None] = lambda warning: None,
     ) -> None:
         self.access = access
-        self._wire = HttpSession(access, user_agent)
+        self._wire = HttpSession(access, user_agent, warned)
         self._timeout_s = limits.timeout_s
         self._retry = retry
         self._jitter = jitter

@@ -7,7 +7,7 @@ what it takes to receive them record by record.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -41,8 +41,10 @@ PLAIN = WireFormat()
 class HttpSession:
     """Connections to one server as one user. To be entered before use: it needs the running event loop."""
 
-    def __init__(self, access: Access, user_agent: str) -> None:
+    def __init__(self, access: Access, user_agent: str, warned: Callable[[str], None]) -> None:
+        """`warned` is told what the server warns of."""
         self._access = access
+        self._warned = warned
         self._user_agent = user_agent
         self._pair: KeyPair | None = None
         self._tls = context(access.trust, None, access.server) if access.server.startswith("https:") else None
@@ -82,6 +84,8 @@ class HttpSession:
         with _our_words(method, target):
             head = self._head(authorization, form)
             answer = await self._pool.ask(method, target, head, body, self._context(), timeout_s)
+        for warning in answer.warnings:
+            self._warned(warning)
         if answer.status >= 300:
             raise _refusal(answer)
         if form.accept.startswith(JSON):

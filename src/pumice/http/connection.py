@@ -57,6 +57,7 @@ class Answer(NamedTuple):
     status: int
     retry_after: str
     body: bytes
+    warnings: tuple[str, ...] = ()  #: what the server says beside its answer
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -109,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
             self._send(request)
             while not reply.ended:
                 await self._news()
-            return Answer(reply.status, reply.retry_after, reply.whole())
+            return Answer(reply.status, reply.retry_after, reply.whole(), reply.warnings)
         except BaseException:
             self.abort()
             raise

@@ -10,6 +10,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _ZIPPED = re.compile(rb"\r\ncontent-encoding:[ \t]*gzip", re.IGNORECASE)
+_WARNING = re.compile(rb'\r\nwarning:[ \t]*299 [^ \r]+ "((?:[^"\\\r]|\\.)*)"', re.IGNORECASE)
 _RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*([^\r]*)", re.IGNORECASE)
 LONGEST_HEAD = 256 * 1024
 GZIP = 16 + zlib.MAX_WBITS
@@ -33,12 +34,26 @@ class _Form(Enum):
 class Reply:
     """Fed with bytes; `take` gives the body as far as it has come, `whole` all of it at its end. `status` is 0 until the head is there."""
 
-    __slots__ = ("_body", "_form", "_left", "_max_bytes", "_raw", "_trailing", "_zipped", "ended", "lasting", "retry_after", "status")
+    __slots__ = (
+        "_body",
+        "_form",
+        "_left",
+        "_max_bytes",
+        "_raw",
+        "_trailing",
+        "_zipped",
+        "ended",
+        "lasting",
+        "retry_after",
+        "status",
+        "warnings",
+    )
 
     def __init__(self, max_bytes: int | None = None) -> None:
         """Without `max_bytes` the body may be of any length."""
         self.status = 0
         self.retry_after = ""
+        self.warnings: tuple[str, ...] = ()
         self.lasting = True  #: the connection serves another call after this
         self.ended = False
         self._raw = bytearray()
@@ -112,6 +127,7 @@ class Reply:
         self.lasting = raw[:8] != b"HTTP/1.0" and not _CLOSE.search(raw, 0, end)
         retry_after = _RETRY_AFTER.search(raw, 0, end)
         self.retry_after = retry_after[1].decode("latin-1").strip() if retry_after else ""
+        self.warnings = tuple(re.sub(r"\\(.)", r"\1", text.decode(errors="replace")) for text in _WARNING.findall(raw, 0, end))
         self._zipped = _ZIPPED.search(raw, 0, end) is not None
         if status not in (204, 304):
             if _CHUNKED.search(raw, 0, end):

@@ -156,11 +156,11 @@ class ExtenderPlugin(Plugin):
         if not verb or not self._interested_in(job):
             return Vote.ABSTAIN
         try:
-            vote = self.service.vote(verb, {"job": self._job(job)})
-        except Failure:
-            vote = 1 if self.args.ignorable else -1
+            vote, reason = self.service.vote(verb, {"job": self._job(job)})
+        except Failure as failure:
+            vote, reason = 1 if self.args.ignorable else -1, f"it could not be asked: {failure}"
         if vote < 0:
-            self.session.refuse_admission(job, f"extender {self.args.url} does not let it in")
+            self.session.refuse_admission(job, f"extender {self.args.url} does not let it in" + (f": {reason}" if reason else ""))
         return Vote((vote > 0) - (vote < 0))
 
     def job_enqueued(self, job: Job) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # One extender service: what it is asked, and what its answers mean. Whatever it does wrong is a `Failure`, for the caller to weigh.
 
 MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is none
+LONGEST_REASON = 300
 UNSCHEDULABLE = 2  #: the one status code, of those that are not success (0), that an eviction might change
 
 
@@ -48,8 +49,10 @@ class Service:
     def flag(self, verb: str, body: dict[str, Any], field: str) -> bool:
         return bool(self.ask(verb, body).get(field))
 
-    def vote(self, verb: str, body: dict[str, Any]) -> float:
-        return _number(verb, self.ask(verb, body).get("status", 0))
+    def vote(self, verb: str, body: dict[str, Any]) -> tuple[float, str]:
+        """And the reason, if the answer gives one."""
+        answer = self.ask(verb, body)
+        return _number(verb, answer.get("status", 0)), str(answer.get("reason") or "")[:LONGEST_REASON]
 
     def verdict(self, verb: str, body: dict[str, Any]) -> Reason | None:
         """Of a node: None if it will do. A text with a code, or a list of codes and reasons, as older services answer."""
