@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,32 @@ def test_a_hard_topology_that_no_plugin_heeds_is_warned_of(tmp_path: Path, comma
     result = CliRunner().invoke(cli, [command, "-f", str(path)], catch_exceptions=False)
     why = "its hard network topology has no effect: add the plugin network-topology-aware to the scheduler's configuration"
     assert result.exit_code == 0 and result.stderr == (f"warning: PodGroup default/w: {why}\n" if warned else "")
+
+
+ANY_OF_TWO = GANG | {"spec": GANG["spec"] | {"minAvailable": 1}}
+
+
+@pytest.mark.parametrize(
+    ("hard", "there", "pods", "told"),
+    [
+        ({"requests.cpu": "10"}, 0, 2, ""),
+        ({"pods": "2"}, 1, 1, "1 Pods of {} default/w are not made: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"),
+        ({"requests.cpu": "1"}, 0, 1, "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=1, limited: requests.cpu=1"),
+        ({"limits.cpu": "9"}, 0, 0, "2 Pods of {} default/w are not made: failed quota: q: must specify limits.cpu"),
+    ],
+    ids=["room", "one is there", "cpu", "unsaid"],
+)
+@pytest.mark.parametrize("subject", [ANY_OF_TWO, DEPLOYMENT], ids=lambda subject: subject["kind"])
+def test_a_quota_bounds_what_is_made_of_workloads(
+    tmp_path: Path, subject: dict[str, Any], hard: dict[str, str], there: int, pods: int, told: str
+) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}}
+    elsewhere = quota | {"metadata": {"name": "q", "namespace": "other"}, "spec": {"hard": {"pods": "0"}}}
+    old = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "old"}, "spec": template(nodeName="one")["spec"]}
+    path = tmp_path / "input.yaml"
+    path.write_text(yaml.dump_all([NODE, quota, elsewhere, subject | {"metadata": {"name": "w"}}, *[old] * there]))
+    result = CliRunner().invoke(cli, ["cycle", "-f", str(path), "-o", "json"], catch_exceptions=False)
+    found = json.loads(result.stdout)
+    owner = "Job" if subject is ANY_OF_TWO else "ReplicaSet"
+    assert told.replace("{}", owner) in re.sub(r"default/w-[0-9a-z]+", "default/w", result.stderr)
+    assert len(found["binds"]) == pods, found

@@ -100,7 +100,8 @@ class Inputs(NamedTuple):
         if objects.workloads:
             from pumice.cluster.offline import expanded  # controllers are not for those who bring their pods
 
-            objects.items += expanded(objects.workloads, complete(objects.items), now)
+            tell = lambda text: click.echo(f"warning: {text}", err=True)  # noqa: E731
+            objects.items += expanded(objects.workloads, complete(objects.items), now, tell)
         return objects
 
     def policy(self, objects: Objects) -> Policy:

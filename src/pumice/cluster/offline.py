@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,11 +19,12 @@ from pumice.api.meta import Metadata, Wire
 from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
+from pumice.api.quota import why_refused
 from pumice.api.structs import API_VERSIONS, KINDS
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.controllers import admission, kinds
 from pumice.controllers.in_memory import Loop, Memory
-from pumice.controllers.objects import Object
+from pumice.controllers.objects import Object, controller_of, namespace_of
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins import KeyPair
 from pumice.controllers.writes import Create
@@ -123,11 +125,15 @@ def _requested(spec: PodSpec) -> ResourceRequirements | None:
 
 NO_KEYS = KeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
+CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: what quotas count of it
 LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
-def expanded(manifests: Iterable[Manifest], present: Iterable[tuple[str, Wire]], now: float) -> list[tuple[str, Wire]]:
-    """What controllers make of the manifests in a cluster that holds `present` (with defaults). Raises InputError for a wrong manifest."""
+def expanded(
+    manifests: Iterable[Manifest], present: Sequence[tuple[str, Wire]], now: float, tell: Callable[[str], None]
+) -> list[tuple[str, Wire]]:
+    """What controllers make of the manifests in a cluster that holds `present` (with defaults). Raises InputError for a wrong manifest.
+    What a ResourceQuota keeps from being made is told."""
     wanted = [manifest for manifest in manifests if not manifest.obj["metadata"].get("uid")]
     if not wanted:
         return []
@@ -141,8 +147,37 @@ def expanded(manifests: Iterable[Manifest], present: Iterable[tuple[str, Wire]],
     for group in list(world.all(kinds.POD_GROUP)):
         loop.observe(world.put({**group, "status": {"phase": "Inqueue"}}))
     loop.settle(now)
-    made = (subject for kind in MADE for subject in world.all(kind) if subject["metadata"]["uid"] not in known[kind])
-    return [_wire(subject) for subject in made]
+    made = [subject for kind in MADE for subject in world.all(kind) if subject["metadata"]["uid"] not in known[kind]]
+    return [_wire(subject) for subject in _within_quotas(made, present, tell)]
+
+
+def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], tell: Callable[[str], None]) -> list[Object]:
+    """Those that no quota of their namespace refuses, one after the other, beside what is there."""
+    there = [_plain(kind, item) for kind, item in present if kind in CHARGED or kind == kinds.RESOURCE_QUOTA]
+    quotas = [subject for subject in there if subject["kind"] == kinds.RESOURCE_QUOTA]
+    held: dict[tuple[str, str], list[Object]] = {}
+    for subject in there:
+        held.setdefault((namespace_of(subject), CHARGED.get(subject["kind"], "")), []).append(subject)
+    kept: list[Object] = []
+    refused: dict[str, list[str]] = {}
+    for subject in made:
+        namespace, resource = namespace_of(subject), CHARGED.get(subject["kind"], "")
+        existing = partial(_existing, held, namespace)
+        own = (quota for quota in quotas if resource and namespace_of(quota) == namespace)
+        why = next((text for quota in own if (text := why_refused(quota, resource, subject, None, existing))), "")
+        if why:
+            owner = controller_of(subject) or subject
+            refused.setdefault(f"{subject['kind']}s of {owner['kind']} {namespace}/{owner.get('name')}", []).append(why)
+        else:
+            kept.append(subject)
+            held.setdefault((namespace, resource), []).append(subject)
+    for whose, reasons in refused.items():
+        tell(f"{len(reasons)} {whose} are not made: {reasons[0]}")
+    return kept
+
+
+def _existing(held: Mapping[tuple[str, str], list[Object]], namespace: str, resource: str) -> list[Object]:
+    return held.get((namespace, resource), [])
 
 
 def _plain(kind: str, item: Wire) -> Object:
