@@ -1,4 +1,4 @@
-"""Chromium, one for all tests; a tab for each, whose errors and warnings fail the test."""
+"""Chromium, one for each file; a tab for each test, whose errors and warnings fail the test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 

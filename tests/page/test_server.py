@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import http.client
 import json
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pumice.api.errors import InputError
+from pumice.cli.scheduler import page_at
 from pumice.http.messages import Request
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
@@ -129,6 +132,28 @@ def test_events_are_what_has_changed_and_no_more() -> None:
                 told |= json.loads(line[6:])
         assert list(told["nodes"]) == ["n1"]
         assert told["nodes"]["n1"]["held"] == [["default/g", 4.0, 4.0]]
+        connection.close()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:7480", ":7480", "10.0.0.1:7480", "127.0.0.1"])
+def test_the_scheduler_s_page_is_for_this_machine_only(address: str) -> None:
+    with pytest.raises(InputError, match="no address of loopback"):
+        page_at(address)
+
+
+def test_a_new_policy_is_told() -> None:
+    with desk() as made:
+        place = snapshot(made)["place"]
+        connection = http.client.HTTPConnection("127.0.0.1", made.port, timeout=30)
+        connection.request("GET", f"/api/events?after={place}")
+        answer = connection.getresponse()
+        policy = dataclasses.replace(made.scheduler.policy, actions=made.scheduler.policy.actions[:1])
+        made.scheduler.adopt(policy)
+        told: dict[str, Any] = {}
+        while "policy" not in told:
+            line = answer.readline()
+            told = json.loads(line[6:]) if line.startswith(b"data: ") else told
+        assert [action["name"] for action in told["policy"]["actions"]] == [policy.actions[0].name]
         connection.close()
 
 

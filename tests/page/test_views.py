@@ -39,7 +39,7 @@ def opened(tab: Tab, desk: Desk, view: str) -> None:
     tab.page.wait_for_selector("#clock:not(:empty)")
 
 
-@pytest.mark.parametrize("view", [*VIEWS, "job/default/huge", "job/default/train", "nodes/gpu-0", "decisions/1", "job/default/nobody"])
+@pytest.mark.parametrize("view", [*VIEWS, "job/default/huge", "job/default/train", "pod/default/train-0", "nodes/gpu-0", "decisions/1"])
 def test_a_view_is_drawn_and_axe_finds_nothing(decided: Desk, tab: Tab, view: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
@@ -60,6 +60,27 @@ def test_from_the_cluster_to_why_a_job_waits_it_is_one_click(decided: Desk, tab:
     opened(tab, decided, "")
     tab.page.get_by_role("link", name="huge").click()
     assert "nvidia.com/gpu" in tab.page.locator(".why").inner_text()
+
+
+def test_a_job_that_waits_has_the_chain_of_questions_and_what_would_help(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "job/default/huge")
+    refused = tab.page.locator(".chain .refused")
+    assert "is there a node for it?" in refused.inner_text()
+    assert "What would help:" in tab.page.locator(".answer").inner_text()
+
+
+def test_a_pod_shows_how_nodes_score_and_orders_them(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "pod/default/train-0")
+    tab.page.get_by_role("button", name="node", exact=True).click()
+    assert tab.page.locator("tbody tr").first.inner_text().startswith("gpu-")
+    assert tab.page.locator("th[aria-sort=ascending]").inner_text().startswith("node")
+
+
+def test_who_is_not_there_is_said_to_be_gone(decided: Desk, tab: Tab) -> None:
+    opened(tab, decided, "job/default/nobody")
+    assert "no such job" in tab.page.locator("main").inner_text()
+    opened(tab, decided, "nodes/nobody")
+    assert "no such node" in tab.page.locator("main").inner_text()
 
 
 def test_a_job_shows_where_its_pods_are_and_what_was_decided(decided: Desk, tab: Tab) -> None:
@@ -150,7 +171,7 @@ def test_a_server_that_restarts_is_told_of_and_read_anew(bare: Desk, tab: Tab) -
 
 def test_five_thousand_nodes_and_twenty_thousand_pods(bare: Desk, tab: Tab) -> None:
     bare.put(large())
-    for view in ("cluster", "cluster?group=yes", "jobs", "queues"):
+    for view in ("cluster", "cluster?group=yes", "jobs"):
         opened(tab, bare, view)
         tab.page.wait_for_selector("a.node, tbody tr", state="attached")
         tab.page.screenshot(path=tab.file(view))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import msgspec
-import numpy as np
 
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import CPU, MEMORY, Vector
+from pumice.scheduler.model.resources import CPU, HALF, MEMORY, Sum, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 
 Amounts = dict[str, float]  #: of cpu, memory, gpu; without what there is none of
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
@@ -65,32 +66,49 @@ class PodRow(msgspec.Struct, omit_defaults=True):
 
 
 class Amounting:
-    """Vectors as amounts. Cards of all makers count as GPUs."""
+    """Vectors as amounts. Cards of all makers count as GPUs. Plain numbers are several times faster here than arrays."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cards = [column for column, name in enumerate(cluster.dimensions.names) if name.endswith("/gpu")]
+        self._shares: dict[Template, tuple[float, float]] = {}
 
     def of(self, vector: Vector) -> Amounts:
-        found = {"cpu": vector[CPU] / 1000, "memory": float(vector[MEMORY]), "gpu": self.gpus(vector)}
-        return {name: round(float(amount), 3) for name, amount in found.items() if amount and amount < np.inf}
+        return self._named(vector.tolist())
 
-    def gpus(self, vector: Vector) -> float:
-        return float(sum(vector[column] for column in self._cards if column < len(vector))) / 1000
+    def of_sum(self, kept: Sum) -> Amounts:
+        low, high = kept.tolist()
+        return self._named([few + HALF * many for few, many in zip(low, high, strict=True)] if any(high) else low)
+
+    def share(self, task: Task) -> tuple[float, float]:
+        """CPUs and GPUs that a pod asks for."""
+        template = task.template
+        found = self._shares.get(template)
+        if found is None:
+            numbers = template.request.tolist()
+            found = self._shares[template] = numbers[CPU] / 1000, self._gpus(numbers)
+        return found
+
+    def _named(self, numbers: list[float]) -> Amounts:
+        found = {"cpu": numbers[CPU] / 1000, "memory": float(numbers[MEMORY]), "gpu": self._gpus(numbers)}
+        return {name: amount for name, amount in found.items() if amount and amount < inf}
+
+    def _gpus(self, numbers: list[float]) -> float:
+        return sum(numbers[column] for column in self._cards if column < len(numbers)) / 1000
 
 
 def node_row(cluster: Cluster, row: int, amounting: Amounting) -> NodeRow:
     nodes = cluster.nodes
     labels = nodes.labels(row)
-    held: dict[str, list[float]] = {}
+    held: dict[str, tuple[float, float]] = {}
     for task in nodes.tasks[row].values():
-        sums = held.setdefault(job_key(task), [0.0, 0.0])
-        sums[0] += float(task.template.request[CPU]) / 1000
-        sums[1] += amounting.gpus(task.template.request)
+        key, (cpu, gpu) = job_key(task), amounting.share(task)
+        before = held.get(key, (0.0, 0.0))
+        held[key] = before[0] + cpu, before[1] + gpu
     return NodeRow(
         group=next((labels[key] for key in GROUPS if key in labels), ""),
         room=amounting.of(nodes.allocatable[:, row]),
         used=amounting.of(nodes.used[:, row]),
-        held=[(key, round(cpu, 3), gpu) for key, (cpu, gpu) in held.items()],
+        held=[(key, round(cpu, 3), round(gpu, 3)) for key, (cpu, gpu) in held.items()],
         cordoned=bool(nodes.cordoned[row]),
     )
 
@@ -100,8 +118,8 @@ def queue_row(queue: Queue, deserved: Vector, amounting: Amounting) -> QueueRow:
         parent=queue.parent,
         weight=queue.weight,
         state=queue.state,
-        held=amounting.of(queue.held),
-        asked=amounting.of(queue.pending),
+        held=amounting.of_sum(queue.holding),
+        asked=amounting.of_sum(queue.asking),
         deserved=amounting.of(deserved),
         guarantee=amounting.of(queue.guarantee),
         limit=amounting.of(queue.capability),
@@ -118,8 +136,8 @@ def job_row(job: Job, why: str, amounting: Amounting) -> JobRow:
         phase=job.phase,
         created=job.created,
         pods={status.NAMES[bit]: number for bit, number in job.counts.items() if number},
-        held=amounting.of(job.held),
-        asked=amounting.of(job.asked if job.tasks else job.min_resources),
+        held=amounting.of_sum(job.holding),
+        asked=amounting.of_sum(job.asking) if job.tasks else amounting.of(job.min_resources),
         priority=job.priority,
         minimum=job.min_member,
         why=why if job.pending or not job.tasks else "",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from typing import Self
@@ -30,11 +31,12 @@ from pumice.page.history import History
 from pumice.page.policy import told_policy
 from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, pod_rows
-from pumice.page.told import Told
+from pumice.page.told import Rows, Told
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
+SELDOM = 50  #: looks are so much further apart than they take: they cost at most a fiftieth of a core
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often
 PATIENCE_S = 30.0  #: what readers know is kept so long after the last has gone
 UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
@@ -53,6 +55,7 @@ class Page:
         self._history = History()
         self._looking = asyncio.Lock()
         self._asking = asyncio.Lock()
+        self._told_policy = scheduler.policy
         self._telling: asyncio.Task[None] | None = None
         answers: dict[str, Handler] = {path: file.respond for path, file in files().items()}
         answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/job": self._job, "/api/why": self._why}
@@ -109,19 +112,34 @@ class Page:
 
     async def _tell(self) -> None:
         """As long as there are readers."""
-        alone_s = quiet_s = 0.0
+        alone_s, quiet_s, pause_s = 0.0, 0.0, PERIOD_S
         while alone_s < PATIENCE_S:
-            await asyncio.sleep(PERIOD_S)
-            alone_s = 0.0 if self._feed.readers else alone_s + PERIOD_S
+            await asyncio.sleep(pause_s)
+            alone_s = 0.0 if self._feed.readers else alone_s + pause_s
             async with self._looking:
-                rows = await self._scheduler.look(self._told.changes)
+                rows, spent_s = await self._scheduler.look(self._timed_changes)
+                pause_s = max(PERIOD_S, SELDOM * spent_s)
                 cycles = self._told.fresh_cycles()
-                quiet_s = 0.0 if rows or cycles else quiet_s + PERIOD_S
-                if quiet_s % TIME_TOLD_S == 0.0:
+                quiet_s = 0.0 if rows or cycles else quiet_s + pause_s
+                if rows or cycles or quiet_s >= TIME_TOLD_S:
+                    quiet_s = 0.0
                     self._history.note(self._scheduler.clock.now(), self._told.rows["queues"])
-                    self._feed.publish(_object(self._parts(rows, cycles)))
+                    self._feed.publish(_object([*self._parts(rows, cycles), *self._fresh_policy()]))
         self._told.rest()
         self._feed.begin()
+
+    def _timed_changes(self, cluster: Cluster) -> tuple[dict[str, Rows], float]:
+        began_s = time.thread_time()
+        rows = self._told.changes(cluster)
+        return rows, time.thread_time() - began_s
+
+    def _fresh_policy(self) -> list[tuple[bytes, bytes]]:
+        """If it is not the one that readers know."""
+        policy = self._scheduler.policy
+        if policy is self._told_policy:
+            return []
+        self._told_policy = policy
+        return _members({"policy": told_policy(policy)})
 
     def _parts(self, rows: Mapping[str, Mapping[str, bytes | None]], cycles: list[bytes]) -> list[tuple[bytes, bytes]]:
         found = [(kind.encode(), _object((_encode(name)[1:-1], row) for name, row in of.items())) for kind, of in rows.items()]

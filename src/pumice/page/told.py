@@ -116,7 +116,9 @@ class Told:
         for key in gone:
             yield key, None
         waiting_loose = (LOOSE + task.key for task in cluster.without_job.values())
-        for key in sorted(stirred.union(touched, cluster.changed, waiting_loose)):
+        untold = cluster.jobs.keys() - known
+        orphaned = (key for key, job in cluster.jobs.items() if job.group is None)  # a change that the cluster's list of changes leaves out
+        for key in sorted(stirred.union(touched, cluster.changed, waiting_loose, untold, orphaned)):
             row = self._job(cluster, key, amounting)
             if row is not None:
                 yield key, _encode(row)

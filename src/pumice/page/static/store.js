@@ -25,7 +25,6 @@ export class Store {
 
   replace(snapshot) {
     this.clear();
-    this.policy = snapshot.policy;
     this.version = snapshot.version;
     this.history = snapshot.history;
     this.apply(snapshot);
@@ -43,6 +42,7 @@ export class Store {
       this.cycles = [...this.cycles, ...message.cycles].slice(-MOST_CYCLES);
       this.dirty.cycles = true;
     }
+    if (message.policy) this.policy = message.policy;
     this.at = message.at;
     this.count = message.count;
     this.remember();
