@@ -94,22 +94,24 @@ def test_suspend_and_resume_are_commands_for_that_very_job(pumice: Terminal) -> 
 def test_view_tells_everything_with_the_events(pumice: Terminal) -> None:
     pumice("job", "run", "-N", "viewed")
     job = stored(pumice, "viewed")
-    pumice.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": "viewed.1", "namespace": "default"},
-            "involvedObject": {"kind": "Job", "name": "viewed", "namespace": "default", "uid": job["metadata"]["uid"]},
-            "reason": "ExecuteAction",
-            "message": "Start to execute action SyncJob",
-            "type": "Normal",
-            "source": {"component": "vc-controller-manager"},
-            "lastTimestamp": job["metadata"]["creationTimestamp"],
-        }
-    )
+    uid = job["metadata"]["uid"]
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "viewed.1", "namespace": "default"},
+        "involvedObject": {"kind": "Job", "name": "viewed", "namespace": "default", "uid": uid},
+        "reason": "ExecuteAction",
+        "message": "Start to execute action SyncJob",
+        "type": "Normal",
+        "source": {"component": "vc-controller-manager"},
+        "lastTimestamp": job["metadata"]["creationTimestamp"],
+    }
+    of_group = {"kind": "PodGroup", "name": f"viewed-{uid}", "namespace": "default"}
+    ignored = {"reason": "NetworkTopologyIgnored", "message": "its hard network topology has no effect", "type": "Warning"}
+    pumice.apply(event, event | ignored | {"metadata": {"name": "viewed.2", "namespace": "default"}, "involvedObject": of_group})
     seen = pumice("job", "view", "-N", "viewed")
     assert seen.splitlines()[0].split() == ["Name:", "viewed"]
-    for part in ("Kind:         Job", "Min Available:", "Image Pull Policy:", "Start to execute action SyncJob", "vc-controller-manager"):
+    for part in ("Kind:         Job", "Min Available:", "Image Pull Policy:", "Start to execute action SyncJob", "NetworkTopologyIgnored"):
         assert part in seen, part
 
 

@@ -16,7 +16,7 @@ from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, WriteGrou
 from pumice.live.scheduler.sender import apply_mark
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.statuses import is_news
-from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Event, Evict, GroupStatus, Pipelined, Waiting
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 
@@ -118,6 +118,15 @@ def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_mo
         assert not asked.groups
         told += [(second, event.reason) for event in asked.events]
     assert told == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
+
+
+def test_what_a_complaint_holds_is_not_told_besides(cluster: Cluster) -> None:
+    job, said = cluster.jobs["ns/train"], SentStatus()
+    why = Event(job, "Normal", "Unschedulable", "1/1 tasks in gang unschedulable: x")
+    other = Event(job, "Normal", "Unschedulable", "queue resource quota insufficient")
+    both = of(cluster, Decisions(events=[why, other], groups=group(cluster, "Pending", SHORT).groups), said)
+    assert [(event.type, event.message) for event in both.events] == [("Normal", other.message), ("Warning", SHORT.message)]
+    assert of(cluster, Decisions(events=[why]), said, NOW + 1).events == []
 
 
 def test_conditions_of_other_types_stay(cluster: Cluster) -> None:

@@ -159,13 +159,15 @@ def _row(item: dict[str, Any]) -> list[object]:
 @namespace_option
 @one_job
 def view(remote: Remote, namespace: str | None, name: str) -> None:
-    """Show a job in full, with its events."""
+    """Show a job in full, with its events and those of its PodGroup, which are the scheduler's."""
     where = remote.namespace(namespace)
 
     async def ask(client: Client) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found = as_dict(await client.get(JOBS, ObjectRef(name, where)))
-        about = f"involvedObject.kind=Job,involvedObject.name={name},involvedObject.uid={found['metadata']['uid']}"
-        return found, await listed(client, Scope(EVENTS, where, field_selector=about))
+        uid = found["metadata"]["uid"]
+        both = f"kind=Job,involvedObject.name={name},involvedObject.uid={uid}", f"kind=PodGroup,involvedObject.name={name}-{uid}"
+        events = [each for about in both for each in await listed(client, Scope(EVENTS, where, field_selector=f"involvedObject.{about}"))]
+        return found, sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
     click.echo(described(*remote.run(ask), now=time.time()))
 

@@ -24,6 +24,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
 from pumice.scheduler.model.task import Task
 
+COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
 R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup)
 
@@ -63,10 +64,13 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
 
 
 def _told(cluster: Cluster, decisions: Decisions, said: SentStatus, now: float) -> list[EventRecord]:
-    """What the cycle itself has to say, each time that it is another thing than before."""
+    """What the cycle itself has to say, each time that it is another thing than before, and not what the group's own complaint holds."""
+    complaints = {group.job.uid: _complaint(group.job, group.condition) for group in decisions.groups}
     events = []
     for event in decisions.events:
         silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
+        if event.reason == COMPLAINT and event.message:
+            silent |= event.message in complaints.get(event.job.uid, "") or said.holds(event.job.uid, COMPLAINT, event.message)
         if not silent and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(EventRecord(about_group(event.job), event.type, event.reason, event.message))
     return events
@@ -182,9 +186,9 @@ def _speech(group: GroupStatus, said: SentStatus, now: float, *, written: bool) 
         return []
     if group.phase in (PENDING, INQUEUE, UNKNOWN):
         message = _complaint(job, condition)
-        if not message or not said.is_news(job.uid, "Unschedulable", message, now):
+        if not message or not said.is_news(job.uid, COMPLAINT, message, now):
             return []
-        return [EventRecord(about_group(job), "Warning", "Unschedulable", message)]
+        return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]
     return [EventRecord(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []
 
 

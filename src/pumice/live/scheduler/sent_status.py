@@ -152,6 +152,11 @@ class SentStatus:
         if note is not None and note.version is not None and version >= note.version:
             del self.queues[name]
 
+    def holds(self, job_uid: str, reason: str, message: str) -> bool:
+        """Whether what was told last for the reason has the message in it, whatever its amounts."""
+        last = self._told.get(job_uid, {}).get(reason)
+        return last is not None and without_amounts(message) in last.text
+
     def is_news(self, job_uid: str, reason: str, message: str, now: float) -> bool:
         """Whether to tell it; notes that it was told."""
         told = self._told.setdefault(job_uid, {})
