@@ -96,7 +96,7 @@ LINES = {
     ),
     quota: (Because.QUOTA, "queue small holds 3 of the 4 cpu it may hold; 2 more is asked for (1 short)"),
     closed_queue: (Because.QUEUE_CLOSED, "queue shut is Closed: it serves no job"),
-    taint: (Because.TAINT, "2 of 3 nodes with room for it have a taint that it does not tolerate: gpu=yes:NoSchedule"),
+    taint: (Because.TAINT, "2 of 3 nodes, the only ones with room for it, have a taint that it does not tolerate: gpu=yes:NoSchedule"),
     affinity: (Because.AFFINITY, "no node that it may use matches its node selector disk=ssd"),
     gang_too_large: (Because.GANG_TOO_LARGE, "its 10 pods start together, and even empty nodes would hold only 8 (2 short)"),
     topology: (

@@ -122,7 +122,7 @@ class Blocked:
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
-            return _yes(question, f"{job.valid_count} pods, of which {job.min_member} must start together")
+            return _yes(question, _pods(job))
         return _no(question, _too_few(job, refusal.message))
 
     def _gates(self) -> Found | None:
@@ -298,6 +298,11 @@ class Blocked:
 
 
 ENDS = frozenset([Because.OTHER_SCHEDULER, Because.NO_PODGROUP, Because.NO_QUEUE])  #: where later questions have no answer
+
+
+def _pods(job: Job) -> str:
+    there = f"{job.valid_count} pod{'s' if job.valid_count != 1 else ''}"
+    return there if job.min_member < 2 else f"{there}, of which {job.min_member} must start together"
 
 
 def _yes(question: str, answer: str) -> Found:

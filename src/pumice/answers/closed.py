@@ -95,24 +95,29 @@ def rejected(cluster: Cluster, task: Task, whose: str, rule: str, text: str) -> 
 
 
 def _words(nodes: NodesFor, task: Task, because: Because, choice: Choice, row: int) -> str:
-    number, of = int(choice.opens.sum()), int(nodes.alive.sum())
-    roomy = bool((choice.opens & nodes.roomy).any())
-    which = (
-        f"{'all' if number == of else number} {of if number == of else f'of {of}'} nodes" if of > 1 else f"node {nodes.table.names[row]}"
-    )
-    room = "with room for it " if roomy and number < of else ""
+    which, is_one = _which(nodes, choice.opens)
     match because:
         case Because.TAINT:
             taints = ", ".join(untolerated(nodes.table, task, row))
-            return f"{which} {room}{'have' if of > 1 else 'has'} a taint that it does not tolerate: {taints}"
+            return f"{which} {'has' if is_one else 'have'} a taint that it does not tolerate: {taints}"
         case Because.AFFINITY if selector := task.template.spec.node_selector:
             pairs = ", ".join(f"{key}={value}" for key, value in selector.items())
             return f"no node that it may use matches its node selector {pairs}"
         case Because.AFFINITY:
             return f"no node that it may use matches its node affinity: {choice.closed.text}"
         case Because.CORDONED:
-            return f"{which} {room}{'are' if of > 1 else 'is'} cordoned"
-    return f"{which} {room}{'are' if of > 1 else 'is'} closed to it: {choice.closed.text}"
+            return f"{which} {'is' if is_one else 'are'} cordoned"
+    return f"{which} {'is' if is_one else 'are'} closed to it: {choice.closed.text}"
+
+
+def _which(nodes: NodesFor, opens: Mask) -> tuple[str, bool]:
+    """The nodes that are meant, and whether that is a single one."""
+    number, of = int(opens.sum()), int(nodes.alive.sum())
+    quality = "with room for it" if (opens & nodes.roomy).any() else "large enough"
+    if number == 1:
+        name = nodes.table.names[int(np.flatnonzero(opens)[0])]
+        return (f"node {name}" if of == 1 else f"node {name}, the only one {quality},"), True
+    return (f"all {of} nodes" if number == of else f"{number} of {of} nodes, the only ones {quality},"), False
 
 
 def untolerated(table: Nodes, task: Task, row: int) -> tuple[str, ...]:

@@ -71,6 +71,11 @@ def look(
     onlooker = Look(waiter, capture)
     if not alone:
         return rehearse(cluster, policy, now, world, onlooker=onlooker)
+    return rehearse_alone(cluster, policy, now, waiter, world, onlooker)
+
+
+def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter, world: World, onlooker: Onlooker) -> Decisions:
+    """With nobody else who waits."""
     with _by_itself(cluster, waiter):
         return rehearse(cluster, policy, now, world, Only(waiter.tasks), onlooker)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from pumice.answers.answer import Scored, Why
+from pumice.answers.look import rehearse_alone
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch
+from pumice.answers.subject import waiter
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rehearsal import Onlooker, rehearse
@@ -60,10 +62,10 @@ def _why_here(cluster: Cluster, policy: Policy, now: float, world: World, name: 
     node, watcher = task.node_name, Watcher(task)
     with Sketch(cluster) as sketch:
         sketch.move(task, status.PENDING, -1)
-        rehearse(cluster, policy, now, world, onlooker=watcher)
+        rehearse_alone(cluster, policy, now, waiter(task.job, [task]), world, watcher)
     best = _best(watcher.table)
-    which = "" if len(placed) == 1 else f"{task.name}, one of its {len(placed)} pods, "
-    return Why(name, "runs", text=f"{which}runs on {node}, {_compared(watcher.table, node, best)}", alternatives=tuple(best))
+    where = f"on {node}" if len(placed) == 1 else f"{task.name}, one of its {len(placed)} pods, on {node}"
+    return Why(name, "runs", text=f"{where}, {_compared(watcher.table, node, best)}", alternatives=tuple(best))
 
 
 def _best(table: ScoreTable) -> list[Scored]:

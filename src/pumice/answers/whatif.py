@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from pumice.answers.answer import Because, Headline
+from pumice.answers.answer import Because, Headline, Near, Why
 from pumice.answers.changes import Change, Gone, MoreNodes, make_all
 from pumice.answers.difference import Difference, Outcome, difference, outcome
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
-from pumice.answers.why import starts, why
+from pumice.answers.why import room_being_made, starts, why
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.rehearsal import rehearse
@@ -82,10 +82,10 @@ class _Search:
         if told.headline is None or not self._waits.tasks:
             return WhatIf(str(self._subject), told.line)
         self._before = outcome(self._cluster, self._rehearse())
-        found = (option for look in self._looks(told.headline) if (option := look) is not None)
+        found = (option for look in self._looks(told, told.headline) if (option := look) is not None)
         return WhatIf(str(self._subject), told.line, tuple(found))
 
-    def _looks(self, headline: Headline) -> Iterator[Option | None]:
+    def _looks(self, told: Why, headline: Headline) -> Iterator[Option | None]:
         """From what costs the user least to what costs most."""
         yield from self._other_queues()
         yield self._fewer_pods()
@@ -94,7 +94,7 @@ class _Search:
         if headline.remedy and headline.because not in ROOM:
             yield self._option(headline.remedy)
         yield self._higher_priority()
-        yield self._more_nodes()
+        yield self._more_nodes(told.nearest)
         yield self._all_that_lacks()
 
     # -- trying
@@ -108,7 +108,9 @@ class _Search:
             decisions, waits = self._rehearse(), who_waits(self._cluster, self._subject)
             places = {bind.task.key: bind.node for bind in decisions.binds if bind.task in waits.members}
             made = {place.task.key: place.node for place in decisions.pipelined if place.task in waits.members}
-            made |= {task.key: node for task, node in decisions.nominations.items() if node and task in waits.members and task.job is None}
+            made |= {task.key: node for task, node in decisions.nominations.items() if node and task in waits.members}
+            if room_being_made(self._cluster, self._policy, decisions, waits) is None:
+                made = {}
             return Trial(places if starts(decisions, waits) else {}, made, outcome(self._cluster, decisions))
 
     def _helps(self, *changes: Change) -> bool:
@@ -211,11 +213,8 @@ class _Search:
                     return option
         return None
 
-    def _more_nodes(self) -> Option | None:
-        """As few as do, like the largest node: where that does not do, like none."""
-        nodes = self._cluster.nodes
-        if not nodes.count:
+    def _more_nodes(self, nearest: tuple[Near, ...]) -> Option | None:
+        """As few as do, like the node that lacks least."""
+        if not nearest:
             return None
-        total = nodes.total()
-        like = max(nodes, key=lambda row: (dominant_share(nodes.allocatable[:, row], total), -row))
-        return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(nodes.names[like], count))
+        return self._smallest(min(len(self._waits.tasks), MOST_NODES), lambda count: MoreNodes(nearest[0].node, count))

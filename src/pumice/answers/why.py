@@ -55,15 +55,15 @@ class _Asked:
         alone = self._look(waits, blocked, alone=True)
         name = str(subject)
         if not starts(alone, waits):
-            if (being_made := self._being_made(alone, waits)) is not None:
-                return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
+            if (room := room_being_made(self._cluster, self._policy, alone, waits)) is not None:
+                return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
             return _blocked(name, blocked[0])
         seen: list[Look] = []
         together = self._rehearse_all(waits, seen)
         if starts(together, waits):
             return _starts(name, together, waits)
-        if (being_made := self._being_made(together, waits)) is not None:
-            return Why(name, "waits", being_made, chain=(Link("is room being made?", True, being_made.text),))
+        if (room := room_being_made(self._cluster, self._policy, together, waits)) is not None:
+            return Why(name, "waits", room, chain=(Link("is room being made?", True, room.text),))
         outranked = rank.headline(seen[0], together)
         if outranked is not None:
             return Why(name, "waits", outranked, chain=(rank.link(outranked),))
@@ -79,25 +79,6 @@ class _Asked:
 
     def _rehearse_all(self, waits: Waiter, seen: list[Look]) -> Decisions:
         return look(self._cluster, self._policy, self._now, waits, seen.append, alone=False, world=self._world)
-
-    def _being_made(self, decisions: Decisions, waits: Waiter) -> Headline | None:
-        """Room that the next cycle makes for it, or that leaving pods give back."""
-        nodes = {place.node for place in decisions.pipelined if place.task in waits.members}
-        profiles = self._policy.profiles.by_name if self._policy.profiles is not None else {}
-        nominated = {task: node for task, node in decisions.nominations.items() if task.template.scheduler_name in profiles}
-        nodes |= {node for task, node in nominated.items() if task in waits.members and node}
-        if not nodes:
-            return None
-        table = self._cluster.nodes
-        evicted = [eviction.task.key for eviction in decisions.evictions]
-        leaving = [task.key for name in nodes for task in table.tasks[table.rows[name]].values() if task.status == status.RELEASING]
-        names = tuple(f"pod/{key}" for key in dict.fromkeys([*evicted, *leaving]))
-        if not names:
-            return None
-        when = f"{len(names)} pods have left" if len(names) > 1 else f"{names[0]} has left"
-        by = ", whom the next cycle evicts for it" if evicted else ""
-        text = f"room is being made for it on {', '.join(sorted(nodes)[:3])}: it starts when {when}{by}"
-        return Headline(Because.RELEASING, text, remedy=(Gone(names),))
 
     # -- who does not
 
@@ -144,6 +125,26 @@ def _tasks(cluster: Cluster, subject: Subject) -> list[Task]:
     if job is not None:
         return list(job.tasks.values())
     return tasks_of_job(cluster, subject.key)
+
+
+def room_being_made(cluster: Cluster, policy: Policy, decisions: Decisions, waits: Waiter) -> Headline | None:
+    """Room that the next cycle makes for it, or that leaving pods give back."""
+    nodes = {place.node for place in decisions.pipelined if place.task in waits.members}
+    profiles = policy.profiles.by_name if policy.profiles is not None else {}
+    nominated = {task: node for task, node in decisions.nominations.items() if task.template.scheduler_name in profiles}
+    nodes |= {node for task, node in nominated.items() if task in waits.members and node}
+    if not nodes:
+        return None
+    table = cluster.nodes
+    evicted = [eviction.task.key for eviction in decisions.evictions]
+    leaving = [task.key for name in nodes for task in table.tasks[table.rows[name]].values() if task.status == status.RELEASING]
+    names = tuple(f"pod/{key}" for key in dict.fromkeys([*evicted, *leaving]))
+    if not names:
+        return None
+    when = f"{len(names)} pods have left" if len(names) > 1 else f"{names[0]} has left"
+    by = ", whom the next cycle evicts for it" if evicted else ""
+    text = f"room is being made for it on {', '.join(sorted(nodes)[:3])}: it starts when {when}{by}"
+    return Headline(Because.RELEASING, text, remedy=(Gone(names),))
 
 
 def starts(decisions: Decisions, waits: Waiter) -> bool:

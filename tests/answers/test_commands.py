@@ -1,0 +1,71 @@
+"""The commands: what they read, what they refuse, what programs get, their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pumice.api.errors import InputError
+from pumice.cli.main import cli
+
+CLUSTER = str(Path(__file__).parents[2] / "examples/answers.yaml")
+JOB = str(Path(__file__).parents[2] / "examples/job.yaml")
+
+
+def type_in(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+@pytest.mark.parametrize("command", [("why", "job/train"), ("whatif", "job/train"), ("whatif", "--drain", "n1"), ("lint",)])
+def test_programs_get_the_same_answer_as_json(command: tuple[str, ...]) -> None:
+    assert json.loads(type_in(*command, "-f", CLUSTER, "-o", "json").stdout)
+
+
+def test_a_remedy_is_a_change_with_its_kind() -> None:
+    answer = json.loads(type_in("why", "job/train", "-f", CLUSTER, "-o", "json").stdout)
+    assert answer["headline"]["because"] == "gang"
+    assert answer["headline"]["remedy"] == [{"change": "room", "node": "n1", "amounts": {"cpu": "2"}}]
+
+
+@pytest.mark.parametrize(
+    ("subject", "refusal"),
+    [
+        ("train", '"train" is no subject; write one of job/NAME, pod/NAME, podgroup/NAME, queue/NAME, node/NAME'),
+        ("job/trian", "there is no job default/trian; did you mean"),
+        ("queue/reserch", "there is no queue reserch; did you mean"),
+        ("pod/team/x", "there is no pod team/x"),
+    ],
+)
+def test_what_is_no_subject_is_refused(subject: str, refusal: str) -> None:
+    result = type_in("why", subject, "-f", CLUSTER)
+    assert isinstance(result.exception, InputError)
+    assert refusal in str(result.exception)
+
+
+def test_who_runs_leaves_or_has_ended_is_told_so(tmp_path: Path) -> None:
+    before, name, rest = Path(CLUSTER).read_text().partition("metadata: {name: frontend-0")
+    path = tmp_path / "cluster.yaml"
+    path.write_text(before + name + rest.replace("phase: Running", "phase: Succeeded", 1))
+    assert type_in("why", "pod/frontend-0", "-f", str(path)).stdout == "pod/frontend-0 has ended: its pods have ended: 1 Succeeded\n"
+
+
+def test_a_subject_and_changes_are_two_questions() -> None:
+    assert "not both" in type_in("whatif", "job/train", "--drain", "n1", "-f", CLUSTER).stderr
+    assert "say what is asked" in type_in("whatif", "-f", CLUSTER).stderr
+
+
+def test_another_configuration_can_be_tried(tmp_path: Path) -> None:
+    conf = tmp_path / "other.conf"
+    conf.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: predicates\n')
+    told = type_in("whatif", "--conf", str(conf), "-f", CLUSTER).stdout
+    assert "podgroup/default/train   starts              2" in told
+
+
+def test_lint_and_check_end_with_1_for_what_can_not_work() -> None:
+    assert type_in("lint", "-f", CLUSTER).exit_code == 1
+    assert type_in("check", "-f", JOB, "--against", CLUSTER).exit_code == 1
+    assert type_in("check", "-f", JOB).exit_code == 0
+    assert json.loads(type_in("lint", "-f", CLUSTER, "-o", "sarif").stdout)["version"] == "2.1.0"
