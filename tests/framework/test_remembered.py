@@ -39,6 +39,12 @@ def test_nothing_has_changed() -> None:
     assert [waits.task.name for waits in last.waiting] == ["large-0", "large-1"]
 
 
+def test_a_policy_without_plugins() -> None:
+    made, by = too_large(), Policy(POLICY.actions[:1], ())
+    last = settled(made, by)
+    assert cycle(made, by, NOW) is last
+
+
 CHANGES: dict[str, Callable[[Cluster], Any]] = {
     "a node came": lambda made: made.put(*node("b").cpu(2).pods(9).build()),
     "a node went": lambda made: made.remove("Node", "a"),

@@ -35,16 +35,28 @@ def within(request: Vector, held: Vector, limit: Vector) -> bool:
 def shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> str:
     """The first dimension in which a queue would exceed its limit, in a sentence; empty if there is none. What the task's own gang
     has taken in thought is asked for and not held: it is given back if the gang does not come together."""
+    if task.job is not None and task.job.counts[status.ALLOCATED]:
+        text, short = _shortfall(session, name, task, held, limit, word)
+    else:  # all who ask for the same are told the same, until somebody moves
+        known, question = session.shortfalls_now, (name, word, task.template)
+        if question not in known:
+            known[question] = _shortfall(session, name, task, held, limit, word)
+        text, short = known[question]
+    session.shortages[task.uid] = short
+    return text
+
+
+def _shortfall(session: Session, name: str, task: Task, held: Vector, limit: Vector, word: str) -> tuple[str, tuple[Shortage, ...]]:
     asked, taken = asked_for(task.template.request), _taken_in_thought(session, task)
     held, request = held - taken, task.template.request + taken
     dimensions = session.cluster.dimensions
     short = (asked & (held + request > limit)).nonzero()[0].tolist()
-    session.shortages[task.uid] = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
+    shortages = tuple(Shortage(name, column, request[column], held[column], limit[column]) for column in short)
     for column in short:
         amounts = (dimensions.in_words(column, amount) for amount in (held[column], max(limit[column], 0.0), request[column]))
         has, may, more = amounts
-        return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for"
-    return ""
+        return f"queue {name} holds {has} of the {may} {dimensions.names[column]} {word}, {more} more is asked for", shortages
+    return "", shortages
 
 
 def _taken_in_thought(session: Session, task: Task) -> Vector:

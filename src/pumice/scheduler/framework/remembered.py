@@ -62,7 +62,7 @@ def _holds_until(session: Session) -> float:
     everyone: tuple[Action | Plugin, ...] = (*session.policy.actions, *session.plugins.everyone)
     if not all(vars(type(each)).get("reads_only_state") for each in everyone):
         return -inf
-    return min(next_stranded(session.cluster, session.now), *(plugin.next_turn(session) for plugin in session.plugins.everyone))
+    return min([next_stranded(session.cluster, session.now), *(plugin.next_turn(session) for plugin in session.plugins.everyone)])
 
 
 def _of_those_who_wait(session: Session) -> Decisions:

@@ -33,6 +33,9 @@ from pumice.scheduler.model.journal import Operation
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Mask, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
+
+Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  #: by queue, kind of limit and what is asked for
 
 
 class Session(Questions):
@@ -63,6 +66,7 @@ class Session(Questions):
         self.phases: dict[Job, str] = {}  #: before the session, of the jobs that were given one
         self.annotations: dict[str, dict[str, str]] = {}  #: by task uid: what its bind shall write
         self.refused_by_queue: dict[str, str] = {}  #: by task uid: why its queue may not take it
+        self._shortfalls: tuple[int, Shortfalls] = (-1, {})
         self.taken_in_thought: dict[str, tuple[tuple[int, int], Vector]] = {}  #: by job uid: kept until anybody moves
         self.not_admitted: dict[str, str] = {}  #: by job uid: why enqueue did not let it in
         self.shortages: dict[str, tuple[Shortage, ...]] = {}  #: by task or job uid: the numbers of what it was refused for
@@ -136,6 +140,14 @@ class Session(Questions):
     def topology(self) -> Topology:
         """HyperNodes, and what jobs ask of them."""
         return Topology(self.cluster)
+
+    @property
+    def shortfalls_now(self) -> Shortfalls:
+        """What queues lack, as far as it was asked since anybody moved."""
+        position = len(self.cluster.log)
+        if self._shortfalls[0] != position:
+            self._shortfalls = (position, {})
+        return self._shortfalls[1]
 
     def clearing(self) -> Mask:
         """Nodes that lose tasks by this very session: filters see those no more, but they keep what they have until they have gone."""

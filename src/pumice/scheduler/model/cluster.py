@@ -48,7 +48,8 @@ class Cluster:
         self.waiting: dict[str, Job] = {}  #: jobs with Pending tasks
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
-        self.changed: dict[str, Job] = {}  #: jobs touched since the last settle()
+        self.changed: dict[str, Job] = {}  #: jobs of which the next cycle tells, as they have changed
+        self._unsettled: dict[str, Job] = {}  #: jobs that have changed since the last settle()
         self.log: list[Change] = []
         self.revision = 0  #: another one whenever anything has changed that a cycle could see; what a cycle undid counts, too
         self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
@@ -220,7 +221,7 @@ class Cluster:
         job.queue = queue
         queue.jobs[job.uid] = job
         queue.add(job)
-        self.changed[job.uid] = job
+        self.changed[job.uid] = self._unsettled[job.uid] = job
         if job.phase == PENDING:
             self.not_enqueued[job.uid] = job
 
@@ -228,6 +229,7 @@ class Cluster:
         queue = job.queue
         self.not_enqueued.pop(job.uid, None)
         self.changed.pop(job.uid, None)
+        self._unsettled.pop(job.uid, None)
         if queue is not None:
             reservations.withdraw(job)
             queue.take(job)
@@ -252,9 +254,11 @@ class Cluster:
         queue.read(self.dimensions)
 
     def set_phase(self, job: Job, phase: str) -> None:
-        self.revision += job.phase != phase
+        if phase == job.phase:
+            return
+        self.revision += 1
         job.phase = phase
-        self.changed[job.uid] = job
+        self.changed[job.uid] = self._unsettled[job.uid] = job
         if phase == PENDING:
             self.not_enqueued[job.uid] = job
         else:
@@ -351,7 +355,7 @@ class Cluster:
                 self.without_job[task.uid] = task
             return
         job.enter(task)
-        self.changed[job.uid] = job
+        self.changed[job.uid] = self._unsettled[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding += task.template.exactly
@@ -366,7 +370,7 @@ class Cluster:
             self.without_job.pop(task.uid, None)
             return
         job.leave(task)
-        self.changed[job.uid] = job
+        self.changed[job.uid] = self._unsettled[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding -= task.template.exactly
@@ -380,9 +384,10 @@ class Cluster:
 
     def settle(self) -> None:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
-        for job in self.changed.values():
+        for job in self._unsettled.values():
             if job.queue is not None:
                 reservations.settle(job)
+        self._unsettled.clear()
 
     def forget_changes(self) -> None:
         """Settle, and begin a new log. Called when a session has closed."""
