@@ -108,3 +108,22 @@ def test_a_replicaset_that_fits_no_more_is_let_go_with_its_pods() -> None:
     stage.change(kinds.REPLICA_SET, set_, {"metadata": {"labels": {"app": "debugged"}}})
     assert owners_of(stage.get(kinds.REPLICA_SET, set_)) == []
     assert [name_of(each) for each in alive(stage)] == stage.names(kinds.POD)
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_revisions_that_an_earlier_owner_has_left_behind_are_taken_over(kind: str) -> None:
+    before = play(owner_of(kind))
+    (name,) = before.names(kinds.CONTROLLER_REVISION)
+    left = before.get(kinds.CONTROLLER_REVISION, name)
+    strays = [
+        {**left, "revision": number, "metadata": {**left["metadata"], "name": each, "ownerReferences": None}}
+        for number, each in ((3, name), (7, "web-older"))
+    ]
+    owner = owner_of(kind)
+    owner["metadata"]["uid"] = "uid-of-the-next"
+    stage = play(*strays, owner)
+    assert sorted(stage.names(kinds.CONTROLLER_REVISION)) == sorted([name, "web-older"]), "none is made that is there"
+    owners = [controller_of(stage.get(kinds.CONTROLLER_REVISION, each)) for each in (name, "web-older")]
+    assert [(each or {}).get("uid") for each in owners] == ["uid-of-the-next"] * 2
+    assert stage.get(kinds.CONTROLLER_REVISION, name)["revision"] == 8, "the one in use has the highest number"
+    stage.assert_settled()

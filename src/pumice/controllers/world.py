@@ -19,7 +19,7 @@ INDEXED = {
     kinds.JOB: ("spec.queue",),
     kinds.QUEUE: ("spec.parent",),
 }  #: fields that `by_field` can be asked for, by kind
-ADOPTABLE = (kinds.POD, kinds.REPLICA_SET)
+ADOPTABLE = (kinds.POD, kinds.REPLICA_SET, kinds.CONTROLLER_REVISION)
 
 
 class World(Protocol):
