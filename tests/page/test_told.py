@@ -8,12 +8,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pumice.cli.scheduler import Configuration
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.recorder import Recorder
 from pumice.page.told import KINDS, Told
+from pumice.scheduler.framework.observer import Stage
 from pumice.testing.builders import node, pod, podgroup, queue
 
 STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there
@@ -84,3 +86,31 @@ async def _story(steps: list[tuple[str, str]]) -> None:
 @given(STEPS)
 def test_changes_add_up(steps: list[tuple[str, str]]) -> None:
     asyncio.run(_story(steps))
+
+
+class Counting(Recorder):
+    """Counts the sessions that take place."""
+
+    sessions = 0
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        self.sessions += stage is Stage.SESSION
+        super().begins(stage, subject)
+
+
+async def _idle() -> Counting:
+    scheduler = Scheduler(InProcess(STORE, "pumice"), Configuration("", None, strict=False).load())
+    recorder = Counting()
+    scheduler.watch(recorder)
+    for kind, obj in (queue("q").build(), podgroup("big", 1).queue("q").phase("Inqueue").build(), pod("big-0").cpu(2).gang("big").build()):
+        scheduler.cluster.put(kind, obj)
+    for _ in range(5):
+        await scheduler.turn()
+    return recorder
+
+
+def test_the_page_makes_no_cycle_look_again_at_what_has_not_changed() -> None:
+    recorder = asyncio.run(_idle())
+    assert recorder.count == 5
+    assert recorder.sessions < 5
+    assert list(recorder.jobs_why) == ["default/big"]

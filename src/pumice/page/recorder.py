@@ -48,6 +48,8 @@ class CycleTold(msgspec.Struct):
 class Recorder(Onlooker):
     """See the module. `cycled` is told the outcome of a cycle after it has ended."""
 
+    watches = False
+
     def __init__(self) -> None:
         self.cycles: deque[CycleTold] = deque(maxlen=KEPT)
         self.count = 0  #: cycles, the idle ones too
@@ -56,6 +58,7 @@ class Recorder(Onlooker):
         self.jobs_why: dict[str, str] = {}  #: by the job's key
         self.followed = False  #: whether anybody takes what is in `stirred`
         self.stirred: set[str] = set()  #: jobs that cycles looked at since somebody took them
+        self._last: Decisions | None = None  #: the same ones tell nothing new
         self._session: Session | None = None
         self._began = 0.0
         self._before = (0, 0)
@@ -90,7 +93,9 @@ class Recorder(Onlooker):
 
     def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
         self.count += 1
-        self._session = None
+        if decisions is self._last:
+            return
+        self._last, self._session = decisions, None
         self._note_reasons(decisions)
         if self.followed:
             self.stirred.update(group.job.uid for group in decisions.groups)

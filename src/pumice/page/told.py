@@ -132,13 +132,13 @@ class Told:
         return job_row(job, why, amounting) if job is not None else None
 
     def _queues(self, cluster: Cluster, amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
-        for gone in self.rows["queues"].keys() - cluster.queues.keys():
+        existing = {name: queue for name, queue in cluster.queues.items() if queue.exists}
+        for gone in self.rows["queues"].keys() - existing.keys():
             yield gone, None
         nothing = np.zeros(cluster.dimensions.width)
-        for queue in cluster.queues.values():
-            if queue.exists:
-                deserved = self._recorder.deserved.get(queue.name, queue.deserved if queue.deserves.any() else nothing)
-                yield queue.name, _encode(queue_row(queue, deserved, amounting))
+        for name, queue in existing.items():
+            deserved = self._recorder.deserved.get(name, queue.deserved if queue.deserves.any() else nothing)
+            yield name, _encode(queue_row(queue, deserved, amounting))
 
 
 def _loose(cluster: Cluster, key: str) -> Task | None:
