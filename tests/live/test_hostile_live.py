@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pumice.api.kinds import POD_GROUPS, PODS
+from pumice.api.kinds import POD_GROUPS, PODS, QUEUES
 from pumice.client.transport import DEEPEST, Transport, shallow
 from pumice.live.scheduler import effects
 from pumice.scheduler.model.cluster import Cluster
@@ -140,6 +140,24 @@ def test_a_status_that_cannot_be_made_up_holds_up_no_other(monkeypatch: pytest.M
             await until(lambda: api.found(POD_GROUPS, "odd").get("status", {}).get("running") == 1)
 
     run(story())
+
+
+def test_the_status_of_a_queue_that_cannot_be_made_up_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[Any] = []
+
+    async def story() -> None:
+        api = server("a")
+        async with scheduling(api) as scheduler:
+            failing(monkeypatch, "queue_request", lambda cluster, name, *_: name == "default", tries, scheduler.clock.now)
+            api.gang("train", pods=1)
+            await until(lambda: len(api.placed("train")) == 1)
+            await asyncio.sleep(30)
+            assert "pumice_failed_cycles_total 0" in scheduler.metrics.page() and tries
+            tries.append(None)
+            api.gang("next", pods=1)
+            await until(lambda: api.found(QUEUES, "default").get("status", {}).get("allocated", {}).get("cpu") == "2", within_s=200)
+
+    run(story(), 1000)
 
 
 class Baffling(Faulty):

@@ -33,6 +33,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 EXPIRY_S = 30.0
+HELD_BACK = {WriteGroup: "PodGroup", WriteQueue: "Queue"}  #: by their pauses, when the next cycle would write them
 GONE = 2**63  #: the version of what is no more: nothing that is told of it is newer
 WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard", "PersistentVolumeClaim", "PersistentVolume")
 Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
@@ -114,7 +115,7 @@ class AssumedPods:
     def amiss(self, request: Any, error: Exception) -> float:
         self._metrics.amiss.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
-        return self._said.pauses.longer("PodGroup" if isinstance(request, WriteGroup) else "Fault", str(request[0]), self._clock.now())
+        return self._said.pauses.longer(HELD_BACK.get(type(request), "Fault"), str(request[0]), self._clock.now())
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")

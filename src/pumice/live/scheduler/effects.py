@@ -15,10 +15,10 @@ from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, ObjectReference
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import prerequisites
-from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup
+from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup, WriteQueue
 from pumice.live.scheduler.sent_status import GroupNote, Mark, SentStatus
 from pumice.live.scheduler.shard import shard_requests
-from pumice.live.scheduler.statuses import is_news, known_status, next_status, queue_requests
+from pumice.live.scheduler.statuses import is_news, known_status, next_status, queue_request, queue_totals
 from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Waiting
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
@@ -26,7 +26,7 @@ from pumice.scheduler.model.task import Task
 
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
-R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup)
+R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue)
 
 
 def effects(
@@ -45,7 +45,9 @@ def effects(
     ours = [group for group in decisions.groups if not _is_others(group.job, cluster, said)]
     groups = _each(ours, lambda group: _group(group, said, events, now, transition), _blamed_group, amiss)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
-    queues, shards = queue_requests(cluster, said, now, sharding.ring), shard_requests(cluster, sharding, said, now)
+    totals = queue_totals(cluster)
+    queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], said, now, sharding.ring), _blamed_queue, amiss)
+    shards = shard_requests(cluster, sharding, said, now)
     return Requests(evictions, binds, gates, marks, groups, queues, shards, events, amiss)
 
 
@@ -154,6 +156,10 @@ def _group(group: GroupStatus, said: SentStatus, events: list[EventRecord], now:
 
 def _blamed_group(group: GroupStatus) -> WriteGroup:
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace), {}, {})
+
+
+def _blamed_queue(name: str) -> WriteQueue:
+    return WriteQueue(name, {})
 
 
 def _status(group: GroupStatus, said: SentStatus, now: float, transition: str) -> WriteGroup | None:

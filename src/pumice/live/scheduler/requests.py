@@ -74,7 +74,7 @@ class WriteShard(NamedTuple):
 class Amiss(NamedTuple):
     """A fault of ours stood in the way of a request, which has no more in it than whose it is."""
 
-    request: BindPod | EvictPod | MarkPod | WriteGroup
+    request: BindPod | EvictPod | MarkPod | WriteGroup | WriteQueue
     error: Exception
 
 

@@ -94,26 +94,25 @@ def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, .
 # its own jobs hold: they would overwrite each other for ever.
 
 
-def queue_requests(cluster: Cluster, said: SentStatus, now: float, ring: Ring | None = None) -> list[WriteQueue]:
-    """Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
-    writes = []
-    for name, held in _totals(cluster).items():
-        if (ring is not None and not ring.has(name)) or said.pauses.holds("Queue", name, now):
-            continue
-        queue = cluster.queues[name]
-        note = said.queues.get(name)
-        before = queue.wire.status if queue.wire is not None else QueueStatus()
-        known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
-        held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
-        unknown = note is None and bool(before.state) and not before.allocated
-        if unknown or np.abs(cluster.dimensions.fitted(known) - held).max() >= EPSILON:
-            writes.append(WriteQueue(name, cluster.dimensions.quantities(held)))
-            said.queues[name] = QueueNote(held)
-    return writes
+def queue_request(cluster: Cluster, name: str, held: Vector, said: SentStatus, now: float, ring: Ring | None = None) -> WriteQueue | None:
+    """What the server is to know of a queue that holds so much, if it does not."""
+    if (ring is not None and not ring.has(name)) or said.pauses.holds("Queue", name, now):
+        return None
+    queue = cluster.queues[name]
+    note = said.queues.get(name)
+    before = queue.wire.status if queue.wire is not None else QueueStatus()
+    known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
+    held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
+    unknown = note is None and bool(before.state) and not before.allocated
+    if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
+        return None
+    write = WriteQueue(name, cluster.dimensions.quantities(held))
+    said.queues[name] = QueueNote(held)
+    return write
 
 
-def _totals(cluster: Cluster) -> dict[str, Vector]:
-    """By name, for queues that exist."""
+def queue_totals(cluster: Cluster) -> dict[str, Vector]:
+    """By name, for queues that exist. Between cycles nothing is pipelined, so what a queue holds is what it has been allocated."""
     totals: dict[str, Vector] = {name: cluster.dimensions.zeros() for name, queue in cluster.queues.items() if queue.exists}
     for queue in cluster.queues.values():
         if not queue.held.any():
