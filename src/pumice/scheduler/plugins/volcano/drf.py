@@ -6,7 +6,7 @@ level by level along their paths: see `pumice.scheduler.plugins.volcano.drf`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,15 +178,22 @@ class Drf(Plugin):
         super().open(session)
         self._total = session.total
         self._tree: Tree | None = None
+        self._shares: dict[bytes, float] = {}  #: by what is held: many jobs hold the same
 
     def job_order(self, job: Job) -> float:
-        return dominant_share(job.held, self._total)
+        return self._share(job.held)
+
+    def _share(self, held: Vector) -> float:
+        key = held.tobytes()
+        if key not in self._shares:
+            self._shares[key] = dominant_share(held, self._total)
+        return self._shares[key]
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         """Tasks whose job would still have a share no smaller than the preemptor's job with its new task."""
         job = preemptor.job
         assert job is not None
-        share = dominant_share(job.held + preemptor.template.request, self._total)
+        share = self._share(job.held + preemptor.template.request)
         left: dict[str, Vector] = {}
         victims = []
         for task in candidates:
@@ -194,15 +201,17 @@ class Drf(Plugin):
             if victim_job is None:
                 continue
             left[victim_job.uid] = left.get(victim_job.uid, victim_job.held) - task.template.request
-            rest = dominant_share(left[victim_job.uid], self._total)
+            rest = self._share(left[victim_job.uid])
             if share < rest or abs(share - rest) <= EQUAL:
                 victims.append(task)
         return victims
 
-    def eviction_cache_key(self, evictor: Task) -> tuple[str | bytes, bytes]:
-        """By what it asks for and its job has; in a hierarchy jobs differ in more."""
+    def eviction_cache_key(self, evictor: Task) -> Hashable:
+        """By the share that its job would have; in a hierarchy jobs differ in more."""
         assert evictor.job is not None
-        return evictor.job.uid if self.hierarchy else evictor.job.held.tobytes(), evictor.template.request.tobytes()
+        if self.hierarchy:
+            return evictor.job.uid, evictor.template.request.tobytes()
+        return self._share(evictor.job.held + evictor.template.request)
 
     # -- with the switch enableHierarchy
 
