@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from pumice.api.core import Node
 from pumice.api.errors import InputError
 from pumice.cli.painting import print_table
 from pumice.cli.report.simulation import curve_table, tables
-from pumice.simulate.inputs import source
+from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import Scenario, as_objects
@@ -53,7 +52,7 @@ def simulate(
     decided, warnings = read_policy(policy, plugins_dir)
     for warning in warnings:
         click.echo(warning, err=True)
-    given = cluster_nodes(cluster, nodes)
+    given = nodes_from(cluster, nodes)
     habits = Habits(kill_at_estimate=kill_at_estimate)
     scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
     if arrivals_only:
@@ -88,15 +87,3 @@ def share_of(text: str) -> float:
     if not (0 < share <= 10 and text.endswith("%")):
         raise InputError(f'"{text}" is no load; write per cent, such as 130%', where="--load")
     return share
-
-
-def cluster_nodes(cluster: str | None, nodes: str | None) -> list[Node] | None:
-    if cluster and nodes:
-        raise InputError("give --cluster or --nodes, not both", where="--nodes")
-    if cluster:
-        return source(cluster, "--cluster").nodes()
-    if nodes:
-        from pumice.simulate.pools import nodes_of_pools
-
-        return nodes_of_pools(nodes)
-    return None

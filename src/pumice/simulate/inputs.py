@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
+from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.work import Workload
 
 FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes")
@@ -43,3 +44,12 @@ def source(text: str, option: str) -> Source:
     if name not in FORMATS:
         raise InputError(f'there is no format "{name}"{did_you_mean(name, FORMATS) or "; known: " + ", ".join(FORMATS)}', where=option)
     return Source(name, path)
+
+
+def nodes_from(cluster: str | None, nodes: str | None) -> list[Node] | None:
+    """Those of the options --cluster and --nodes, if there are any. Raises InputError."""
+    if cluster and nodes:
+        raise InputError("give --cluster or --nodes, not both", where="--nodes")
+    if cluster:
+        return source(cluster, "--cluster").nodes()
+    return nodes_of_pools(nodes) if nodes else None

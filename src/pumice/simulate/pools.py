@@ -6,7 +6,12 @@ from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.cluster.nodes.node_pools import nodes_of, pools_of
 
+MANY = "100000"  #: pods of a node of which nothing is said: workloads count processors, not pods
+
 
 def nodes_of_pools(text: str) -> list[Node]:
     """Raises InputError."""
-    return [convert(node, Node) for node in nodes_of(pools_of(text))]
+    pools = pools_of(text)
+    if "pods" not in text:
+        pools = [pool._replace(allocatable=pool.allocatable | {"pods": MANY}) for pool in pools]
+    return [convert(node, Node) for node in nodes_of(pools)]

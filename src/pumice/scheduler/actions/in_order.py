@@ -95,7 +95,13 @@ class Line:
         if promise := timetable.earliest(self._demands(first), _length(first)):
             timetable.change(promise, _length(first), -1)
         for job in others:
-            self._start_beside(job, timetable)
+            if self._may_fit(job):
+                self._start_beside(job, timetable)
+
+    def _may_fit(self, job: Job) -> bool:
+        """Whether its first pod finds room anywhere, whatever is promised: most of a long line does not."""
+        idle = self.session.nodes.idle
+        return all(idle[column].max() + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
 
     def promise_all(self, jobs: list[Job]) -> None:
         """Conservative. Promises made before are kept, or bettered in the order of the jobs."""

@@ -1,0 +1,76 @@
+"""`pumice compare`: several policies over the same work, and which is better."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from pumice.cli.painting import complain, print_table
+from pumice.simulate.assertion import assertion_of
+from pumice.simulate.compare import Work, table
+from pumice.simulate.compare import compare as play
+from pumice.simulate.outputs import as_json
+from pumice.text_table import columns
+
+
+@click.command()
+@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs, as for pumice simulate.")
+@click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
+@click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu.")
+@click.option(
+    "--policy",
+    "policies",
+    required=True,
+    multiple=True,
+    metavar="NAME|FILE",
+    help="May be repeated; the others are compared with the first.",
+)
+@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many seeds, from 0 on.")
+@click.option("--processes", type=click.IntRange(1), help="Default: one for each core.")
+@click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option("--out", type=click.Path(), help="A folder for what is finished; an interrupted comparison goes on from it.")
+@click.option(
+    "--assert", "asserted", multiple=True, metavar="TEXT", help="Such as 'p95(wait, queue=team-a) < 30m'; exit code 1 if it does not hold."
+)
+@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def compare(
+    workload: str,
+    cluster: str | None,
+    nodes: str | None,
+    policies: tuple[str, ...],
+    plugins_dir: str | None,
+    seeds: int,
+    processes: int | None,
+    kill_at_estimate: bool,
+    out: str | None,
+    asserted: tuple[str, ...],
+    output: str,
+) -> int:
+    """Play a workload under several policies: means with 95 % intervals, and differences seed by seed."""
+    assertions = [assertion_of(text) for text in asserted]
+    works = [Work(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
+    summaries = play(works, out, processes, lambda work: click.echo(f"{work.policy}, seed {work.seed}: done", err=True))
+    rows = table(summaries)
+    if output == "json":
+        click.echo(as_json({"comparison": rows, "simulations": summaries}), nl=False)
+    else:
+        print_table(columns(("MEASURE", "POLICY", "MEAN", "AGAINST THE FIRST"), [_cells(row) for row in rows]))
+    failed = 0
+    for each in assertions:
+        for summary in summaries:
+            if each.fails(summary):
+                failed = 1
+                complain(f"{each.text}: {summary['policy']}, seed {summary['seed']}: {each.of(summary)}")
+    return failed
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    difference = _with_interval(row["difference"], row["difference_interval"]) if "difference" in row else "-"
+    return row["measure"], row["policy"], _with_interval(row["mean"], row["interval"]), difference
+
+
+def _with_interval(mean: float, half: float) -> str:
+    return f"{mean:.5g}" if math.isnan(half) else f"{mean:.5g} ±{half:.2g}"

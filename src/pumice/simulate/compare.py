@@ -1,0 +1,146 @@
+"""Several policies over the same work, with several seeds: what each comes to, and how sure their differences are.
+
+Every pair of policy and seed is a simulation of its own, in a process of its own; its summary is kept in OUT, so that what was interrupted
+goes on where it was. Results do not depend on the number of processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import msgspec
+
+from pumice.simulate.inputs import nodes_from, source
+from pumice.simulate.outputs import as_json
+from pumice.simulate.policies import read_policy
+from pumice.simulate.run import Scenario, Summary, simulate
+from pumice.simulate.world import Habits
+
+#: of Student's distribution, 95 %, two sides, by degrees of freedom; 1.96 beyond
+STUDENT = (
+    *(
+        12.706,
+        4.303,
+        3.182,
+        2.776,
+        2.571,
+        2.447,
+        2.365,
+        2.306,
+        2.262,
+        2.228,
+    ),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
+)
+COMPARED = (
+    *(("wait", "mean"), ("wait", "p95"), ("bounded_slowdown", "mean")),
+    *(("utilisation", "cpu"), ("utilisation", "gpu"), ("makespan",), ("evictions",)),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One simulation, in words, so that any process can play it."""
+
+    workload: str
+    cluster: str | None
+    nodes: str | None
+    policy: str
+    seed: int
+    kill_at_estimate: bool = False
+    plugins_dir: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Of its file: another one as soon as anything differs."""
+        return f"{Path(self.policy).stem}-{self.seed}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.json"
+
+    def play(self) -> Summary:
+        policy, _ = read_policy(self.policy, self.plugins_dir)
+        given = nodes_from(self.cluster, self.nodes)
+        habits = Habits(kill_at_estimate=self.kill_at_estimate)
+        where = self.cluster or self.nodes or ""
+        return simulate(Scenario(source(self.workload, "--workload"), given, policy, self.policy, where, self.seed, habits))
+
+
+def compare(
+    works: Iterable[Work], out: str | None = None, processes: int | None = None, done: Callable[[Work], None] = lambda work: None
+) -> list[Summary]:
+    """The summaries, in the order of the works. `done` is told of each as soon as there is one. Raises InputError."""
+    listed = list(works)
+    found = {work: kept for work in listed if (kept := _kept(out, work)) is not None}
+    for work, summary in _played([work for work in listed if work not in found], processes):
+        found[work] = summary
+        _keep(out, work, summary)
+        done(work)
+    return [found[work] for work in listed]
+
+
+def _played(works: list[Work], processes: int | None) -> Iterator[tuple[Work, Summary]]:
+    """As they are done."""
+    if processes == 1 or len(works) < 2:
+        yield from ((work, work.play()) for work in works)
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(work.play): work for work in works}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+def _kept(out: str | None, work: Work) -> Summary | None:
+    path = Path(out, work.name) if out else None
+    return msgspec.json.decode(path.read_bytes()) if path is not None and path.is_file() else None
+
+
+def _keep(out: str | None, work: Work, summary: Summary) -> None:
+    """Whole or not at all, whenever this ends."""
+    if out:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        unfinished = Path(out, work.name + ".part")
+        unfinished.write_bytes(as_json(summary))
+        unfinished.replace(Path(out, work.name))
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Mean, and half of its 95 % interval; nan for one value, of which nothing can be said."""
+    if len(values) < 2:
+        return fmean(values), float("nan")
+    freedom = len(values) - 1
+    factor = STUDENT[freedom - 1] if freedom <= len(STUDENT) else 1.96
+    return fmean(values), factor * stdev(values) / sqrt(len(values))
+
+
+def table(summaries: list[Summary]) -> list[dict[str, Any]]:
+    """A row a measure and policy: mean and interval, and the same of the differences from the first policy, seed by seed."""
+    by_policy: dict[str, dict[int, Summary]] = {}
+    for summary in summaries:
+        by_policy.setdefault(summary["policy"], {})[summary["seed"]] = summary
+    first = next(iter(by_policy.values()))
+    rows = []
+    for path in COMPARED:
+        for policy, by_seed in by_policy.items():
+            values = {seed: value for seed, summary in by_seed.items() if (value := _at(summary, path)) is not None}
+            if not values:
+                continue
+            mean, half = interval(list(values.values()))
+            paired = [value - before for seed, value in values.items() if (before := _at(first[seed], path)) is not None]
+            row: dict[str, Any] = {"measure": ".".join(path), "policy": policy, "mean": mean, "interval": half}
+            if by_seed is not first and paired:
+                row["difference"], row["difference_interval"] = interval(paired)
+            rows.append(row)
+    return rows
+
+
+def _at(summary: Summary, path: tuple[str, ...]) -> float | None:
+    value: Any = summary["measures"]
+    for step in path:
+        value = value.get(step)
+    return value if value is None else float(value)

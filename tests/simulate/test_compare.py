@@ -1,0 +1,62 @@
+"""Several policies over the same work."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.errors import InputError
+from pumice.cli.main import cli
+from pumice.simulate.assertion import assertion_of
+from pumice.simulate.compare import interval
+from tests.simulate.playing import swf
+from tests.simulate.test_queueing import BY_HAND
+
+
+def test_a_comparison_has_differences_resumes_and_asserts(tmp_path: Path) -> None:
+    path = swf(tmp_path / "w.swf", BY_HAND).path
+    words = ["compare", "--workload", f"swf:{path}", "--policy", "FIFO", "--policy", "EASY", "--seeds", "2", "--processes", "1"]
+    words += ["--out", str(tmp_path / "kept"), "-o", "json"]
+    first = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert "EASY, seed 1: done" in first.stderr
+    rows = {(row["measure"], row["policy"]): row for row in json.loads(first.stdout)["comparison"]}
+    assert rows["wait.mean", "EASY"]["mean"] == 6
+    assert rows["wait.mean", "EASY"]["difference"] == 6 - rows["wait.mean", "FIFO"]["mean"] < 0
+    again = CliRunner().invoke(cli, [*words, "--assert", "max(wait) < 1m"], catch_exceptions=False)
+    assert (again.stdout, again.stderr, again.exit_code) == (first.stdout, "", 0)
+    failed = CliRunner().invoke(cli, [*words, "--assert", "max(wait, queue=queue-1) < 15s"], catch_exceptions=False, standalone_mode=False)
+    assert failed.return_value == 1 and "FIFO, seed 0: 18" in failed.stderr
+
+
+def test_intervals() -> None:
+    mean, half = interval([1.0, 2.0, 3.0])
+    assert mean == 2 and half == pytest.approx(2.484, abs=0.001)
+    assert math.isnan(interval([1.0])[1])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("p95(wait", "column 9: write such as"),
+        ("p95(wait) <", "column 12: write such as"),
+        ("p96(wait) < 1m", 'column 1: there is no statistic "p96"'),
+        ("p95(waits) < 1m", 'column 5: "waits" is no distribution; did you mean "wait"?'),
+        ("utilization.gpu > 70%", 'column 1: there is no measure "utilization"; did you mean "utilisation"?'),
+        ("evictions < many", 'column 13: "many" is no number, per cent or duration'),
+    ],
+)
+def test_a_wrong_assertion_names_the_column(text: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        assertion_of(text)
+    assert message in str(raised.value)
+
+
+def test_what_is_not_there_does_not_hold() -> None:
+    summary = {"measures": {"wait": {"p95": None}, "utilisation": {"gpu": 0.8}}, "queues": {}}
+    assert not assertion_of("utilisation.gpu > 70%").fails(summary)
+    assert assertion_of("p95(wait) < 1m").fails(summary)
+    assert assertion_of("p95(wait, queue=a) < 1m").fails(summary)
