@@ -1,4 +1,4 @@
-"""The reference: every node is asked anew for every placement, and equal tasks are placed one by one."""
+"""The reference: every node is asked anew for every placement, equal tasks are placed one by one, victims are listed anew for each gang."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.eviction.gang_attempt import Attempt
+from pumice.scheduler.eviction.gang_eviction import GangEviction, Rosters
+from pumice.scheduler.eviction.roster import Roster
 from pumice.scheduler.model.task import Task
 
 NEVER = 1_000_000  #: no run of equal tasks is as long
@@ -19,13 +22,22 @@ class Forgetful(Evaluations):
         return Evaluation(task, self._cluster, self._filters, self._scorers)
 
 
+class ForgetfulRosters(Rosters):
+    """Keep nothing either."""
+
+    def of(self, action: GangEviction, attempt: Attempt) -> Roster:
+        self._known.clear()
+        return super().of(action, attempt)
+
+
 @contextmanager
 def scanning() -> Iterator[None]:
     """Within this, sessions decide the same in the naive way."""
     with (
-        patch("pumice.scheduler.framework.session.Evaluations", Forgetful),
+        patch("pumice.scheduler.framework.questions.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
         patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),
         patch("pumice.scheduler.actions.schedule.MIN_RUN", NEVER),
+        patch("pumice.scheduler.eviction.gang_eviction.Rosters", ForgetfulRosters),
     ):
         yield

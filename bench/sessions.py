@@ -181,6 +181,39 @@ def preempt() -> list[Row]:
     ]
 
 
+def gang_evictions() -> list[Row]:
+    def full() -> Cluster:
+        return shapes.cluster(
+            shapes.classes(high=1000, low=10),
+            shapes.nodes(1000, cpu="64", memory="256Gi", gpu="8"),
+            shapes.queues(),
+            running(1000, 8000, 1, requests={"cpu": "1", "gpu": "1"}, priority="low"),
+            shapes.many(
+                shapes.gang(f"high-{n:02d}", 8, {"cpu": "1", "gpu": "1"}, priority="high", phase="Inqueue", created=n) for n in range(50)
+            ),
+        )
+
+    def large() -> Cluster:
+        return shapes.cluster(
+            shapes.nodes(1000, cpu="64", memory="256Gi", gpu="8"),
+            shapes.queues(("poor", 1), ("rich", 1_000_000)),
+            running(1000, 8000, 1, requests={"cpu": "1", "gpu": "1"}, queue="poor"),
+            shapes.many(shapes.gang(f"rich-{n}", 8, {"cpu": "8", "gpu": "8"}, queue="rich", phase="Inqueue", created=n) for n in range(10)),
+        )
+
+    text = VICTIMS.format(action="gangreclaim")
+    volcanos = text + "configurations:\n- name: gangreclaim\n  arguments: {spareVictims: false}\n"
+    name = "gangreclaim by ten gangs of 8 x 8 GPU, 1,000 nodes full of one-GPU jobs"
+    gone, theirs = (len(cycle(large(), policy(each), NOW).evictions) for each in (text, volcanos))
+    return [
+        session(
+            "gangpreempt by 50 gangs of 8 x 1 GPU, 1,000 nodes full of one-GPU jobs", 0.5, None, full, VICTIMS.format(action="gangpreempt")
+        ),
+        session(name, 1, None, large, text),
+        Row(f"{name}: evictions", 640, None, gone, gone, "pods", naive=theirs / gone),
+    ]
+
+
 def run() -> list[Row]:
     memory_first = cold_start()  # the peak of memory is this one's only while nothing larger ran before
     return [
@@ -193,6 +226,7 @@ def run() -> list[Row]:
         *hopeless(),
         *reclaim(),
         *preempt(),
+        *gang_evictions(),
         *idle("idle session: 5,000 nodes, 150,000 running pods in gangs of 100", 1500, 100, 5.4),
         *idle("idle session: 5,000 nodes, 150,000 running single-pod jobs", 150_000, 1, 21.7),
     ]

@@ -86,7 +86,6 @@ class Rooms:
             row = offer.rows[entry]
             room[:, row] += offer.request(entry) * sign
             for number, demand in enumerate(self._demands):
-                if demand.rows[row]:
-                    fit = max(0.0, min((room[column, row] + EPSILON) // amount for column, amount in demand.needs))
-                    self._totals[number] += fit - self._copies[number][row]
-                    self._copies[number][row] = fit
+                fit = demand.rows[row] * max(0.0, min((room[column, row] + EPSILON) // amount for column, amount in demand.needs))
+                self._totals[number] += fit - self._copies[number][row]
+                self._copies[number][row] = fit
