@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, of_node
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.kube.cluster_events import ClusterEvent, EventKind, of_node
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Pairs, Task

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pumice.api.kinds import DEVICE_CLASSES, RESOURCE_SLICES
-from pumice.scheduler.kube.cluster_events import EventKind
+from pumice.scheduler.framework.cluster_events import EventKind
 from tests.live.crowds import (
     ZONE,
     Spec,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.api.kinds import NODES, NUMA_TOPOLOGIES, PODS
-from pumice.scheduler.kube.cluster_events import EventKind
+from pumice.scheduler.framework.cluster_events import EventKind
 from tests.live.crowds import HOST, TAINT, node, pod
 from tests.live.hints_of_pods import UNEVEN
 from tests.live.memory import MemoryServer

@@ -17,7 +17,6 @@ from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.profile import Profile
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.cluster_events import IGNORES
 from pumice.scheduler.kube.diagnosis import NodeStatuses, Pairs, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
@@ -25,7 +24,7 @@ from pumice.scheduler.kube.node_sampling import Rotation, enough
 from pumice.scheduler.kube.nominator import Nominator, pipelined_room
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
+from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
 
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
 

@@ -1,6 +1,6 @@
 """Pods that wait for a node over time: which of them are to be tried now, and which wait for something that could help them.
 
-A pod that was refused waits until an event could help (`happenings.helps`), and then for its back-off, which doubles with every
+A pod that was refused waits until an event could help (`queueing_hints.may_help`), and then for its back-off, which doubles with every
 failure. One whose attempt ended in an error only backs off. Nobody waits longer than FORGOTTEN_S, in case an event was missed.
 Time is an argument: the loop that owns the backlog tells it, and hands it to each cycle.
 
@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pumice.scheduler.kube.cluster_events import FLEETING, ClusterEvent, EventKind, may_help
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind
+from pumice.scheduler.kube.queueing_hints import FLEETING, may_help
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 

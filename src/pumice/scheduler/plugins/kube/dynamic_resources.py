@@ -16,6 +16,7 @@ from pumice.api.codec import encode
 from pumice.api.devices import ResourceClaim
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
@@ -24,6 +25,7 @@ from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of,
 from pumice.scheduler.plugins.kube.devices.facts import Failed
 from pumice.scheduler.plugins.kube.devices.requests import Unclear, Wanted, wanted_by
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 NAME = "DynamicResources"
@@ -205,3 +207,20 @@ def _at(positions: list[int], nodes: View) -> Mask:
     where = nodes.nothing()
     where[positions] = True
     return where
+
+
+#: Devices not yet allocated for good are free again when their pod's node is gone.
+PLUGIN = KubePlugin(
+    "DynamicResources",
+    "preEnqueue preFilter filter postFilter score reserve preBind",
+    weight=2,
+    filters=lambda args, cluster: dynamic_resources(cluster),
+    scorer=lambda args, cluster: EarlierAlternatives(cluster),
+    hints={
+        EventKind.DEVICES: always,
+        EventKind.POD_GONE: always,
+        EventKind.NODE_ADDED: always,
+        EventKind.NODE_REMOVED: always,
+        EventKind.NODE_LABELS: always,
+    },
+)

@@ -15,6 +15,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Rows
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 MEBIBYTE = 1024.0 * 1024
 LEAST, MOST_PER_IMAGE = 23 * MEBIBYTE, 1000 * MEBIBYTE
@@ -75,3 +76,6 @@ class ImageLocality(Scorer):
         most = MOST_PER_IMAGE * number
         scores = np.floor(MAX_SCORE * (np.clip(total, LEAST, most) - LEAST) / (most - LEAST))
         return nodes.of(scores)  # type: ignore[return-value]
+
+
+PLUGIN = KubePlugin("ImageLocality", "score", weight=1, scorer=lambda args, cluster: ImageLocality(cluster))

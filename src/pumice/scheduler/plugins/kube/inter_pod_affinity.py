@@ -13,13 +13,15 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import ABSENT, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, PodGroupOfScope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, PodTerms, TermRole
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts, shown_per_node
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 AFFINITY = Reason("node(s) didn't match pod affinity rules", final=True)
 ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
@@ -72,7 +74,7 @@ class InterPodAffinityFilter(Filter):
         lonely = ~self._accompanied(asked, table) if asked.terms.affinity else np.zeros(len(table), bool)
         crowded = np.zeros(len(table), bool)
         for term in asked.terms.anti:
-            crowded |= _near(self.cluster.index(ExistingPods).counts(PodGroupOfScope((term.scope,))), term.key, table) > 0
+            crowded |= _near(self.cluster.index(ExistingPods).counts(CountedPods((term.scope,))), term.key, table) > 0
         unwelcome = np.zeros(len(table), bool)
         for held, counts in self.cluster.index(ExistingTerms).meeting(TermRole.REFUSES, asked.task):
             unwelcome |= _near(counts, held.term.key, table) > 0
@@ -84,7 +86,7 @@ class InterPodAffinityFilter(Filter):
     def _accompanied(self, asked: _Asked, table: Nodes) -> Mask:
         """Rows near to pods that satisfy all required terms. The first of its kind, if it satisfies them itself, needs only the labels."""
         terms = asked.terms.affinity
-        meant = self.cluster.index(ExistingPods).counts(PodGroupOfScope(tuple(dict.fromkeys(term.scope for term in terms))))
+        meant = self.cluster.index(ExistingPods).counts(CountedPods(tuple(dict.fromkeys(term.scope for term in terms))))
         keys = dict.fromkeys(term.key for term in terms)
         near = np.array([_near(meant, key, table) > 0 for key in keys])
         if not near.any() and all(term.scope.has(asked.task) for term in terms):
@@ -126,7 +128,7 @@ class InterPodAffinityScorer(Scorer):
         table = nodes.table
         total = np.zeros(len(table))
         for term, weight in asked.terms.preferred:
-            total += _near(self.cluster.index(ExistingPods).counts(PodGroupOfScope((term.scope,))), term.key, table) * weight
+            total += _near(self.cluster.index(ExistingPods).counts(CountedPods((term.scope,))), term.key, table) * weight
         heard = None if asked.terms.preferred else self.heard
         terms = self.cluster.index(ExistingTerms)
         for held, counts in terms.meeting(TermRole.PREFERS, asked.task):
@@ -143,3 +145,47 @@ class InterPodAffinityScorer(Scorer):
             return np.zeros_like(scores)
         scaled: Scores = np.trunc(MAX_SCORE * ((scores - least) / spread))
         return scaled
+
+
+def _scorer(args: Any, cluster: Cluster) -> Scorer:
+    hard, passed_over = args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
+    return InterPodAffinityScorer(cluster, hard_weight=hard, ignore_existing=passed_over)
+
+
+def _near_terms(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod is meant by a term of this one, or has one that means it."""
+    other = event.pod
+    if other is None:
+        return True
+    terms = cluster.index(ExistingTerms)
+    own, theirs = terms.of_pod(task), terms.of_pod(other)
+    return any(term.scope.has(other) for term in (*own.affinity, *own.anti)) or any(term.scope.has(task) for term in theirs.anti)
+
+
+def _was_or_is_near(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod is meant by a term of this one, or was by its old labels; whom its own terms mean may hang on them, too."""
+    other = event.pod
+    if other is None or event.labels is None:
+        return True
+    terms = cluster.index(ExistingTerms)
+    own, forms = terms.of_pod(task), (other.labels, event.labels)
+    meant = any(term.scope.means(other.namespace, labels) for term in (*own.affinity, *own.anti) for labels in forms)
+    return meant or bool(terms.of_pod(other).anti)
+
+
+PLUGIN = KubePlugin(
+    "InterPodAffinity",
+    "preFilter filter preScore score",
+    weight=2,
+    filters=lambda args, cluster: [InterPodAffinityFilter(cluster)],
+    scorer=_scorer,
+    hints={
+        EventKind.POD_PLACED: _near_terms,
+        EventKind.POD_GONE: _near_terms,
+        EventKind.POD_LABELS: _was_or_is_near,
+        EventKind.NODE_ADDED: always,
+        EventKind.NODE_REMOVED: always,
+        EventKind.NODE_LABELS: always,
+        EventKind.NAMESPACE: always,
+    },
+)

@@ -12,9 +12,12 @@ from pumice.api.pod import NodeSelector, NodeSelectorTerm, PodSpec, PreferredSch
 from pumice.api.selectors import OPERATORS, Requirement
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match Pod's node affinity/selector", final=True)
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
@@ -143,3 +146,27 @@ class NodeAffinityScorer(Scorer):
 
     def normalize(self, scores: Scores) -> Scores:
         return to_hundred(scores)
+
+
+def _filters(args: Any, cluster: Cluster) -> list[Filter]:
+    added = args.added_affinity
+    return [NodeAffinityFilter(added.required if added else None)]
+
+
+def _scorer(args: Any, cluster: Cluster) -> Scorer:
+    added = args.added_affinity
+    return NodeAffinityScorer((added.preferred if added else None) or ())
+
+
+def _selected(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return allows(cluster, event, NodeAffinityFilter(), task)
+
+
+PLUGIN = KubePlugin(
+    "NodeAffinity",
+    "preFilter filter preScore score",
+    weight=2,
+    filters=_filters,
+    scorer=_scorer,
+    hints={EventKind.NODE_ADDED: _selected, EventKind.NODE_LABELS: _selected},
+)

@@ -8,6 +8,7 @@ from typing import Any
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 REFUSAL = Reason("node(s) didn't match the requested node name", final=True)
 
@@ -28,3 +29,7 @@ class NodeName(Filter):
         if row is not None:
             elsewhere &= nodes.row_numbers != row
         return [Refused(elsewhere, REFUSAL)]
+
+
+#: A pod that names its node waits for none.
+PLUGIN = KubePlugin("NodeName", "filter", filters=lambda args, cluster: [NodeName()])

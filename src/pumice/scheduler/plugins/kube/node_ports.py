@@ -7,9 +7,11 @@ from typing import Any
 
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
 
@@ -30,3 +32,18 @@ class NodePorts(Filter):
         for protocol, address, port in wanted:
             taken |= ports.taken(protocol, address, port, len(nodes.table))
         return [Refused(nodes.of(taken), REFUSAL)]  # type: ignore[arg-type]
+
+
+def _frees_port(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    if event.pod is None:
+        return True
+    freed = {(protocol, port) for protocol, _, port in event.pod.template.host_ports}
+    return any((protocol, port) in freed for protocol, _, port in task.template.host_ports)
+
+
+PLUGIN = KubePlugin(
+    "NodePorts",
+    "preFilter filter",
+    filters=lambda args, cluster: [NodePorts(cluster)],
+    hints={EventKind.POD_GONE: _frees_port, EventKind.NODE_ADDED: always},
+)

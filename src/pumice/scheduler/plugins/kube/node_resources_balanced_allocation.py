@@ -14,6 +14,7 @@ from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.resources import MEMORY, Vector
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE
 
 DEFAULT_RESOURCES = ("cpu", "memory")
@@ -77,3 +78,8 @@ def _deviation(parts: list[Scores]) -> Scores:
     pair = np.abs(np.nanmax(np.where(there, fractions, -np.inf), axis=0) - np.nanmin(np.where(there, fractions, np.inf), axis=0)) / 2
     result: Scores = np.where(count < 2, 0.0, np.where(count == 2, pair, deviation))
     return result
+
+
+PLUGIN = KubePlugin(
+    "NodeResourcesBalancedAllocation", "preScore score", weight=1, scorer=lambda args, cluster: BalancedAllocation(args.names)
+)

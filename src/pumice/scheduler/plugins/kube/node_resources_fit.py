@@ -13,8 +13,12 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, PODS
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.devices.extended_resources import classes_by_resource
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
 STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
@@ -158,3 +162,57 @@ class RequestedToCapacityRatio(ResourceScorer):
             part = s0 + np.trunc((s1 - s0) * (utilization - u0) / (u1 - u0))
             result = np.where((utilization > u0) & (utilization <= u1), part, result)
         return np.where(utilization > self.shape[-1][0], float(self.shape[-1][1]), result)
+
+
+IGNORES = "ignored resources"  #: key in the cluster's memory: by schedulerName, whether the profile passes a resource over
+
+
+def _filters(args: Any, cluster: Cluster) -> list[Filter]:
+    ignored = frozenset(args.ignored_resources or ()), frozenset(args.ignored_resource_groups or ())
+    return [FitFilter(*ignored, classes_by_resource(cluster))]
+
+
+def _scorer(args: Any, cluster: Cluster) -> Scorer:
+    strategy = args.scoring_strategy
+    if strategy.requested_to_capacity_ratio is not None:
+        points = [(point.utilization, point.score * 10) for point in strategy.requested_to_capacity_ratio.shape or ()]
+        return RequestedToCapacityRatio(points, strategy.weights)
+    return (MostAllocated if strategy.type == "MostAllocated" else LeastAllocated)(strategy.weights)
+
+
+def _fits_empty(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the node could take the pod at all; one that grew must have grown in something that the pod asks for."""
+    row = row_of(cluster, event)
+    if row < 0:
+        return False
+    has, template = cluster.nodes.allocatable[:, row], task.template
+    grew = event.before is None or bool((has > event.before)[template.columns].any())
+    ignores = cluster.memory.get(IGNORES, {}).get(template.scheduler_name, _nothing)
+    names = cluster.dimensions.names
+    return grew and all(amount <= has[column] or ignores(names[column]) for column, amount in template.needs)
+
+
+def _nothing(resource: str) -> bool:
+    return False
+
+
+def _shrank_in_common(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    other = event.pod
+    if other is None or event.before is None:
+        return True
+    return bool((other.template.taken < event.before)[task.template.columns].any())
+
+
+PLUGIN = KubePlugin(
+    "NodeResourcesFit",
+    "preFilter filter preScore score placementScore",
+    weight=1,
+    filters=_filters,
+    scorer=_scorer,
+    hints={
+        EventKind.POD_GONE: always,
+        EventKind.POD_SHRUNK: _shrank_in_common,
+        EventKind.NODE_ADDED: _fits_empty,
+        EventKind.NODE_ALLOCATABLE: _fits_empty,
+    },
+)

@@ -8,7 +8,10 @@ from typing import Any
 from pumice.api.core import Taint
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, row_of
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.taint_toleration import tolerated
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -24,3 +27,16 @@ class NodeUnschedulable(Filter):
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         return [Refused(nodes.of(nodes.table.cordoned), REFUSAL)]  # type: ignore[arg-type]
+
+
+def _schedulable(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    row = row_of(cluster, event)
+    return row >= 0 and not cluster.nodes.cordoned[row]
+
+
+PLUGIN = KubePlugin(
+    "NodeUnschedulable",
+    "filter",
+    filters=lambda args, cluster: [NodeUnschedulable()],
+    hints={EventKind.NODE_ADDED: _schedulable, EventKind.NODE_TAINTS: _schedulable},
+)

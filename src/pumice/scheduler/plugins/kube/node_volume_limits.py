@@ -9,11 +9,13 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 from pumice.scheduler.plugins.kube.indexes.volumes import Attached, Attachments, attached_by
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_claims import pod_key
 
 REFUSAL = Reason("node(s) exceed max volume count")
@@ -66,3 +68,11 @@ def _limits(cluster: Cluster, driver: str) -> Scores:
             ):
                 limits[cluster.nodes.rows[name]] = published.allocatable.count
     return limits
+
+
+PLUGIN = KubePlugin(
+    "NodeVolumeLimits",
+    "preFilter filter",
+    filters=lambda args, cluster: [NodeVolumeLimits(cluster)],
+    hints={EventKind.POD_GONE: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+)

@@ -17,14 +17,16 @@ from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.plugins.kube.indexes.existing_pods import ExistingPods, Imagined, LabelIndex, PodGroupOfScope, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, Scope
 from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
 from pumice.scheduler.plugins.kube.indexes.pod_counts import shown_per_node
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_affinity import required_matches
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter
 
@@ -40,7 +42,7 @@ class Spread(NamedTuple):
     """One constraint, its selector complete."""
 
     constraint: TopologySpreadConstraint
-    group: PodGroupOfScope | None  #: the pods counted; an empty selector counts none
+    group: CountedPods | None  #: the pods counted; an empty selector counts none
     counts_itself: bool
 
     @property
@@ -81,7 +83,7 @@ class SpreadConstraints:
 
     def _spread(self, constraint: TopologySpreadConstraint, selector: Selector, task: Task) -> Spread:
         selector = merged(selector, constraint.match_label_keys or (), task.labels)
-        group = PodGroupOfScope((Scope(selector, frozenset([task.namespace])),), living=True) if selector else None
+        group = CountedPods((Scope(selector, frozenset([task.namespace])),), living=True) if selector else None
         return Spread(constraint, group, matches(selector, task.labels))
 
     def _label_keys(self, template: Template, own: Sequence[TopologySpreadConstraint]) -> tuple[str, ...]:
@@ -277,3 +279,50 @@ class PodTopologySpreadScorer(Scorer):
         result = np.zeros_like(scores)
         result[taking_part] = MAX_SCORE if most == 0 else np.floor(MAX_SCORE * (most + least - known) / most)
         return result
+
+
+def _constraints(args: Any, cluster: Cluster) -> SpreadConstraints:
+    if args.system:
+        return SpreadConstraints(cluster, SYSTEM_DEFAULTS, system=True)
+    return SpreadConstraints(cluster, [_constraint(each) for each in args.default_constraints or ()], system=False)
+
+
+def _constraint(text: Any) -> TopologySpreadConstraint:
+    return TopologySpreadConstraint(
+        max_skew=text.max_skew,
+        topology_key=text.topology_key,
+        when_unsatisfiable=text.when_unsatisfiable,
+        min_domains=text.min_domains,
+        node_affinity_policy=text.node_affinity_policy,
+        node_taints_policy=text.node_taints_policy,
+        match_label_keys=text.match_label_keys,
+    )
+
+
+def _same_namespace(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return event.pod is None or event.pod.namespace == task.namespace
+
+
+def _has_defaults(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the constraints that refused the pod are the profile's, whose selectors are taken from other objects."""
+    return not task.template.spec.topology_spread_constraints
+
+
+PLUGIN = KubePlugin(
+    "PodTopologySpread",
+    "preFilter filter preScore score",
+    weight=2,
+    filters=lambda args, cluster: [PodTopologySpreadFilter(_constraints(args, cluster))],
+    scorer=lambda args, cluster: PodTopologySpreadScorer(_constraints(args, cluster)),
+    hints={
+        EventKind.POD_PLACED: _same_namespace,
+        EventKind.POD_LEAVING: _same_namespace,
+        EventKind.POD_GONE: _same_namespace,
+        EventKind.POD_LABELS: _same_namespace,
+        EventKind.SELECTORS: _has_defaults,
+        EventKind.NODE_ADDED: always,
+        EventKind.NODE_REMOVED: always,
+        EventKind.NODE_LABELS: always,
+        EventKind.NODE_TAINTS: always,
+    },
+)

@@ -12,7 +12,10 @@ from pumice.api.pod import Toleration
 from pumice.api.selectors import integer
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, allows
+from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 REFUSAL = Reason("node(s) had untolerated taint(s)", final=True)
 HARD = ("NoSchedule", "NoExecute")
@@ -70,3 +73,17 @@ class TaintScorer(Scorer):
 
     def normalize(self, scores: Scores) -> Scores:
         return to_hundred(scores, reverse=True)
+
+
+def _tolerated(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    return allows(cluster, event, TaintFilter(), task)
+
+
+PLUGIN = KubePlugin(
+    "TaintToleration",
+    "filter preScore score",
+    weight=3,
+    filters=lambda args, cluster: [TaintFilter()],
+    scorer=lambda args, cluster: TaintScorer(),
+    hints={EventKind.NODE_ADDED: _tolerated, EventKind.NODE_TAINTS: _tolerated},
+)

@@ -14,11 +14,13 @@ import numpy as np
 from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_claims import (
     Use,
     claim_of,
@@ -176,3 +178,23 @@ class WaitingVolumes(Filter):
         mask = np.zeros(len(table), bool)
         mask[[table.rows[name]] if name in table.rows else []] = True
         return mask
+
+
+def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
+    """Whether the other pod may give back a volume that nobody had bound yet."""
+    return event.pod is None or has_claims(event.pod.template)
+
+
+#: A volume not yet bound is free again when its node is gone.
+PLUGIN = KubePlugin(
+    "VolumeBinding",
+    "preFilter filter preScore score reserve preBind",
+    filters=lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
+    hints={
+        EventKind.POD_GONE: _had_claims,
+        EventKind.VOLUMES: always,
+        EventKind.NODE_ADDED: always,
+        EventKind.NODE_REMOVED: always,
+        EventKind.NODE_LABELS: always,
+    },
+)

@@ -9,9 +9,11 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.volumes import Disk, VolumeUses, disks_of
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_claims import claim_of, missing, named_uses, pod_key
 
 CONFLICT = Reason("node(s) had no available disk")
@@ -56,3 +58,12 @@ class VolumeRestrictions(Filter):
             conflict |= known.in_the_way(disk, rows)
         in_use = np.full(rows, any(key in known.claims for key in wanted.exclusive)) & ~conflict
         return [Refused(nodes.of(conflict), CONFLICT), Refused(nodes.of(in_use), IN_USE)]  # type: ignore[arg-type]
+
+
+#: What a pod had to itself on a node (an exclusive claim) is free again when the node is gone.
+PLUGIN = KubePlugin(
+    "VolumeRestrictions",
+    "preFilter filter",
+    filters=lambda args, cluster: [VolumeRestrictions(cluster)],
+    hints={EventKind.POD_GONE: always, EventKind.NODE_REMOVED: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+)

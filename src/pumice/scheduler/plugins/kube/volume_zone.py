@@ -12,10 +12,12 @@ from pumice.api.core import PersistentVolume, PersistentVolumeClaim
 from pumice.api.selectors import Requirement
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.lacking import absent
 from pumice.scheduler.model.nodes import ABSENT
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_claims import (
     claim_of,
     class_name,
@@ -87,3 +89,11 @@ def _zones(volume: PersistentVolume) -> list[Requirement]:
     labels = volume.metadata.labels or {}
     named = {key: tuple(labels[key].split("__")) for key in ZONE_KEYS if key in labels}
     return [Requirement(key, "In", zones) for key, zones in named.items() if all(zone.strip() for zone in zones)]
+
+
+PLUGIN = KubePlugin(
+    "VolumeZone",
+    "preFilter filter",
+    filters=lambda args, cluster: [VolumeZone(cluster)],
+    hints={EventKind.NODE_LABELS: always, EventKind.VOLUMES: always, EventKind.NODE_ADDED: always},
+)

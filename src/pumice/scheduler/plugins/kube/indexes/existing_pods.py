@@ -93,7 +93,7 @@ class LabelIndex(Generic[Thing]):
 MOST = 1024  #: groups kept; the one that was not asked for the longest time goes first
 
 
-class PodGroupOfScope(NamedTuple):
+class CountedPods(NamedTuple):
     """Pods that are in all of some scopes. `living`: those on their way out do not count."""
 
     scopes: tuple[Scope, ...]
@@ -112,11 +112,11 @@ def terminating(task: Task) -> bool:
 class ExistingPods(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._register: LabelIndex[PodGroupOfScope] = LabelIndex()
-        self._counts: dict[PodGroupOfScope, PodCounts] = {}
+        self._register: LabelIndex[CountedPods] = LabelIndex()
+        self._counts: dict[CountedPods, PodCounts] = {}
         self._by_label: dict[str, dict[str, dict[str, Task]]] = {}  #: key to value to the pods that stand somewhere, by uid
 
-    def counts(self, group: PodGroupOfScope) -> PodCounts:
+    def counts(self, group: CountedPods) -> PodCounts:
         counts = self._counts.pop(group, None)
         if counts is None:
             counts = self._count(group)
@@ -140,7 +140,7 @@ class ExistingPods(Index):
     def agrees(self, recount: ExistingPods) -> bool:
         return all(counts == recount.counts(group) for group, counts in self._counts.items())
 
-    def _count(self, group: PodGroupOfScope) -> PodCounts:
+    def _count(self, group: CountedPods) -> PodCounts:
         if len(self._counts) >= MOST:
             oldest = next(iter(self._counts))
             self._register.remove(oldest)
@@ -152,7 +152,7 @@ class ExistingPods(Index):
         self._register.add(group, group.scopes)
         return counts
 
-    def _candidates(self, group: PodGroupOfScope) -> Iterable[Task]:
+    def _candidates(self, group: CountedPods) -> Iterable[Task]:
         """The pods among which the group's must be."""
         labels = next(anchors(group.scopes), None)
         if labels is None:

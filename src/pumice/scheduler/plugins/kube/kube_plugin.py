@@ -1,0 +1,21 @@
+"""A plugin of kube-scheduler as one value, with which its file ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
+from pumice.scheduler.model.cluster import Cluster
+
+
+class KubePlugin(NamedTuple):
+    """Where it runs, its default weight, its rules by its arguments, and what may help a pod that it refused."""
+
+    name: str
+    points: str  #: extension points, as a configuration writes them
+    weight: int = 0
+    filters: Callable[[Any, Cluster], list[Filter]] | None = None
+    scorer: Callable[[Any, Cluster], Scorer] | None = None
+    hints: Mapping[EventKind, QueueingHint] = {}
