@@ -90,7 +90,7 @@ def _text(name: str, value: float) -> str:
     first = name.partition(".")[0]
     if first in SECONDS:
         return duration(value)
-    return f"{100 * value:.1f} %" if first in SHARES else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    return f"{100 * value:.1f} %" if first in SHARES else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:

@@ -127,7 +127,7 @@ def _waits(shown: Shown, by: str, groups: list[tuple[str, Column]]) -> Chart:
     return {
         "kind": "lines",
         "title": f"Wait by {by}",
-        "description": "The share of jobs that waited at most so long; time is drawn ever closer to the right.",
+        "description": "The share of jobs that waited at most so long; long waits are drawn closer together.",
         "x": rounded(points),
         "series": series,
         "xFormat": "duration",
@@ -148,11 +148,10 @@ def _waits_grid(shown: Shown) -> Chart:
     return {
         "kind": "heat",
         "title": "95th percentile of the wait, by queue and size",
-        "description": "Darker cells waited longer.",
+        "description": "The fuller the colour, the longer the wait.",
         "x": [label for label, _ in sizes],
         "rows": rows,
         "yFormat": "duration",
-        "xScale": "log",
     }
 
 

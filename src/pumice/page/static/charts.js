@@ -282,14 +282,14 @@ function drawBands(data, width) {
   };
 }
 
-// A grid of cells, darker where more: rows of { name, values } over the columns `x`, which are names.
+// A grid of cells, of a fuller colour where more: rows of { name, values } over the columns `x`, which are names.
 
 function drawHeat(data, width) {
   const { x, rows } = data;
   const format = FORMATS[data.yFormat ?? "number"];
   const left = Math.min(150, width * 0.28), side = (width - 14 - left) / x.length, tall = 26;
   const highest = Math.max(...rows.flatMap(({ values }) => values.map((value) => value ?? 0))) || 1;
-  const depth = scale([0, highest], [0.06, 1], data.xScale);
+  const depth = scale([0, highest], [0.06, 1]);
   const stops = [], marks = [];
   rows.forEach(({ name, values }, row) => {
     const y = 22 + row * tall;
