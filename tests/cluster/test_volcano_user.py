@@ -17,10 +17,10 @@ from kubelets import kubelets
 from realcluster import RealCluster
 from stage import absent, until_true
 
-from pumice.api.kinds import JOBS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
+from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.errors import ApiError
-from pumice.client.transport import PatchType
+from pumice.client.transport import PatchType, Scope, as_dict
 
 pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]
@@ -80,11 +80,23 @@ async def volcano_at_work(cluster: RealCluster, folder: Path, cpu: int, *flags: 
     """Everything installed and running on two nodes of so many CPUs."""
     told = apply_everything(cluster)
     assert "deployment.apps/volcano-scheduler " in told, told
-    async with Client(cluster.access()) as client, nodes(client, cpu), running(cluster, client, folder, *flags) as volcano:
-        at_work = asyncio.create_task(kubelets(client))
-        yield client, volcano
-        assert not at_work.done(), at_work
-        at_work.cancel()
+    async with Client(cluster.access()) as client, nodes(client, cpu):
+        async with running(cluster, client, folder, *flags) as volcano:
+            at_work = asyncio.create_task(kubelets(client))
+            yield client, volcano
+            assert not at_work.done(), at_work
+            at_work.cancel()
+        await leave_nothing(client)
+
+
+async def leave_nothing(client: Client) -> None:
+    """Jobs that the next scheduler would count, and who makes them; nobody makes them again now."""
+    for resource in (CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, PODS):
+        async for page in client.pages(Scope(resource)):
+            for raw in page.items:
+                meta = as_dict(raw)["metadata"]
+                with suppress(ApiError):
+                    await client.delete(resource, ObjectRef(meta["name"], meta["namespace"]), grace_s=0)
 
 
 async def tell(cluster: RealCluster, client: Client, story: Story) -> None:
