@@ -63,12 +63,12 @@ class Work:
         """Of its file: another one as soon as anything differs."""
         return f"{Path(self.policy).stem}-{self.seed}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.json"
 
-    def play(self) -> Summary:
+    def play(self, out: str | None = None, rows: list[tuple[Any, ...]] | None = None) -> Summary:
         policy, _ = read_policy(self.policy, self.plugins_dir)
         given = nodes_from(self.cluster, self.nodes)
         habits = Habits(kill_at_estimate=self.kill_at_estimate)
         where = self.cluster or self.nodes or ""
-        return simulate(Scenario(source(self.workload, "--workload"), given, policy, self.policy, where, self.seed, habits))
+        return simulate(Scenario(source(self.workload, "--workload"), given, policy, self.policy, where, self.seed, habits), out, jobs=rows)
 
 
 def compare(
