@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreQuota, MoreRoom
@@ -10,7 +11,7 @@ from pumice.scheduler.framework.reasons import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import CPU, MEMORY, Vector
+from pumice.scheduler.model.resources import PODS, Vector
 
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
@@ -50,14 +51,13 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
 def _more_quota(session: Session, shortages: Sequence[Shortage]) -> tuple[Change, ...]:
     """The bounds that bind: capabilities of the queue and of those above it; where none does, what the queue is guaranteed."""
     dimensions, queues = session.cluster.dimensions, session.cluster.queues
-    queue: Queue | None = queues[shortages[0].queue]
+    queue = queues[shortages[0].queue]
     needed = {each.column: each.held + each.asked for each in shortages}
     changes: list[Change] = []
-    while queue is not None:
-        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items() if queue.capability[c] < most}
+    for level in (queue, *_above(session, queue)):
+        amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items() if level.capability[c] < most}
         if amounts:
-            changes.append(MoreQuota(queue.name, "capability", amounts))
-        queue = queues.get(queue.parent)
+            changes.append(MoreQuota(level.name, "capability", amounts))
     if not changes:
         amounts = {dimensions.names[c]: dimensions.format(c, most) for c, most in needed.items()}
         changes.append(MoreQuota(shortages[0].queue, "guarantee", amounts))
@@ -79,7 +79,7 @@ def in_words(session: Session, queue: Queue, columns: Sequence[int]) -> str:
         numbers = [
             f"{dimensions.in_words(c, held[c])} of {dimensions.in_words(c, limit[c])} {dimensions.names[c]}"
             for c in columns
-            if limit[c] < float("inf") and c in (CPU, MEMORY, *range(3, dimensions.width))
+            if limit[c] < inf and c != PODS
         ]
         if numbers:
             parts.append(f"queue {name} holds {', '.join(numbers)}")
@@ -93,10 +93,28 @@ def _levels(session: Session, queue: Queue) -> Iterator[tuple[str, Vector, Vecto
         if plugin is None:
             continue
         entitled = plugin.entitlements()
-        level: Queue | None = queue
-        seen: set[str] = set()
-        while level is not None and level.name in entitled and level.name not in seen:
-            seen.add(level.name)
-            deserved, limit = entitled[level.name]
-            yield level.name, level.held, deserved if plugin_name == "proportion" else limit
-            level = session.cluster.queues.get(level.parent) if plugin_name == "capacity" and plugin.hierarchy else None
+        is_tree = plugin_name == "capacity" and plugin.hierarchy
+        for level in (queue, *(_above(session, queue) if is_tree else ())):
+            if level.name in entitled:
+                deserved, limit = entitled[level.name]
+                held = _held(session, level) if is_tree else level.held
+                yield level.name, held, deserved if plugin_name == "proportion" else limit
+
+
+def _held(session: Session, queue: Queue) -> Vector:
+    """What it and all queues below it hold."""
+    held = queue.held
+    for each in session.cluster.queues.values():
+        if queue in _above(session, each):
+            held = held + each.held
+    return held
+
+
+def _above(session: Session, queue: Queue) -> list[Queue]:
+    """Its ancestors, the parent first; of a circle each once."""
+    found: list[Queue] = []
+    level = session.cluster.queues.get(queue.parent)
+    while level is not None and level is not queue and level not in found:
+        found.append(level)
+        level = session.cluster.queues.get(level.parent)
+    return found

@@ -1,0 +1,30 @@
+"""Quotas in a tree of queues: the level that binds is named, with what all below it hold, and what it is given helps."""
+
+from __future__ import annotations
+
+from pumice.answers import Because, Sketch, why
+from pumice.answers.changes import make_all
+from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.registry import PLUGINS
+from pumice.testing import cluster, node, pod, podgroup, queue
+from pumice.testing.scene import NOW, policy
+
+
+def hierarchy() -> Policy:
+    names = ("gang", "predicates", "capacity")
+    return Policy(policy("enqueue, allocate, backfill", ()).actions, (tuple(Choice(PLUGINS[name], hierarchy=True) for name in names),))
+
+
+def test_the_level_of_the_tree_that_binds_is_named() -> None:
+    queues = (queue("root"), queue("dept").parent("root").capability(cpu=4), queue("one").parent("dept"), queue("two").parent("dept"))
+    groups = (podgroup("old").queue("one").phase("Running"), podgroup("j").queue("two").phase("Inqueue"))
+    made = cluster(node("n1").cpu(16), *queues, *groups, pod("old").cpu(3).gang("old").on("n1"), pod("j").cpu(2).gang("j"))
+    told = why(made, hierarchy(), NOW, "job/j")
+    assert told.headline is not None
+    assert told.headline.because == Because.QUOTA
+    assert told.headline.text == "queue dept holds 3 of the 4 cpu it may hold; 2 more is asked for (1 short)"
+    with Sketch(made) as sketch:
+        make_all(sketch, told.headline.remedy)
+        after = why(made, hierarchy(), NOW, "job/j")
+    assert after.state == "starts"
+    made.check()
