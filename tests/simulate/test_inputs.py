@@ -186,3 +186,15 @@ def test_jobs_out_of_order_are_refused(tmp_path: Path) -> None:
     path.write_text("; MaxProcs: 4\n" + SWF.replace("1 0", "1 9", 1) + SWF.replace("1 0", "2 5", 1))
     with pytest.raises(InputError, match="sort the jobs by submission"):
         played(Source("swf", str(path)), "FIFO")
+
+
+def test_virtual_clusters_are_queues_and_large_jobs_are_gangs_of_whole_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "philly.csv"
+    path.write_text(PHILLY + "2017-10-09 07:02:55,60,20,1,b\n2017-10-09 07:01:55,60,2,1,a\n2017-10-09 07:01:55,60,99,1,a\n")
+    summary, rows = played(Source("philly", str(path)), "FIFO", "4x8gpu")
+    assert [(row["queue"], row["submit"], row["start"], row["pods"], row["gpu"]) for row in rows] == [
+        ("a", 0, 0, 1, 2),
+        ("b", 60, 60, 3, 20),
+    ]
+    assert summary["left_out"] == {"more GPUs than there are": 1}
+    assert summary["began"] == "2017-10-09T07:01:55Z"

@@ -36,7 +36,7 @@ def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
     began = min((work.submit for work in jobs), default=0.0)
     for work in jobs:
         work.submit -= began
-    return Workload(Path(path).name, in_order(jobs), began=began, left_out=left_out)
+    return Workload(Path(path).name, in_order(jobs), cluster, began=began, left_out=left_out)
 
 
 def _roles(gpus: int, most: int) -> tuple[Role, ...]:
