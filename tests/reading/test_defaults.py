@@ -19,7 +19,11 @@ CACHE = {"predicateErrorCacheEnable": True}
 BUDGET = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 1, "maxCandidateNodesAbsolute": 100}
 SPARED = BUDGET | {"spareVictims": False}  # of reclaim all four are ours, of preempt the last
 
+TIES = {"tieBreak": "name", "seed": 0}  # of the packing policies, which are ours
+
 PLUGINS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("best-fit", "dot-product", "gpu-clustering", "gpu-packing", "random-node"), TIES),
+    "fgd": TIES | {"typicalPods": []},
     "binpack": {"binpack.weight": 1, "binpack.cpu": 1, "binpack.memory": 1, "binpack.resources": ""},
     "capacity": {
         "ancestorReclaimLevel": 0,
@@ -99,6 +103,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     },
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
+    "in-order": {"backfill": "none"},
     **dict.fromkeys(("allocate", "backfill"), CACHE),
     "reclaim": CACHE | SPARED,
     **dict.fromkeys(("gangpreempt", "gangreclaim"), GANGS),
