@@ -6,9 +6,9 @@ Asking for an attribute that the device does not have is an error; a domain that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from pumice.api.cel.check import Environment
 from pumice.api.cel.errors import CompileError, EvaluationError
@@ -16,24 +16,8 @@ from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.program import Program, condition
 from pumice.api.cel.run import EACH_EXPRESSION, Purse
-from pumice.api.devices import Attribute, Device, DeviceTaint, DeviceTaintRule, DeviceToleration
-
-# Selectors of devices as claims and classes state them. What they mean is said by `device_facts`, loaded only where there are devices.
-
-
-class Failed(Exception):
-    """A claim that cannot be judged on a node: the pod's attempt ends with this text."""
-
-
-class Selector(NamedTuple):
-    whose: str  #: "class NAME" or "claim NAMESPACE/NAME"
-    number: int
-    expression: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.whose}: selector #{self.number}"
-
+from pumice.api.devices import Attribute, Device
+from pumice.scheduler.plugins.kube.devices.selectors import Failed, Selector
 
 Facts = Mapping[str, Any]
 EACH_DEVICE = 200  #: what looking at one more device may cost beside one expression's whole allowance
@@ -128,34 +112,3 @@ def by_domain(values: Mapping[str, Any], driver: str) -> Domains:
         domain, slash, name = full.rpartition("/")
         found.setdefault(domain if slash else driver, {})[name] = value
     return found
-
-
-# Taints of devices: who may not have a device unless they tolerate it. Slices tell them, and rules of administrators add to them.
-
-HARD = ("NoSchedule", "NoExecute")  #: effects that keep a device from being given away; others are for people to read
-
-
-def taints_by_rules(rules: Iterable[DeviceTaintRule], driver: str, pool: str, device: str) -> list[DeviceTaint]:
-    found = []
-    for rule in rules:
-        means = rule.spec.device_selector
-        if means is not None and all(
-            wanted in (None, is_) for wanted, is_ in ((means.driver, driver), (means.pool, pool), (means.device, device))
-        ):
-            found.append(rule.spec.taint)
-    return found
-
-
-def prevented(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Whether a request with these tolerations may not have a device with these taints."""
-    return any(taint.effect in HARD and not any(tolerates(each, taint) for each in tolerations) for taint in taints)
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in (None, "", "Equal") and (toleration.value or "") == (taint.value or "")

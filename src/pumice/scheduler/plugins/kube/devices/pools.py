@@ -18,8 +18,8 @@ from pumice.api.pod import NodeSelector
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.plugins.kube.devices.facts import taints_by_rules
 from pumice.scheduler.plugins.kube.devices.requests import Asked
+from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pumice.api.devices import (
 )
 from pumice.api.quantity import Quantity, quantity
 from pumice.scheduler.engine.rules import Reason
-from pumice.scheduler.plugins.kube.devices.facts import Selector
+from pumice.scheduler.plugins.kube.devices.selectors import Selector
 
 ALL = 0  #: as a count: every device that suits
 

@@ -18,9 +18,9 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, uses
 from pumice.scheduler.plugins.kube.devices.claims import special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.extended_resources import Served, claim_for, classes_by_resource
-from pumice.scheduler.plugins.kube.devices.facts import Failed
 from pumice.scheduler.plugins.kube.devices.pools import Pools
 from pumice.scheduler.plugins.kube.devices.requests import Unclear, Wanted, wanted_by
+from pumice.scheduler.plugins.kube.devices.selectors import Failed
 from pumice.scheduler.plugins.kube.devices.use import InUse, uses_of
 
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
