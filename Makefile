@@ -32,11 +32,11 @@ quick: $(DEV)
 	$(BIN)/pytest $(PARALLEL) -m "not nightly" $(QUICK_TESTS)
 
 # The tests that hold the engine to its rules, under coverage of branches.
-ENGINE_TESTS := tests/answers tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading
+ENGINE_TESTS := tests/answers tests/cases tests/engine tests/model tests/framework tests/nodes_for_pods tests/plugins tests/topology tests/kube_scheduler tests/scenarios tests/properties tests/reading tests/simulate
 
 check: $(DEV)
 	$(LINT)
-	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest $(PARALLEL) -m "not nightly" $(ENGINE_TESTS)
+	$(BIN)/coverage erase && $(BIN)/coverage run -m pytest $(PARALLEL) -m "not nightly and not page" $(ENGINE_TESTS)
 	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered --fail-under=100
 
 test-cluster: $(DEV)

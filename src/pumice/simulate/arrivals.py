@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.annotations import GPU_INDEX
+from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Choice, Policy
@@ -107,7 +107,7 @@ def decide(cluster: Cluster, policy: Policy, pods: list[Work]) -> dict[str, tupl
     placed = {}
     for bind in cycle(cluster, policy, float(len(pods))).binds:
         assert bind.task.job is not None
-        cards = bind.annotations.get(GPU_INDEX, "")
+        cards = bind.annotations.get(ALIBABA_GPU_INDEX, "")
         placed[bind.task.job.name] = bind.node, tuple(map(int, cards.split("-"))) if cards else ()
     return placed
 

@@ -93,7 +93,6 @@ def queue_object(name: str, reclaimable: bool) -> dict[str, object]:
 # configuration in force; that is told once for each such file.
 
 PERIOD_S = 1.0
-log = logging.getLogger(__name__)
 
 Look = tuple[int, ...]
 
@@ -139,7 +138,6 @@ class Reloader:
             self.check()
 
 
-log = logging.getLogger(__name__)
 SCRAPES_WAIT_S = 2.0  #: for the end of a cycle; then gauges of jobs and queues are as they were
 HUNG_S = 600.0  #: a cycle that takes so long does not end any more
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.api.annotations import GPU_INDEX
+from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
@@ -126,7 +126,7 @@ class Cards(Index):
     @staticmethod
     def _written(task: Task) -> tuple[int, ...]:
         """What the pod's annotation says, as 0-2-3; nothing of what is no such list."""
-        parts = task.annotations.get(GPU_INDEX, "").split("-")
+        parts = task.annotations.get(ALIBABA_GPU_INDEX, "").split("-")
         return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
     def agrees(self, recount: Self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from pumice.api.annotations import GPU_INDEX
+from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
@@ -76,11 +76,11 @@ class Packing(Plugin):
     def on_allocate(self, task: Task) -> None:
         held = self.cards.held.get(task.uid)
         if held and task.status & (status.ALLOCATED | status.PIPELINED):
-            self.session.annotations.setdefault(task.uid, {})[GPU_INDEX] = "-".join(map(str, held))
+            self.session.annotations.setdefault(task.uid, {})[ALIBABA_GPU_INDEX] = "-".join(map(str, held))
 
     def on_deallocate(self, task: Task) -> None:
         if task.status == status.PENDING:
-            self.session.annotations.get(task.uid, {}).pop(GPU_INDEX, None)
+            self.session.annotations.get(task.uid, {}).pop(ALIBABA_GPU_INDEX, None)
 
 
 def shown(nodes: View, column: NDArray[V]) -> NDArray[V]:
