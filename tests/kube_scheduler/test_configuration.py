@@ -46,6 +46,7 @@ REFUSED = [
         "plugins.filter.enabled[1].name",
         'plugin "NodePorts" already registered as "FilterPlugin"',
     ),
+    ("profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: -1}]}}}]", "score.enabled[0].weight", "must not be negative"),
     ("profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]", "plugins.queueSort", "only one queue sort plugin required"),
     ("profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]", "plugins.bind", "at least one bind plugin is needed"),
     ("profiles: [{plugins: {filters: {}}}]", "profiles[0].plugins.filters", 'did you mean "filter"?'),
@@ -62,6 +63,7 @@ REFUSED = [
         "extenders[0].managedResources[1].name",
         "duplicate extender managed resource name",
     ),
+    ("extenders: [{urlPrefix: u, httpTimeout: soon}]", "extenders[0].httpTimeout", '"soon" is not a duration'),
     ("extenders: [{urlPrefix: u, httpTimeout: 5}]", "extenders[0].httpTimeout", "found the number 5 where a string belongs"),
 ]
 

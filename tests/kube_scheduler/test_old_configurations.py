@@ -7,6 +7,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session import Session
 from tests.kube_scheduler.stage import cluster, document, machine, play, run, standing, waiting
 
 OLD_POLICY = """\
@@ -38,16 +39,35 @@ def test_a_beta_is_read_with_a_note(version: str) -> None:
     assert chosen.profiles is not None
 
 
-def test_v1beta2_keeps_its_default_weights_unless_the_profile_says_otherwise() -> None:
-    from pumice.scheduler.framework.session import Session
-
-    body = "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 9}]}}}]"
-    chosen, _ = read(f"apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n{body}\n")
+def weights_in(chosen: Policy) -> dict[str, float]:
     assert chosen.profiles is not None
     with Session(cluster(chosen), chosen, 0.0) as session:
         rules = [rule for make in chosen.profiles.by_name["default-scheduler"].scorers for rule in make(session)]
-    weights = {rule.name: rule.weight for rule in rules}
+    return {rule.name: rule.weight for rule in rules}
+
+
+def beta(version: str, body: str) -> str:
+    return f"apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n{body}\n"
+
+
+def test_v1beta2_keeps_its_default_weights_unless_the_profile_says_otherwise() -> None:
+    weights = weights_in(read(beta("v1beta2", "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 9}]}}}]"))[0])
     assert (weights["TaintToleration"], weights["NodeAffinity"], weights["PodTopologySpread"]) == (1, 9, 2)
+
+
+def test_v1beta2_adds_no_weight_to_a_profile_that_turns_all_defaults_off() -> None:
+    points = "{enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: ImageLocality, weight: 3}], disabled: [{name: '*'}]}"
+    assert weights_in(read(beta("v1beta2", f"profiles: [{{plugins: {{multiPoint: {points}}}}}]"))[0]) == {"ImageLocality": 3}
+
+
+def test_the_weight_of_required_affinity_of_v1alpha1_is_heeded() -> None:
+    with pytest.raises(InputError, match=r"pluginConfig\[0\].*hardPodAffinityWeight: Invalid value: 101"):
+        read(beta("v1alpha1", "hardPodAffinitySymmetricWeight: 101"))
+
+
+def test_the_weights_of_a_policy_are_those_of_its_plugins() -> None:
+    chosen, _ = read("apiVersion: v1\nkind: Policy\npriorities: [{name: ImageLocalityPriority, weight: 3}]\n")
+    assert weights_in(chosen) == {"ImageLocality": 3}
 
 
 def test_disable_preemption_of_v1alpha1_is_heeded() -> None:

@@ -110,13 +110,13 @@ def _action_arguments(
     found: dict[str, tuple[Any, Path]] = {}
     for index, entry in enumerate(_list(document, value.get("configurations"), ("configurations",))):
         path: Path = ("configurations", index)
-        name = entry.get("name") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict):
+            raise document.error("a configuration is a mapping with a `name`", path)
+        name = str(entry.get("name", ""))
         if name not in known:
-            warnings.add(
-                document, path, f'configurations name no action "{name}" (ignored, as Volcano does){did_you_mean(str(name), known)}'
-            )
+            warnings.add(document, path, f'configurations name no action "{name}" (ignored, as Volcano does){did_you_mean(name, known)}')
             continue
-        found.setdefault(str(name), (entry.get("arguments"), (*path, "arguments")))
+        found.setdefault(name, (entry.get("arguments"), (*path, "arguments")))
     return found
 
 
