@@ -23,7 +23,7 @@ from pumice.simulate.objects import GPU_MILLI, group_of, instant_text, pods_of
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import Scenario
 from pumice.simulate.work import node
-from pumice.testing import cluster, pod, podgroup
+from pumice.testing import cluster, pod, podgroup, session
 from pumice.testing.scene import policy
 
 NAMES = ["FGD", "DotProd", "GpuPacking", "GpuClustering", "BestFit", "Random"]
@@ -80,6 +80,39 @@ def test_a_node_that_comes_later_has_cards_as_well() -> None:
     assert come(made, "best-fit", 1000, 2000) == ["b:0", "b:1-2"]
 
 
+def test_a_pod_without_gpu_holds_no_card_when_nodes_change() -> None:
+    made = gpu_cluster(a=2)
+    made.put(*pod("plain").cpu(1).on("a").build())
+    assert come(made, "best-fit", 1000) == ["a:0"]
+    made.put("Node", node("b", {"cpu": 64, GPU_MILLI: 1000}))
+    assert come(made, "best-fit", 1000, 1000) == ["a:1", "b:0"]
+
+
+def test_a_card_that_its_node_does_not_have_is_not_counted() -> None:
+    """Neither a card beyond those of all nodes, nor one that only another node has."""
+    made = gpu_cluster(a=1, b=2)
+    for name, index in (("far", "7"), ("near", "1")):
+        made.put(*pod(name).cpu(1).request(GPU_MILLI, 500).annotation("alibabacloud.com/gpu-index", index).on("a").build())
+    cards = made.index(Cards)
+    assert cards.left.tolist() == [[1000, 0], [1000, 1000]]
+    made.remove("Pod", "default/far")
+    made.remove("Pod", "default/near")
+    made.check()
+    assert cards.left.tolist() == [[1000, 0], [1000, 1000]]
+
+
+def test_what_is_undone_leaves_no_annotation() -> None:
+    made = gpu_cluster(a=1)
+    made.put(*podgroup("p").build())
+    made.put(*pod("p").cpu(1).request(GPU_MILLI, 500).gang("p").build())
+    (task,) = made.tasks.values()
+    with session(made, "gang", "best-fit") as opened:
+        with opened.statement() as statement:
+            statement.allocate(task, 0)
+            assert opened.annotations[task.uid] == {"alibabacloud.com/gpu-index": "0"}
+        assert not opened.annotations[task.uid]
+
+
 def test_best_fit_takes_the_node_with_the_least_left() -> None:
     assert come(gpu_cluster(a=8, b=2, c=4), "best-fit", 1000) == ["b:0"]
 
@@ -114,6 +147,18 @@ def test_fgd_leaves_what_others_can_use() -> None:
     typical = FgdArgs(typical_pods=[(1000.0, 1, 1000.0, 1), (1000.0, 1, 500.0, 1)])
     assert come(gpu_cluster(a=2, b=2), Choice(Fgd, typical), 500, 500, 2000) == ["a:0", "a:0", "b:0-1"]
     assert come(gpu_cluster(a=2, b=2), "fgd", 500, 500) == ["a:0", "a:0"]
+
+
+def test_fgd_counts_a_pod_that_waits_once() -> None:
+    made = gpu_cluster(a=1)
+    assert come(made, "fgd", 500, 3000, 500) == ["a:0", "a:0"]
+    assert made.memory["fgd"]["counts"] == {Kind(1000.0, Ask(1, 500.0)): 2, Kind(1000.0, Ask(3, 1000.0)): 1}
+
+
+@pytest.mark.parametrize(("rare", "weights"), [(5, [1.0]), (6, [0.94, 0.06])])
+def test_rare_kinds_are_not_typical(rare: int, weights: list[float]) -> None:
+    counts = Counter({Kind(1.0, Ask(1, 500.0)): 100 - rare, Kind(1.0, Ask(2, 1000.0)): rare})
+    assert TypicalPods(counts).weight.tolist() == weights
 
 
 def test_fragments_by_hand() -> None:

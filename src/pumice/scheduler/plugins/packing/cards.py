@@ -97,7 +97,7 @@ class Cards(Index):
             return
         cards = cards or self._chosen(row, ask, task)
         for card in cards:
-            if card < self.left.shape[1]:
+            if card < self.count[row]:
                 self.left[row, card] -= ask.milli
         self.held[task.uid] = cards
         self.by_kind[row, self.kind(ask)] += 1
@@ -105,7 +105,7 @@ class Cards(Index):
     def _give_back(self, row: int, task: Task) -> None:
         ask, cards = self.ask(task.template), self.held.pop(task.uid, ())
         for card in cards:
-            if card < self.left.shape[1]:
+            if card < self.count[row]:
                 self.left[row, card] += ask.milli
         self.by_kind[row, self.kind(ask)] -= 1
         self._last = (task.uid, row, cards)

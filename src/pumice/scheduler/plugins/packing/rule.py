@@ -79,8 +79,7 @@ class Packing(Plugin):
             self.session.annotations.setdefault(task.uid, {})[ALIBABA_GPU_INDEX] = "-".join(map(str, held))
 
     def on_deallocate(self, task: Task) -> None:
-        if task.status == status.PENDING:
-            self.session.annotations.get(task.uid, {}).pop(ALIBABA_GPU_INDEX, None)
+        self.session.annotations.get(task.uid, {}).pop(ALIBABA_GPU_INDEX, None)
 
 
 def shown(nodes: View, column: NDArray[V]) -> NDArray[V]:

@@ -58,9 +58,7 @@ class Fgd(Packing):
         return best
 
     def card(self, row: int, ask: Ask, task: Task) -> int:
-        idle = self.session.nodes.idle[CPU, row]
-        if task.node == row:
-            idle += task.template.request[CPU]  # it has been counted there already
+        idle = self.session.nodes.idle[CPU, row] + task.template.request[CPU]  # it has been counted there already
         return int(self._gradient(task, ask, np.array([idle]), self.cards.left[row : row + 1])[0].argmax())
 
     def _gradient(self, task: Task, ask: Ask, cpu: Column, left: Lefts) -> Lefts:
