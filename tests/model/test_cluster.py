@@ -41,6 +41,16 @@ def test_a_node_that_goes_and_comes_back_finds_its_pods() -> None:
     made.remove("Node", "absent")
 
 
+def test_a_task_that_was_removed_is_put_back_where_it_was() -> None:
+    made = cluster(node("n").cpu(4), podgroup("g"), pod("p").cpu(1).gang("g").on("n"))
+    task = made.tasks["default/p"]
+    made.remove("Pod", task.key)
+    made.put_back(task, status.RUNNING, "n", "g")
+    made.check()
+    assert (made.tasks[task.key], task.job, task.node) == (task, made.jobs["default/g"], 0)
+    assert (made.nodes.used[0, 0], made.queues["default"].held[0]) == (1000, 1000)
+
+
 def test_nodes_that_come_and_go_for_ever_make_nothing_longer() -> None:
     made = cluster(node("stays").cpu(1), pod("p").cpu(1).on("n0"))
     for number in range(100):
