@@ -32,6 +32,7 @@ def seen() -> dict[str, Any]:
 def rows() -> list[tuple[str, str, str]]:
     text = GUIDE.read_text()
     lines = text[text.index("| of | attribute") : text.index("## All hooks")].strip().splitlines()[2:]
+    lines = [line for line in lines if line.startswith("|")]
     found, of = [], ""
     for line in lines:
         first, names, kind, _ = (cell.strip() for cell in line.strip("|").split("|"))

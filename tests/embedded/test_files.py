@@ -19,6 +19,7 @@ from pumice.cli.up_submit import submit
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: pods that run in the end, for whom others may have had to go
 RUN = {
+    "answers": {"frontend-0", "frontend-1"},
     "bin-packing": {"on-node1", "on-node2", "train", "straight"},
     "capacity": {"due-worker-0", "due-worker-1"},
     "elastic": {"elastic-worker-0", "elastic-worker-1", "elastic-worker-2", "elastic-worker-3"},
@@ -33,7 +34,7 @@ RUN = {
     "why-pending": set(),
 }
 #: how many are told why they do not
-TOLD = {"elastic": 2, "first": 2, "gang": 4, "queues": 4, "why-pending": 1}
+TOLD = {"answers": 4, "elastic": 2, "first": 2, "gang": 4, "queues": 4, "why-pending": 1}
 QUEUES = "queues.scheduling.volcano.sh"
 
 
