@@ -1,1 +1,0 @@
-"""What the extender plugin says to its service, and how it reads the answers."""
