@@ -35,6 +35,10 @@ WRONG = {
         "kind: Pod\napiVersion: v1\nmetadata: {name: b, labels: {app: y}}",
         'f:3: document 1, Pod default/b, metadata.labels.app: found the boolean true where a string belongs; write "y" in quotes',
     ),
+    "a number among the labels": (
+        POD.replace("name: a", "name: a, labels: {app: x, tier: 3}"),
+        'f:3: document 1, Pod default/a, metadata.labels.tier: found the number 3 where a string belongs; write "3" in quotes',
+    ),
     "an unknown choice": (
         "kind: Node\napiVersion: v1\nmetadata: {name: m}\nspec: {taints: [{key: a, effect: NoSched}]}",
         'f:4: document 1, Node m, spec.taints[0].effect: "NoSched" is not one of its values; '
@@ -92,6 +96,16 @@ HOSTILE = {
 def test_a_hostile_file_is_an_error_and_no_hang(name: str) -> None:
     with pytest.raises(InputError):
         read_stream(HOSTILE[name], "f", Objects())
+
+
+@pytest.mark.parametrize(
+    "subject", [{"name": "9" * 5000, "labels": 0}, {"name": int("9" * 4000)}, {"name": "a", "labels": {"9" * 5000: 1}}]
+)
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_a_long_name_makes_no_long_line(subject: dict[str, Any], dump: Callable[[Any], str]) -> None:
+    with pytest.raises(InputError) as error:
+        read_stream(dump(POD_OBJECT | {"metadata": subject}).encode(), "f", Objects())
+    assert len(str(error.value)) < 600
 
 
 def test_json_names_the_item_and_the_field() -> None:

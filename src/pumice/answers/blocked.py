@@ -198,7 +198,7 @@ class Blocked:
     def _for_pod(self, question: str) -> Found:
         task, loop = self.waiter.tasks[0], self.look.loop
         assert loop is not None, "a policy with profiles has the action schedule"
-        if lacks := loop._lacks_claims(task):
+        if lacks := loop.lacks_claims(task):
             return _no(question, closed.rejected(self.cluster, task, self.whose, "DynamicResources", lacks))
         search = loop.searches[task.template.scheduler_name]
         evaluation = search.evaluation(task)

@@ -43,7 +43,7 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
     row = next(iter(session.nodes), None)
     if row is None:
         return ()
-    factor = plugin._factor if plugin is not None else 1.0
+    factor = plugin.factor if plugin is not None else 1.0
     amounts = {dimensions.names[each.column]: dimensions.format(each.column, -(-each.short // factor) + 1) for each in shortages}
     return (MoreRoom(session.nodes.names[row], amounts),)
 

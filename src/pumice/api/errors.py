@@ -25,8 +25,16 @@ class InputError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}:{self.line}" if self.line else self.where
         document = f"document {self.document}" if self.document else ""
-        inside = ", ".join(part for part in (document, self.subject, self.field) if part)
+        inside = ", ".join(_clipped(part) for part in (document, self.subject, self.field) if part)
         return ": ".join(part for part in (place, inside, self.message) if part)
+
+
+#: a name of Kubernetes has at most 253 characters: kind, namespace and name stand whole
+_LONGEST_PART = 600
+
+
+def _clipped(part: str) -> str:
+    return part if len(part) <= _LONGEST_PART else f"{part[:60]}... ({len(part)} characters)"
 
 
 def raise_all(errors: Sequence[InputError]) -> None:

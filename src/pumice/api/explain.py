@@ -32,7 +32,7 @@ _WORDS = {
 def explain(error: msgspec.ValidationError, value: Any, written: Written = lambda path: None) -> tuple[str, FieldPath]:
     """A decoder's complaint as: what was found and what to write, and the path of the field."""
     text, _, place = str(error).partition(" - at ")
-    path = _locate(place.strip("`"), value)
+    path = _locate(place.strip("`"), value, _blamed(text))
     found = _at(value, path)
     if match := _MISSING.match(text):
         return f'field "{match["name"]}" is missing; write it', path
@@ -43,10 +43,14 @@ def explain(error: msgspec.ValidationError, value: Any, written: Written = lambd
     if _TOO_GREAT.match(text):
         return "the number has more than 64 bits; write a smaller one", path
     if match := _INVALID.match(text):
-        return f'"{match["value"]}" is not one of its values{_choices(path)}', path
+        return f'"{shortened(match["value"])}" is not one of its values{_choices(path)}', path
     if match := _EXPECTED.match(text):
         wanted = [_WORDS.get(word.strip(), word.strip()) for word in match["type"].split("|") if word.strip() != "null"]
-        advice = f'; write "{written(path) or found}" in quotes' if "a string" in wanted and isinstance(found, int | float | bool) else ""
+        advice = (
+            f'; write "{shortened(written(path) or str(found))}" in quotes'
+            if "a string" in wanted and isinstance(found, int | float | bool)
+            else ""
+        )
         return f"found {describe(found)} where {' or '.join(wanted)} belongs{advice}", path
     return text, path
 
@@ -70,7 +74,17 @@ def _choices(path: tuple[str | int, ...]) -> str:
     return f"; write {allowed}" if allowed else ""
 
 
-def _locate(place: str, value: Any) -> tuple[str | int, ...]:
+_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None), "array": list, "object": dict}
+
+
+def _blamed(text: str) -> Callable[[Any], bool]:
+    """Whether the complaint is about a value: it has the type that was found, or is no quantity."""
+    match = _EXPECTED.match(text)
+    kind = _TYPES.get(match["found"]) if match else None
+    return (lambda entry: type(entry) is kind) if kind else (lambda entry: not _plausible(entry))
+
+
+def _locate(place: str, value: Any, blamed: Callable[[Any], bool]) -> tuple[str | int, ...]:
     """`$.spec.containers[0].requests[...]` as a path; `[...]` becomes the first key whose value is to blame."""
     path: list[str | int] = []
     for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]", place):
@@ -78,7 +92,7 @@ def _locate(place: str, value: Any) -> tuple[str | int, ...]:
             path.append(name)
         elif index == "...":
             inside = _at(value, tuple(path))
-            culprit = next((key for key, entry in inside.items() if not _plausible(entry)), None) if isinstance(inside, dict) else None
+            culprit = next((key for key, entry in inside.items() if blamed(entry)), None) if isinstance(inside, dict) else None
             path.append(culprit if culprit is not None else "...")
         else:
             path.append(int(index))

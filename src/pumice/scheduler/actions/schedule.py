@@ -78,7 +78,7 @@ class Loop:
             if task.gated:
                 self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
                 continue
-            if row >= 0 and not self._lacks_claims(task):
+            if row >= 0 and not self.lacks_claims(task):
                 self.nominations.add(task, row)
             ready.append(task)
         self._rest = self.waiting.due(ready, self.session.now)[::-1]
@@ -96,7 +96,7 @@ class Loop:
 
     def attempt(self, task: Task, *, planned: bool = True) -> None:
         """Bind it, make room for it, or tell why not. `planned`: equal pods that follow may be planned together."""
-        if lacking := self._lacks_claims(task):
+        if lacking := self.lacks_claims(task):
             self._tell(task, UNSCHEDULABLE, lacking)
             self.waiting.refused(task, frozenset([DEVICES]), self.session.now)
             return
@@ -113,7 +113,7 @@ class Loop:
             self._tell(task, FAILED, str(error))
             self.waiting.failed(task, self.session.now)
 
-    def _lacks_claims(self, task: Task) -> str:
+    def lacks_claims(self, task: Task) -> str:
         """PreEnqueue: a pod whose device claims are not there, or not its own, is not tried. Empty if they are."""
         if not task.claims or not any(rule.name == DEVICES for rule in self.searches[task.template.scheduler_name].filters):
             return ""

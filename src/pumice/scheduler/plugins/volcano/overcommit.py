@@ -25,10 +25,10 @@ class Overcommit(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
+        self.factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
         nodes = session.nodes
         self._used: Vector = (nodes.allocatable - nodes.room_in_sums(nodes.idle))[:, nodes.alive].sum(axis=1)
-        self._limit: Vector = session.total * self._factor
+        self._limit: Vector = session.total * self.factor
         self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
 
     def job_enqueueable(self, job: Job) -> Vote:
@@ -39,7 +39,7 @@ class Overcommit(Plugin):
             return Vote.PERMIT
         names = ", ".join(f"overused {self.session.cluster.dimensions.names[column]}" for column in short)
         numbers = asked_and_allowed(self.session, job, short, "", self._promised + self._used, self._limit)
-        self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self._factor:g} times the cluster: {numbers}")
+        self.session.refuse_admission(job, f"resource in cluster is overused: {names}. {self.factor:g} times the cluster: {numbers}")
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:
