@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.measure import Row, rate
-from pumice.api.codec import decoder
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
+from pumice.api.structs import decoder
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client, Limits
 from pumice.client.pods import bind

@@ -26,11 +26,10 @@ from typing import Any
 
 from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.client.client import Client
-from pumice.client.errors import ApiError, NoAnswer
 from pumice.client.known_objects import Deleted
 from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.resolve_access import find
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, NoAnswer, PatchType, Scope, as_dict
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues
 from tests.live.fault_proxy import FaultProxy

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.cel.check import Environment
-from pumice.api.cel.errors import CelError
 from pumice.api.cel.kinds import DYN
 from pumice.api.cel.program import Program
+from pumice.api.cel.tree import CelError
 from pumice.api.cel.values import Optional
 from pumice.cluster.apiserver import ApiError, Patch, Store
 from tests.apiserver.made import store

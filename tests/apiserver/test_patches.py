@@ -13,9 +13,9 @@ from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import ApiError, Options, Patch
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.managed_fields import from_fields, to_fields
+from pumice.cluster.apiserver.patch import strategic_merge
 from pumice.cluster.apiserver.schema import object_shape
 from pumice.cluster.apiserver.selectors import parse_field_selector
-from pumice.cluster.apiserver.strategic_merge_patch import strategic_merge
 from tests.apiserver.made import pod, store
 
 VALUES = st.recursive(

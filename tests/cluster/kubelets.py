@@ -8,8 +8,7 @@ from typing import Any
 
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.errors import KubeError
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import KubeError, PatchType, Scope, as_dict
 
 HELD = "story.pumice.io/held"  #: an annotation of pods that do not end until it is gone
 

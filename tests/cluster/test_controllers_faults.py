@@ -21,7 +21,7 @@ from stage import absent, until_true
 
 from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from pumice.client.client import Client
-from pumice.client.errors import KubeError
+from pumice.client.transport import KubeError
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4

@@ -14,15 +14,13 @@ from realcluster import RealCluster
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
 from pumice.client.client import Client
-from pumice.client.errors import ApiError
-from pumice.client.events import EventRecord, ObjectReference
+from pumice.client.events import EventRecord, ObjectReference, Recorder
 from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.leader_election import Candidate, Election, Term
 from pumice.client.pods import bind, evict, eviction_conditions
-from pumice.client.recorder import Recorder
 from pumice.client.reflector import Pace, Reflector
 from pumice.client.retry import Backoff
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, PatchType, Scope, as_dict
 
 pytestmark = pytest.mark.cluster
 

@@ -19,8 +19,7 @@ from stage import absent, until_true
 
 from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.errors import ApiError
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, PatchType, Scope, as_dict
 
 pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers.controller import EVERY, NOTHING, Change, Result, result
+from pumice.controllers.controller import EVERY, NOTHING, Change, Result, delete, patch, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, owners_of, terminating, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import delete, patch
 
 
 class Collected:

@@ -10,12 +10,11 @@ import yaml
 
 from pumice.api.json_objects import copied, merged
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Controller
+from pumice.controllers.controller import Change, Controller, Create, Delete
 from pumice.controllers.in_memory import Loop, Memory
 from pumice.controllers.objects import Object, key_of, name_of
 from pumice.controllers.volcano.job.controller import Jobs
 from pumice.controllers.volcano.job.plugins import KeyPair
-from pumice.controllers.writes import Create, Delete
 
 NOON = 1_800_000_000.0
 TABLES = Path(__file__).parent / "tables"

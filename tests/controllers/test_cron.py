@@ -14,8 +14,7 @@ from pumice.api.times import instant
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, name_of
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.cron_schedule import ScheduleError, missed, parse_schedule
-from pumice.controllers.volcano.cronjob import CronJobs
+from pumice.controllers.volcano.cronjob import CronJobs, ScheduleError, missed, parse_schedule
 from tests.controllers.stage import Stage, fixed_key_pair, table, vcjob
 
 

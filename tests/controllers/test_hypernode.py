@@ -6,8 +6,7 @@ from typing import Any
 
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, labels_of, name_of
-from pumice.controllers.volcano.hypernode import HyperNodeCounts
-from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery, by_labels
+from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery, by_labels
 from tests.controllers.stage import Stage
 
 TOPOLOGY = by_labels("Main", ("zone", "rack"))

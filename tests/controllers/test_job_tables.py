@@ -12,9 +12,8 @@ from pumice.controllers.controller import Change
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
 from pumice.controllers.volcano.job.controller import Jobs
-from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, from_pod
-from pumice.controllers.volcano.job.pod_group import build, min_resources
-from pumice.controllers.volcano.job.policies import choose
+from pumice.controllers.volcano.job.event import OUT_OF_SYNC, JobEvent, choose, from_pod
+from pumice.controllers.volcano.job.sync_job import build, min_resources
 from tests.controllers.stage import NOON, fixed_key_pair, plain_pod, queue, table, task, vcjob
 
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from pumice.api.json_objects import difference, merged
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Result, itself, result
+from pumice.controllers.controller import Change, Create, Delete, Patch, Result, change, itself, patch, result
 from pumice.controllers.in_memory import Memory, Unsettled, settle
 from pumice.controllers.objects import Key
 from pumice.controllers.work_queue import KeyQueue
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Delete, Patch, change, patch
 from tests.controllers.stage import NOON, plain_pod, queue
 
 

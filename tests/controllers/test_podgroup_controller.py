@@ -8,9 +8,9 @@ import pytest
 
 from pumice.api import annotations as key
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Patch
 from pumice.controllers.objects import Object, annotations_of
 from pumice.controllers.volcano.podgroup import PodGroups, Subject
-from pumice.controllers.writes import Create, Patch
 from tests.controllers.stage import Stage, plain_pod, pod_spec
 
 

@@ -76,7 +76,7 @@ SOURCES = Path(pumice.__file__).parent
 VERBS = ("get", "create", "update", "patch", "delete")
 SCHEDULER = [
     *(SOURCES / "live/scheduler").glob("*.py"),
-    *(SOURCES / "client" / name for name in ("pods.py", "recorder.py", "leader_election.py")),
+    *(SOURCES / "client" / name for name in ("pods.py", "events.py", "leader_election.py")),
 ]
 WEBHOOKS = list((SOURCES / "live/webhooks").glob("*.py"))
 
@@ -107,7 +107,7 @@ flow.volcano.sh | jobflows/status jobtemplates/status | patch | jobflow.py
 flow.volcano.sh | jobflows/finalizers | update | jobflow.py
 scheduling.volcano.sh | podgroups | get create patch delete | podgroup.py
 scheduling.volcano.sh | queues queues/status | patch | queue.py
-topology.volcano.sh | hypernodes | get create patch delete | hypernode_discovery.py
+topology.volcano.sh | hypernodes | get create patch delete | hypernode.py
 topology.volcano.sh | hypernodes/status | patch | hypernode.py
  | pods | get create patch delete | job/sync_job.py
  | pods/finalizers | update | podgroup.py

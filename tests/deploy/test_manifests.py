@@ -15,7 +15,7 @@ from pumice.api.quantity import quantity
 from pumice.cli.main import cli
 from pumice.controllers.objects import key_of
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.hypernode_discovery import CONFIG_MAP, FILE, topologies_in
+from pumice.controllers.volcano.hypernode import CONFIG_MAP, FILE, topologies_in
 from pumice.controllers.volcano.job.plugins import KeyPair
 from pumice.live.controllers.loop import kinds_for
 from pumice.live.controllers.process import ControllerMetrics

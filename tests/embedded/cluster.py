@@ -16,7 +16,7 @@ from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
-from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.pod_status import log_of
 from pumice.cluster.nodes.stage import Stages, read_stages
 

@@ -12,20 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
-from pumice.client.errors import ApiError
 from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.pods import bind, evict
 from pumice.client.reflector import Reflector, dict_metadata
-from pumice.client.transport import PatchType, Scope
+from pumice.client.transport import ApiError, PatchType, Scope
 from pumice.cluster.apiserver import DeleteOptions, Server, Store
 from pumice.cluster.clock import RunningClock, VirtualClock
-from pumice.cluster.controller_loop import ControllerLoop
+from pumice.cluster.control_plane import ControllerLoop
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.store_world import StoreWorld, StoreWrites
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, itself, result
+from pumice.controllers.controller import NOTHING, Create, Delete, Emit, Patch, Result, itself, result
 from pumice.controllers.objects import Key, field, name_of, owners_of
-from pumice.controllers.writes import Create, Delete, Emit, Patch
 
 SPEC = {"containers": [{"name": "main", "image": "train:1"}]}
 

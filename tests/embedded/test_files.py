@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cli.cluster_file import read_cluster_file
-from pumice.cli.creating import in_order
+from pumice.cli.clusters import read_cluster_file
 from pumice.cli.embedded import Embedded, Wanted, running
 from pumice.cli.up_options import wanted
-from pumice.cli.up_submit import submit
+from pumice.cli.up_submit import in_order, submit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: pods that run in the end, for whom others may have had to go

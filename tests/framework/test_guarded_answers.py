@@ -11,8 +11,8 @@ import pytest
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.framework.containment import Failure, Guard
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, session

@@ -6,8 +6,8 @@ import pytest
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Condition
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.votes import Vote
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.builders import PodGroupBuilder, QueueBuilder
 from pumice.testing.scene import NOW, policy

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.rehearsal import rehearse
+from pumice.scheduler.framework.cycle import cycle, rehearse
 from pumice.testing import cluster, podgroup
 from pumice.testing.scene import NOW, policy
 from tests.kube_scheduler import stage

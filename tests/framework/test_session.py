@@ -15,10 +15,10 @@ from pumice.scheduler.engine.rules import Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework import hooks
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Action, Choice
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task

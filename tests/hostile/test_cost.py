@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, node, pod, podgroup

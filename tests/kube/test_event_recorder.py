@@ -13,8 +13,7 @@ from fakeapi import FakeApi, Fault
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.events import FOLDED, EventCorrelator, EventRecord, ObjectReference
-from pumice.client.recorder import Flow, Recorder
+from pumice.client.events import FOLDED, EventCorrelator, EventRecord, Flow, ObjectReference, Recorder
 from pumice.client.retry import Backoff, Retry
 
 NOW = 1767225600.0
@@ -152,7 +151,7 @@ def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplo
 
     with caplog.at_level(logging.INFO):
         with_recorder(story)
-    told = [record.getMessage() for record in caplog.records if record.name == "pumice.client.recorder"]
+    told = [record.getMessage() for record in caplog.records if record.name == "pumice.client.events"]
     assert [text.split()[0] for text in told] == ["events", "event"]
     assert told[0].startswith("events are dropped for want of a right: 403 Forbidden")
 

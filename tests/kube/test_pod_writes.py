@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.errors import ApiError, KubeError
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.client.retry import Backoff, Retry
+from pumice.client.transport import ApiError, KubeError
 
 KEY = ("pods", "default", "a")
 AT = "2026-01-01T00:00:00Z"

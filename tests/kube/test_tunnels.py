@@ -15,10 +15,9 @@ from aloop import run, until
 from pumice.api.kinds import PODS
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.errors import NoAnswer
 from pumice.client.retry import Backoff, Retry
 from pumice.client.tls import KeyPair, Trust
-from pumice.client.transport import Scope
+from pumice.client.transport import NoAnswer, Scope
 from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(2, Backoff(0.001, 0.01))

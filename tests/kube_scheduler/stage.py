@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
-from pumice.api.codec import convert
 from pumice.api.core import PodDisruptionBudget
+from pumice.api.structs import convert
 from pumice.cluster.cycles import advance
 from pumice.cluster.offline import complete
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations, schedulers_of

@@ -7,7 +7,7 @@ import pytest
 from pumice.api.errors import InputError
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.profile import DefaultPreemptionArgs
+from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting
 
 FIT = "pluginConfig: [{name: NodeResourcesFit, args: {%s}}]"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.api.codec import convert
-from pumice.api.structs import KINDS
+from pumice.api.structs import KINDS, convert
 from pumice.testing.builders import PodBuilder
 from tests.kube_scheduler.stage import Outcome, machine, play, standing, waiting
 from tests.nodes_for_pods.test_devices import asks, claim, device, device_class, held, pool

@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from pumice.api.codec import encode
+from pumice.api.structs import encode
 from pumice.cli.main import cli
 from pumice.testing.builders import _Builder, podgroup, queue
 from tests.kube_scheduler.stage import machine, standing, waiting

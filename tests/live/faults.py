@@ -16,8 +16,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from pumice.api.kinds import EVENTS, PODS, Kind, ObjectRef
-from pumice.client.errors import ApiError, NoAnswer
-from pumice.client.transport import Page, PatchType, Scope, Transport
+from pumice.client.transport import ApiError, NoAnswer, Page, PatchType, Scope, Transport
 
 REFUSALS = {
     "403": ApiError(403, "Forbidden", "made to fail"),

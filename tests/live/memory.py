@@ -18,8 +18,7 @@ import msgspec
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
-from pumice.client.errors import ApiError, NoAnswer
-from pumice.client.transport import Page, PatchType, Scope
+from pumice.client.transport import ApiError, NoAnswer, Page, PatchType, Scope
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  #: plural, namespace, name

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.errors import Fenced, NoAnswer
 from pumice.client.leader_election import Candidate, Election
-from pumice.client.transport import Transport
+from pumice.client.transport import Fenced, NoAnswer, Transport
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock
 

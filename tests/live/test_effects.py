@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, Queue
 from pumice.live.scheduler.effects import effects
 from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
 from pumice.live.scheduler.sender import apply_mark
-from pumice.live.scheduler.sent_status import SentStatus
-from pumice.live.scheduler.statuses import is_news
+from pumice.live.scheduler.sent_status import SentStatus, is_news
 from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Event, Evict, GroupStatus, Pipelined, Waiting
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

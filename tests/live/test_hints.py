@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
-from pumice.client.errors import ApiError
+from pumice.client.transport import ApiError
 from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options

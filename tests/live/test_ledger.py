@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.extensions import plugins
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.assumed_pods import EXPIRY_S, AssumedPods

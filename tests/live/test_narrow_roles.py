@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
-from pumice.client.errors import ApiError
-from pumice.client.transport import Page, Scope
+from pumice.client.transport import ApiError, Page, Scope
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import make_queues

@@ -11,8 +11,8 @@ import pytest
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind
-from pumice.client.errors import ApiError, NoAnswer
 from pumice.client.retry import is_refusal
+from pumice.client.transport import ApiError, NoAnswer
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sent_status import WriteBackoff
 from tests.live.memory import MemoryServer

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from pumice.api.codec import convert
 from pumice.api.kinds import POD_GROUPS, PODS
 from pumice.api.meta import Metadata
+from pumice.api.structs import convert
 from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until

@@ -9,7 +9,7 @@ import pytest
 
 from pumice.api.kinds import POD_GROUPS, SECRETS, Kind, ObjectRef
 from pumice.client.client import Client
-from pumice.client.errors import ApiError, KubeError, NoAnswer
+from pumice.client.transport import ApiError, KubeError, NoAnswer
 from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers import kinds
 from pumice.controllers.keys import rsa_key_pair

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from pumice.controllers.volcano.jobflow_status import Probe
-from pumice.live.controllers.probes import Reach
+from pumice.controllers.volcano.jobflow import Probe
+from pumice.live.controllers.process import Reach
 from pumice.live.lifecycle import WallClock
 
 CASES = {

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
+from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.codec import convert
 from pumice.api.kinds import CLUSTER_WIDE
-from pumice.api.structs import KINDS
+from pumice.api.structs import KINDS, convert
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.engine.view import View

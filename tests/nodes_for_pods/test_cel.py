@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from pumice.api.cel.check import Environment
-from pumice.api.cel.errors import CompileError, CostError, EvaluationError
 from pumice.api.cel.kinds import ANY, DYN
 from pumice.api.cel.program import Program, condition
 from pumice.api.cel.run import EACH_EXPRESSION, Purse
+from pumice.api.cel.tree import CompileError, CostError, EvaluationError
 from pumice.api.cel.values import equal
-from pumice.api.codec import convert
 from pumice.api.devices import Device
+from pumice.api.structs import convert
 from pumice.scheduler.plugins.kube.devices.facts import SELECTORS, facts_of, satisfies, selector
 
 DEVICE = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.pod import NodeSelector, PreferredSchedulingTerm
+from pumice.api.structs import convert
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter, TaintScorer
 from pumice.testing import PodBuilder, node, pod

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.api.codec import convert
 from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.cluster.offline import complete
 
 

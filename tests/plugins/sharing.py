@@ -6,8 +6,7 @@ from typing import Any
 
 from scene import Thing, node, only
 
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit
-from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit, GpuRequest
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import VgpuRequest
 
 INDEX = "volcano.sh/gpu-index"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on, tasks
 
-from pumice.api.codec import encode
+from pumice.api.structs import encode
 from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.framework.world import Nowhere
 from pumice.scheduler.plugins.volcano.extender.service import LONGEST_REASON, MAX_BYTES
 

@@ -9,8 +9,7 @@ from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, pod, pu
 from sharing import INDEX, gpu_node, picks, rules
 
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card
-from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuRequest
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, GpuRequest
 
 SHARING = rules(GPUSharingEnable=True, GPUNumberEnable=True)
 

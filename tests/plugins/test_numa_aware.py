@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on
 
-from pumice.api.integers import index_set
+from pumice.api.quantity import index_set
 from pumice.api.volcano import CpuInfo
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status

@@ -8,7 +8,7 @@ import pytest
 from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on, tasks
 
 from pumice.api.times import instant
-from pumice.scheduler.framework.votes import Vote
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.plugins.volcano.tdm import UTC, Window, time_zone, window
 
 ZONE = "volcano.sh/revocable-zone"

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.api.codec import convert
-from pumice.api.structs import KINDS
+from pumice.api.structs import KINDS, convert
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.api.codec import convert
 from pumice.api.meta import LabelSelector
+from pumice.api.structs import convert
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.model import status

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pumice.scheduler.framework.hooks import Refusal
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.votes import Refusal
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 from pumice.testing import PodBuilder, priority_class

@@ -10,10 +10,10 @@ import pytest
 from pumice.cluster.cycles import advance
 from pumice.scheduler.engine.rules import Filter, Reason, Rejected
 from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.hooks import Refusal
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Choice, Policy
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.framework.votes import Refusal
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import NAMESPACES
-from pumice.client.errors import ApiError
-from pumice.client.transport import Page, Scope
+from pumice.client.transport import ApiError, Page, Scope
 from pumice.controllers import kinds
 from pumice.controllers.admission import Settings
 from pumice.http.messages import Request

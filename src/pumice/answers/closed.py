@@ -21,7 +21,7 @@ from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms, 
 from pumice.scheduler.plugins.kube.inter_pod_affinity import EXISTING
 from pumice.scheduler.plugins.kube.node_affinity import ENFORCED
 from pumice.scheduler.plugins.kube.taint_toleration import HARD, tolerated
-from pumice.scheduler.plugins.kube.volume_claims import claim_of, uses
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, uses
 
 BECAUSE = {
     "NodeAffinity": Because.AFFINITY,

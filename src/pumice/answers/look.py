@@ -11,10 +11,10 @@ from typing import Any
 
 from pumice.answers.subject import Waiter
 from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.framework.cycle import Onlooker, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.rehearsal import Onlooker, rehearse
 from pumice.scheduler.framework.scheduling_queue import Everybody
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster

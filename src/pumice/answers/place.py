@@ -9,9 +9,9 @@ from pumice.answers.look import rehearse_alone
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import waiter
+from pumice.scheduler.framework.cycle import Onlooker, rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.rehearsal import Onlooker, rehearse
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import status

@@ -7,7 +7,7 @@ from math import inf
 
 from pumice.answers.answer import Because, Headline
 from pumice.answers.changes import Change, MoreQuota, MoreRoom
-from pumice.scheduler.framework.reasons import Shortage
+from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue

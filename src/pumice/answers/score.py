@@ -15,10 +15,9 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
-from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.cycle import Onlooker, cycle
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.rehearsal import Onlooker
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters

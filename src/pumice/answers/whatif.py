@@ -16,9 +16,9 @@ from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, Smalle
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
 from pumice.answers.why import room_being_made, starts, why
+from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.rehearsal import rehearse
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

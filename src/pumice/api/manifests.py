@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pumice.api import yaml
-from pumice.api.codec import convert, decoder
 from pumice.api.core import ConfigMap
 from pumice.api.errors import InputError, raise_all
 from pumice.api.explain import describe, explain, subject_of
 from pumice.api.kinds import CLUSTER_WIDE, group_of
 from pumice.api.meta import Metadata, Wire
-from pumice.api.structs import KINDS, WORKLOADS
+from pumice.api.structs import KINDS, WORKLOADS, convert, decoder
 from pumice.api.times import instant
 
 FAULTS_SHOWN = 20

@@ -80,3 +80,10 @@ class LabelSelector(Wire, frozen=True):
     def requirements(self) -> Selector:
         exact = tuple(Requirement(key, "In", (value,)) for key, value in sorted((self.match_labels or {}).items()))
         return exact + tuple(expression.requirement for expression in self.match_expressions or ())
+
+
+# Names that Volcano gives by itself.
+
+SCHEDULER_NAME = "volcano"
+DEFAULT_QUEUE = "default"  #: of whoever names none
+ROOT_QUEUE = "root"  #: above all queues

@@ -5,10 +5,16 @@ The version of a group does not matter to scheduling; kube-batch's group is read
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
 from pumice.api import core, devices, kinds, volcano
 from pumice.api.kinds import Kind
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
+from pumice.api.quantity import Quantity, quantity
 
 STRUCTS: dict[Kind, type[Wire]] = {
     kinds.PODS: Pod,
@@ -56,3 +62,38 @@ WORKLOADS = frozenset(
     )
 )  #: kinds of which controllers make pods at once
 API_VERSIONS = {kind.kind: kind.api_version for kind in STRUCTS}  #: in which they are written
+
+
+# Wire structs from and to JSON, and from plain values, with quantities made on the way.
+
+T = TypeVar("T")
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is Quantity and isinstance(value, str | int | float) and not isinstance(value, bool):
+        return quantity(value)
+    raise TypeError(f"Expected a quantity, got `{type(value).__name__}`")
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Quantity):
+        return value.text
+    raise TypeError(type(value).__name__)
+
+
+@lru_cache(maxsize=256)
+def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """A JSON decoder for a wire struct. Its decode() raises msgspec.ValidationError, whose text ends in the path."""
+    return msgspec.json.Decoder(kind, dec_hook=_decode)
+
+
+def convert(value: Any, kind: type[T]) -> T:
+    """From plain dicts and lists. Raises msgspec.ValidationError."""
+    return msgspec.convert(value, kind, dec_hook=_decode)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_encode)
+
+
+def encode(value: Any) -> bytes:
+    return _ENCODER.encode(value)

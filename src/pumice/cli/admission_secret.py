@@ -15,8 +15,8 @@ from pumice.api.kinds import ObjectRef
 from pumice.cli.webhooks import SECRET
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.client.errors import KubeError
 from pumice.client.resolve_access import find
+from pumice.client.transport import KubeError
 from pumice.live.lifecycle import WallClock, set_up
 from pumice.live.webhooks.certificates import UNRENEWED_DAYS, ClusterSecret
 from pumice.live.webhooks.hooks import SERVICE, Caller

@@ -19,8 +19,7 @@ from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, namespace_option, remote_options
 from pumice.client.client import Client
 from pumice.client.discovery import Served, discover, of_kind
-from pumice.client.errors import ApiError
-from pumice.client.transport import as_dict
+from pumice.client.transport import ApiError, as_dict
 
 # Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
 

@@ -10,10 +10,20 @@ import click
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.kinds import ObjectRef
-from pumice.cli.go_flags import switch
-from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
+from pumice.cli.replica_flags import (
+    ELECTION,
+    PROBES_TLS,
+    access_of,
+    lock_namespace,
+    options,
+    probes_tls,
+    switch,
+    tell_of,
+    term_of,
+    until_told,
+)
 from pumice.controllers.objects import Key
-from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery, Topology, by_labels
+from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, Topology, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.live.controllers.process import ControllerReplica, ControllerSettings
 from pumice.live.lifecycle import set_up

@@ -12,8 +12,7 @@ import msgspec
 from pumice.api.errors import InputError, raise_all
 from pumice.api.times import instant
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.painting import print_table
-from pumice.cli.report.outcome import tables
+from pumice.cli.report.tables import print_table, tables
 from pumice.cluster.cycles import run_cycles, together
 from pumice.live.scheduler.world import HttpWorld
 from pumice.scheduler.framework.containment import Failure

@@ -13,8 +13,8 @@ import click
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.cli.cluster_file import Given
-from pumice.cli.creating import create
+from pumice.cli.clusters import Given
+from pumice.cli.up_submit import create
 from pumice.cluster.apiserver import Refusal, Review, Rule, Server, World, import_cluster
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock

@@ -12,9 +12,8 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import JOB_FLOWS, JOB_TEMPLATES, Kind, ObjectRef
 from pumice.api.times import age
 from pumice.cli.apply import manifests
-from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
-from pumice.cli.report.tables import as_json, as_yaml, without_bookkeeping
+from pumice.cli.report.tables import as_json, as_yaml, print_table, without_bookkeeping
 from pumice.client.client import Client
 from pumice.client.transport import Scope, as_dict
 from pumice.text_table import columns

@@ -19,8 +19,7 @@ from pumice.api.manifests import Objects, read_stream
 from pumice.api.meta import Wire
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
-from pumice.client.errors import ApiError
-from pumice.client.transport import Scope
+from pumice.client.transport import ApiError, Scope
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED

@@ -13,9 +13,9 @@ from pumice.api.kinds import EVENTS, JOBS, ObjectRef
 from pumice.api.quantity import QuantityError, quantity
 from pumice.cli.apply import Manifest, manifests
 from pumice.cli.commands import name_option, order
-from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, output_option, print_all, remote_options
 from pumice.cli.report.describe import described
+from pumice.cli.report.tables import print_table
 from pumice.client.client import Client
 from pumice.client.transport import Scope, as_dict
 from pumice.text_table import wide_columns

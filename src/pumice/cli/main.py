@@ -12,7 +12,7 @@ import click
 
 from pumice import __version__, memory
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.painting import complain
+from pumice.cli.report.tables import complain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -29,7 +29,7 @@ COMMANDS = {
     "up": ("pumice.cli.up", "Start a batch cluster on this machine: API server, controllers, simulated nodes, scheduler."),
     "down": ("pumice.cli.down", "End the cluster that `pumice up` started."),
     "clusters": ("pumice.cli.clusters", "List the clusters that `pumice up` runs."),
-    "export": ("pumice.cli.export", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
+    "export": ("pumice.cli.get", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
     "simulate": ("pumice.cli.simulate", "Play a workload on a simulated cluster: how long everybody would wait."),
     "compare": ("pumice.cli.compare", "Play a workload under several policies, and say which is better."),
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),

@@ -11,14 +11,13 @@ from typing import Any
 import click
 
 from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE
 from pumice.api.quantity import format_bytes, format_milli, quantity
 from pumice.cli.commands import name_option, order
-from pumice.cli.painting import print_table
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
+from pumice.cli.report.tables import print_table
 from pumice.client.client import Client
-from pumice.client.errors import ApiError
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, PatchType, Scope, as_dict
 from pumice.text_table import wide_columns
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")

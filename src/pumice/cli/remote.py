@@ -23,10 +23,9 @@ from pumice.api.kinds import Kind
 from pumice.cli.data_dir import DataDir
 from pumice.client.access import Access
 from pumice.client.client import Client
-from pumice.client.errors import ApiError, KubeError
 from pumice.client.kubeconfig import files
 from pumice.client.resolve_access import find
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ApiError, KubeError, Scope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 

@@ -12,10 +12,22 @@ import click
 
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
-from pumice.api.names import DEFAULT_QUEUE
-from pumice.cli.go_flags import Decorator, seconds, switch
+from pumice.api.meta import DEFAULT_QUEUE
 from pumice.cli.inputs import read_file
-from pumice.cli.replica_flags import ELECTION, PROBES_TLS, access_of, lock_namespace, options, probes_tls, tell_of, term_of, until_told
+from pumice.cli.replica_flags import (
+    ELECTION,
+    PROBES_TLS,
+    Decorator,
+    access_of,
+    lock_namespace,
+    options,
+    probes_tls,
+    seconds,
+    switch,
+    tell_of,
+    term_of,
+    until_told,
+)
 from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up

@@ -10,7 +10,7 @@ from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.cycle import moment_of, refuse
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.cli.painting import print_table
+from pumice.cli.report.tables import print_table
 from pumice.live.scheduler.world import HttpWorld
 from pumice.text_table import columns
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from pumice.api.errors import InputError
-from pumice.cli.painting import print_table
 from pumice.cli.report.simulation import curve_table, tables
+from pumice.cli.report.tables import print_table
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from pumice.api.manifests import ConfigText
-from pumice.cli.cluster_file import read_cluster_file
+from pumice.cli.clusters import read_cluster_file
 from pumice.cli.embedded import Wanted
 from pumice.cli.inputs import read_file
 from pumice.cli.up import NODES
-from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.extensions import actions, plugins
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations

@@ -4,17 +4,108 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import click
 
-from pumice.cli.cluster_file import Given
-from pumice.cli.creating import create
-from pumice.cluster.apiserver import Store
+from pumice.api.errors import did_you_mean
+from pumice.cli.clusters import Given
+from pumice.cluster.apiserver import ApiError, Options, Patch, Store
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
 from pumice.text_table import columns
+
+# Create the objects of files in a cluster of our own, in an order that serves, with the namespaces that they name, once queues are open.
+#
+# Fields that are not known are named and left out, as a file may come from a cluster that is newer.
+
+# In which order the objects of files are created: what others need comes first, the rest stays as it was written.
+
+T = TypeVar("T")
+
+DEFINITION, NAMESPACE, QUEUE = "CustomResourceDefinition", "Namespace", "Queue"
+FIRST = (DEFINITION, NAMESPACE, "Class", QUEUE)
+REST = len(FIRST)
+
+
+def rank(kind: str) -> int:
+    """The place of a kind among those that come first, all classes being one; REST for the others."""
+    word = "Class" if kind.endswith("Class") else kind
+    return FIRST.index(word) if word in FIRST else REST
+
+
+def in_order(items: Iterable[T], body: Callable[[T], dict[str, Any]]) -> list[T]:
+    """A queue comes after the one it is a part of."""
+    listed = list(items)
+    bodies = [body(item) for item in listed]
+    parents = {each["metadata"].get("name"): (each.get("spec") or {}).get("parent") for each in bodies if each["kind"] == QUEUE}
+
+    def place(item: T) -> tuple[int, int]:
+        obj = body(item)
+        return rank(obj["kind"]), _depth(obj["metadata"].get("name"), parents) if obj["kind"] == QUEUE else 0
+
+    return sorted(listed, key=place)
+
+
+def _depth(name: Any, parents: dict[Any, Any]) -> int:
+    above = []
+    while name in parents and name not in above:
+        above.append(name)
+        name = parents[name]
+    return len(above)
+
+
+def create(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> list[tuple[Object, str]]:
+    """The objects, and what became of each, in a word or two. Raises InputError."""
+    return list(_each(plane, objects, tell))
+
+
+def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], None]) -> Iterator[tuple[Object, str]]:
+    settled = False
+    for one in in_order(objects, lambda one: one.obj):
+        if not settled and rank(one.obj["kind"]) == REST:
+            plane.quiet()  # whoever opens queues has its turn before there is work for them
+            settled = True
+        _refuse_unknown(plane, one)
+        _make_namespace(plane, one.obj)
+        options = Options(validation="Warn")
+        try:
+            yield one.obj, _written(plane, one.obj, options)
+        except ApiError as error:
+            raise one.refused(error) from None
+        for warning in options.warnings:
+            tell(f"{one.wrong(warning)}{' is not taken' if warning.startswith('unknown field') else ''}")
+
+
+def _written(plane: ControlPlane, obj: Object, options: Options) -> str:
+    """What is there stays as it is, but for queues: every cluster begins with some, and a file may want them otherwise. Raises ApiError."""
+    if plane.add([obj], options):
+        return "created"
+    if obj["kind"] != QUEUE:
+        return "exists, and stays as it is"
+    kind, name = plane.store.kinds.of_object(obj["apiVersion"], QUEUE), name_of(obj)
+    assert kind is not None
+    before = plane.store.get(kind, name)
+    wanted = {part: obj[part] for part in ("metadata", "spec") if part in obj}
+    return "exists" if plane.store.patch(kind, name, Patch("merge", wanted), options=options) == before else "configured"
+
+
+def _refuse_unknown(plane: ControlPlane, one: Given) -> None:
+    api_version, name = one.obj["apiVersion"], one.obj["kind"]
+    if plane.store.kinds.of_object(api_version, name) is None:
+        known = [kind.kind for kind in plane.store.kinds if kind.api_version == api_version]
+        raise one.wrong(f"no such kind is served in {api_version}{did_you_mean(name, known)}")
+
+
+def _make_namespace(plane: ControlPlane, obj: Object) -> None:
+    """A file need not bring the namespaces of its objects."""
+    namespace = obj["metadata"].get("namespace")
+    kind = plane.store.kinds.of_object(obj["apiVersion"], obj["kind"])
+    if namespace and kind is not None and kind.namespaced:
+        plane.add([{"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": namespace}}])
+
 
 PATIENCE_S, PAUSE_S = 60.0, 0.05
 TOLD_S = 3.0  #: so long it has been told of every pod that does not run why, before it is believed

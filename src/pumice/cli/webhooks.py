@@ -13,9 +13,8 @@ import click
 
 from pumice.api import yaml
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.go_flags import SPELLINGS, switch
-from pumice.cli.replica_flags import access_of, options, tell_of
-from pumice.client.errors import KubeError
+from pumice.cli.replica_flags import SPELLINGS, access_of, options, switch, tell_of
+from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.live.lifecycle import set_up
 from pumice.live.webhooks.hooks import HOOKS, Caller, Webhook

@@ -21,10 +21,9 @@ import msgspec
 from pumice import __version__
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.access import Access, Clock
-from pumice.client.errors import ApiError, Fenced, KubeError
 from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat
 from pumice.client.retry import Retry, TokenBucket, perhaps_done
-from pumice.client.transport import Page, PatchType, Scope
+from pumice.client.transport import ApiError, Fenced, KubeError, Page, PatchType, Scope
 
 
 class Limits(msgspec.Struct, frozen=True):

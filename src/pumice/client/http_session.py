@@ -16,9 +16,8 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.client.access import Access
-from pumice.client.errors import KubeError, NoAnswer, NoCredentials, api_error
 from pumice.client.tls import KeyPair, context
-from pumice.client.transport import shallow
+from pumice.client.transport import KubeError, NoAnswer, NoCredentials, api_error, shallow
 from pumice.http.connection import Answer
 from pumice.http.head import head_of
 from pumice.http.pool import NotConnected, Pool

@@ -20,8 +20,7 @@ import msgspec
 
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Clock
-from pumice.client.errors import ApiError, KubeError, NoAnswer
-from pumice.client.transport import Transport
+from pumice.client.transport import ApiError, KubeError, NoAnswer, Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
 #

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import PODS, ObjectRef
-from pumice.client.errors import ApiError, NoAnswer
-from pumice.client.transport import Transport, as_dict
+from pumice.client.transport import ApiError, NoAnswer, Transport, as_dict
 
 ATTEMPTS = 4
 

@@ -19,10 +19,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pumice.api.meta import Metadata
-from pumice.client.errors import ApiError, KubeError, NoAnswer, api_error
 from pumice.client.known_objects import Change, KnownObjects, OutOfOrder
 from pumice.client.retry import Backoff, asked_delay_s
-from pumice.client.transport import Scope, Transport, decode, shallow
+from pumice.client.transport import ApiError, KubeError, NoAnswer, Scope, Transport, api_error, decode, shallow
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pumice.client.errors import ApiError, KubeError, NoAnswer
+from pumice.client.transport import ApiError, KubeError, NoAnswer
 
 PASSING = (404, 408, 409, 410, 429)  #: the object or the moment was wrong, not the write
 

@@ -15,8 +15,7 @@ import msgspec
 
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.selectors import parse_selector
-from pumice.client.errors import ApiError
-from pumice.client.transport import Page, PatchType, Scope
+from pumice.client.transport import ApiError, Page, PatchType, Scope
 from pumice.cluster.apiserver import DeleteOptions, Options, Store
 from pumice.cluster.apiserver import Patch as StorePatch
 from pumice.cluster.apiserver.kinds import Kind as ServedKind

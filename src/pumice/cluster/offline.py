@@ -10,24 +10,22 @@ import msgspec
 from msgspec.structs import replace
 
 from pumice.api.annotations import NAMESPACE_NAME
-from pumice.api.codec import convert, encode
 from pumice.api.core import Namespace, PriorityClass
 from pumice.api.errors import InputError
 from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.manifests import Manifest
-from pumice.api.meta import Metadata, Wire
-from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, Pod, PodSpec, ResourceRequirements
 from pumice.api.quantity import format_milli, quantity
 from pumice.api.quota import why_refused
-from pumice.api.structs import API_VERSIONS, KINDS
+from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.controllers import admission, kinds
+from pumice.controllers.controller import Create
 from pumice.controllers.in_memory import Loop, Memory
 from pumice.controllers.objects import Object, controller_of, namespace_of
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins import KeyPair
-from pumice.controllers.writes import Create
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

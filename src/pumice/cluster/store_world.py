@@ -12,11 +12,10 @@ from pumice.client.events import EventCorrelator, EventRecord, ObjectReference
 from pumice.cluster.apiserver import ApiError, DeleteOptions, Options, Store
 from pumice.cluster.apiserver import Patch as StorePatch
 from pumice.cluster.apiserver.watch import Event
-from pumice.controllers.controller import Change
+from pumice.controllers.controller import Change, Create, Delete, Emit, Patch, Write
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
 from pumice.controllers.world import Index, IndexKey
-from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 
 
 class StoreWorld:

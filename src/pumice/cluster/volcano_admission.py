@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.cluster.apiserver import Refusal, Review, Rule, Store, World
 from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.schema import Object

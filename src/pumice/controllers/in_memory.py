@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.api.json_objects import copied, merged
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Controller
+from pumice.controllers.controller import Change, Controller, Create, Delete, Emit, Patch, Write
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, controller_of, field, key_of, owners_of, terminating, uid_of
 from pumice.controllers.work_queue import KeyQueue
-from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 
 FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}  #: by propagation policy
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pumice.api.names import SCHEDULER_NAME
+from pumice.api.meta import SCHEDULER_NAME
 from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
 from pumice.controllers.kubernetes.batch_job import BatchJobs
 from pumice.controllers.kubernetes.daemonset import DaemonSets
-from pumice.controllers.kubernetes.deployment import Deployments
+from pumice.controllers.kubernetes.deployment import Deployments, ReplicaSets
 from pumice.controllers.kubernetes.disruption import DisruptionBudgets
 from pumice.controllers.kubernetes.node_lifecycle import NodeLifecycle
-from pumice.controllers.kubernetes.replicaset import ReplicaSets
 from pumice.controllers.kubernetes.resource_claim import ResourceClaims
 from pumice.controllers.kubernetes.resource_quota import ResourceQuotas
 from pumice.controllers.kubernetes.service_account import ServiceAccounts
 from pumice.controllers.kubernetes.statefulset import StatefulSets
 from pumice.controllers.kubernetes.volumes import Volumes
 from pumice.controllers.volcano.cronjob import CronJobs
-from pumice.controllers.volcano.hypernode import HyperNodeCounts
-from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode import HyperNodeCounts, HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES, Jobs
 from pumice.controllers.volcano.job.plugins import KeyPairs
 from pumice.controllers.volcano.job_ttl import JobTtl
-from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates
-from pumice.controllers.volcano.jobflow_status import Probe, Reachable
+from pumice.controllers.volcano.jobflow import JobFlows, JobTemplates, Probe, Reachable
 from pumice.controllers.volcano.podgroup import PodGroups
 from pumice.controllers.volcano.queue import Queues
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pumice.scheduler.framework.decisions import Evict as Evict
     from pumice.scheduler.framework.decisions import Pipelined as Pipelined
     from pumice.scheduler.framework.decisions import Waiting as Waiting
+    from pumice.scheduler.framework.hooks import Refusal as Refusal
+    from pumice.scheduler.framework.hooks import Vote as Vote
     from pumice.scheduler.framework.observer import Observer as Observer
     from pumice.scheduler.framework.plugin import Plugin as Plugin
     from pumice.scheduler.framework.policy import Action as Action
     from pumice.scheduler.framework.policy import Policy as Policy
     from pumice.scheduler.framework.session import Session as Session
-    from pumice.scheduler.framework.votes import Refusal as Refusal
-    from pumice.scheduler.framework.votes import Vote as Vote
     from pumice.scheduler.framework.world import World as World
     from pumice.scheduler.model.cluster import Cluster as Cluster
     from pumice.scheduler.model.job import Job as Job
@@ -43,11 +43,11 @@ _WHERE = {
     "engine.view": ("View",),
     "framework.cycle": ("cycle",),
     "framework.decisions": ("Bind", "Decisions", "Evict", "Pipelined", "Waiting"),
+    "framework.hooks": ("Refusal", "Vote"),
     "framework.observer": ("Observer",),
     "framework.plugin": ("Plugin",),
     "framework.policy": ("Action", "Policy"),
     "framework.session": ("Session",),
-    "framework.votes": ("Refusal", "Vote"),
     "framework.world": ("World",),
     "model.cluster": ("Cluster",),
     "model.job": ("Job",),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pumice.api.codec import convert
 from pumice.api.core import Node
-from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.api.structs import convert
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 
 MANY = "100000"  #: pods of a node of which nothing is said: workloads count processors, not pods
 

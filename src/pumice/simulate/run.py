@@ -8,8 +8,7 @@ from typing import Any
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.api.meta import Metadata
-from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.scheduler.config.kube_conf import schedulers_of

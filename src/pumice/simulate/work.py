@@ -12,8 +12,7 @@ from functools import lru_cache
 
 from pumice.api.annotations import HOSTNAME
 from pumice.api.core import Node, NodeSpec, NodeStatus
-from pumice.api.meta import Metadata, Wire
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, PodSpec, ResourceRequirements
 from pumice.api.quantity import quantity
 

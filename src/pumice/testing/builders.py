@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME, HOSTNAME, PREEMPTABLE, TASK_SPEC
-from pumice.api.codec import convert
 from pumice.api.core import Node, PriorityClass
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
+from pumice.api.structs import convert
 from pumice.api.volcano import HyperNode, PodGroup, Queue
 
 Amount = str | int | float

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pumice.answers.difference import owner_of
 from pumice.answers.lint.finding import Finding, Level
+from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.policy import Choice, Policy
-from pumice.scheduler.framework.rehearsal import rehearse
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model.cluster import Cluster
 

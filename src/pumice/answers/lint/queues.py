@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pumice.answers.lint.finding import Finding, Level
-from pumice.api.names import ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model.cluster import Cluster

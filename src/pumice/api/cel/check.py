@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pumice.api.cel.errors import CompileError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, ORDERED, Function
 from pumice.api.cel.kinds import (
     BOOL,
@@ -27,7 +26,7 @@ from pumice.api.cel.kinds import (
     settled,
     with_fresh,
 )
-from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.tree import Bind, Call, Choice, CompileError, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
 from pumice.api.cel.values import TYPE_KINDS, kind_of
 
 Scope = Mapping[str, Kind]

@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Any
 
 from pumice.api.cel.check import type_named
-from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
 from pumice.api.cel.run import LIST, Run, Step
-from pumice.api.cel.tree import Bind, Call, Choice, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.tree import Bind, Call, Choice, Each, EvaluationError, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
 MAP = 30  #: what making one costs

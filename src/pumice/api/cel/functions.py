@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.kinds import Kind, kind
+from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import kind_of, size_of
 
 Run = Callable[..., Any]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
 from pumice.api.cel.check import Environment, check
-from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.evaluate import steps
 from pumice.api.cel.functions import FUNCTIONS, METHODS
 from pumice.api.cel.kinds import BOOL, Kind
@@ -15,7 +14,7 @@ from pumice.api.cel.library.operators import is_key
 from pumice.api.cel.library.text import pattern_of
 from pumice.api.cel.run import Purse, Run
 from pumice.api.cel.syntax import parse
-from pumice.api.cel.tree import Call, Items, Literal, Node, Record, names_in
+from pumice.api.cel.tree import Call, CompileError, EvaluationError, Items, Literal, Node, Record, names_in
 
 # What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.cel.errors import CostError
+from pumice.api.cel.tree import CostError
 
 EACH_EXPRESSION = 1_000_000  #: of one evaluation, at most
 

@@ -5,9 +5,9 @@ given to either as `Rule`s.
 """
 
 from pumice.cluster.apiserver.admission import Options, Refusal, Review, Rule, User, World
-from pumice.cluster.apiserver.archive import export_cluster, import_cluster
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.deletion import DeleteOptions
+from pumice.cluster.apiserver.journal import export_cluster, import_cluster
 from pumice.cluster.apiserver.patch import Patch
 from pumice.cluster.apiserver.server import Server
 from pumice.cluster.apiserver.status import ApiError

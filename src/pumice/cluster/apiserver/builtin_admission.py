@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.cluster.apiserver import quota_admission
-from pumice.cluster.apiserver.admission import Refusal, Review, Rule, World
+from pumice.cluster.apiserver import admission
+from pumice.cluster.apiserver.admission import Refusal, Review, Rule, World, limit_range_rules
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
 from pumice.cluster.apiserver.metadata import name_suffix
-from pumice.cluster.apiserver.quota_admission import limit_range_rules
 from pumice.cluster.apiserver.rbac import escalation_rules
 from pumice.cluster.apiserver.schema import Object
 
@@ -155,8 +154,8 @@ def own_rules() -> list[Rule]:
         *priority_rules(),
         Rule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
-        Rule(("*",), ("CREATE",), validate=quota_admission.within_quota),
-        Rule(quota_admission.GROWING, ("UPDATE",), validate=quota_admission.within_quota),
+        Rule(("*",), ("CREATE",), validate=admission.within_quota),
+        Rule(admission.GROWING, ("UPDATE",), validate=admission.within_quota),
     ]
 
 

@@ -8,9 +8,8 @@ from msgspec.structs import asdict
 
 from pumice.api import kinds
 from pumice.cluster.apiserver.columns import columns_of
-from pumice.cluster.apiserver.conversion import from_autoscaler_v2, from_core_event, to_autoscaler_v2, to_core_event
 from pumice.cluster.apiserver.kinds import ALL_VERBS, Kind, Scale
-from pumice.cluster.apiserver.schema import object_shape
+from pumice.cluster.apiserver.schema import from_autoscaler_v2, from_core_event, object_shape, to_autoscaler_v2, to_core_event
 
 _POD_FIELDS = (
     "spec.nodeName spec.schedulerName spec.restartPolicy spec.serviceAccountName spec.hostNetwork "

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pumice.api.times import age, instant, span
-from pumice.cluster.apiserver.core_columns import NODE_COLUMNS, POD_COLUMNS
 from pumice.cluster.apiserver.kinds import Column
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import selector_text
-from pumice.cluster.apiserver.table import AGE
+from pumice.cluster.apiserver.table import AGE, NODE_COLUMNS, POD_COLUMNS
 
 Cell = Callable[[Object, float], Any]
 

@@ -10,15 +10,21 @@ After a write to the disk that failed nothing can be known of what is there: the
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice.cluster.apiserver.chained_file import sealed, seed
+from pumice.api.errors import InputError
+from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.journal_files import (
     NAME,
     JournalError,
@@ -29,10 +35,17 @@ from pumice.cluster.apiserver.journal_files import (
     groups,
     outdated,
     read_old,
+    sealed,
+    seed,
     set_aside,
 )
 from pumice.cluster.apiserver.schema import Object
+from pumice.cluster.apiserver.storage import Storage
 from pumice.cluster.apiserver.watch import Event, Key
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver.store import Store
+
 
 GAP = 1000
 LOG_SIZE = 64 * 1024 * 1024  #: a log may grow so long, or twice as long as its snapshot
@@ -208,3 +221,149 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# Groups of writes on their way to the disk: what was written while one round of requests was answered is committed together.
+#
+# On a quick disk the event loop commits itself, since to hand the work to a thread and back costs more than the commit. On a slow one a
+# thread does, and the next group forms meanwhile. How quick the disk is is measured on the groups that the loop commits: all of them, or,
+# as long as they take too long, one now and then. The snapshot that shortens a journal is written by a thread too.
+
+QUICK_S = 0.002  #: a commit that takes no longer may keep all requests waiting
+TRIED_EVERY = 32  #: of so many groups on a slow disk one is committed, and measured, by the loop
+
+
+class GroupCommit:
+    """Moves the ledger's `published` version up as groups reach the disk, and calls who waited."""
+
+    def __init__(self, ledger: Storage, journal: FileJournal | None, failed: Callable[[Exception], None]) -> None:
+        self._ledger = ledger
+        self._journal = journal
+        self._failed = failed
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._begun = False
+        self._broken = False  #: nothing more is written, and nothing more acknowledged
+        self._elsewhere: asyncio.Future[int] | None = None  #: a commit in the thread
+        self._thread = ThreadPoolExecutor(2, "journal") if journal else None
+        self._snapshot: asyncio.Future[None] | None = None  #: being written
+        self._took_s = 0.0  #: the loop's last commits, the newest weighs an eighth
+        self._groups = 0
+
+    def durable(self, version: int) -> bool:
+        return self._journal is None or version <= self._ledger.published
+
+    def when_durable(self, version: int, then: Callable[[], None]) -> None:
+        self._waiting.append((version, then))
+        self.begin()
+
+    def begin(self) -> None:
+        """See to it that what was written is committed, once the requests at hand are answered."""
+        if self._journal is not None and not self._begun and not self._broken:
+            self._begun = True
+            asyncio.get_running_loop().call_soon(self._next, self._journal)
+
+    def _next(self, journal: FileJournal) -> None:
+        if not journal.has_pending():
+            self._begun = False
+            return
+        self._groups += 1
+        shorten = self._snapshot is None and journal.is_long()
+        if shorten or self._took_s <= QUICK_S or self._groups % TRIED_EVERY == 0:
+            self._commit_here(journal)
+        else:
+            self._elsewhere = asyncio.get_running_loop().run_in_executor(self._thread, journal.commit)
+            self._elsewhere.add_done_callback(lambda done: self._committed(journal, done.result))
+        if shorten and not self._broken:
+            self._shorten(journal)
+
+    def _commit_here(self, journal: FileJournal) -> None:
+        began = time.perf_counter()
+        self._committed(journal, journal.commit)
+        self._took_s += (time.perf_counter() - began - self._took_s) / 8
+
+    def _committed(self, journal: FileJournal, version_of: Callable[[], int]) -> None:
+        """A group is on the disk, or could not be written."""
+        self._elsewhere = None
+        try:
+            version = version_of()
+        except Exception as error:
+            self._break(error)
+            return
+        self._ledger.publish(version)
+        while self._waiting and self._waiting[0][0] <= version:
+            self._waiting.popleft()[1]()
+        self._begun = False
+        if journal.has_pending():
+            self.begin()
+
+    def _shorten(self, journal: FileJournal) -> None:
+        """Everything written is committed: go on in a new log, and write down beside it what there is."""
+        try:
+            number = journal.begin_log()
+        except OSError as error:
+            self._break(error)
+            return
+        objects = list(self._ledger.everything())
+        self._snapshot = asyncio.get_running_loop().run_in_executor(self._thread, journal.write_snapshot, number, objects)
+        self._snapshot.add_done_callback(self._shortened)
+
+    def _shortened(self, done: asyncio.Future[None]) -> None:
+        self._snapshot = None
+        if not done.cancelled() and (error := done.exception()) is not None:
+            _log.warning("the journal could not be shortened, it is tried again when it has grown: %s", error)
+
+    def _break(self, error: Exception) -> None:
+        self._broken = True
+        self._failed(error)
+
+    async def close(self) -> None:
+        """Commit what is left."""
+        if self._elsewhere is not None:
+            await asyncio.wait([self._elsewhere])
+        journal, self._journal = self._journal, None
+        if journal is not None and self._thread is not None:
+            self._thread.shutdown()
+            journal.close()
+
+
+# A whole cluster as one file: every object as it is stored, in JSON.
+
+FORM = "pumice-cluster/1"
+
+
+class Archive(msgspec.Struct):
+    """The file: objects by storage."""
+
+    form: str
+    version: int
+    objects: dict[str, list[Object]]
+
+
+def export_cluster(store: Store) -> bytes:
+    shelves = sorted(store.ledger.shelves.items())
+    objects = {storage: [shelf.objects[key] for key in shelf.keys] for storage, shelf in shelves if shelf.keys}
+    return msgspec.json.encode(Archive(FORM, store.ledger.version, objects))
+
+
+def import_cluster(store: Store, data: bytes, where: str = "archive") -> int:
+    """Make the store hold exactly what the file holds; uids and times stay, versions are new. The number of objects is returned."""
+    try:
+        archive = msgspec.json.decode(data, type=Archive)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not a cluster file: {error}", where=where) from None
+    if archive.form != FORM:
+        raise InputError(f'its form is "{archive.form}"; this version reads "{FORM}"', where=where)
+    wanted = {(storage, _key(obj, where)): obj for storage, objects in archive.objects.items() for obj in objects}
+    for storage, shelf in list(store.ledger.shelves.items()):
+        for key in [key for key in shelf.keys if (storage, key) not in wanted]:
+            store.ledger.remove(storage, key)
+    for (storage, key), obj in sorted(wanted.items(), key=lambda item: item[0][0] != CRDS):
+        store.ledger.put(storage, key, obj)
+    return len(wanted)
+
+
+def _key(obj: Object, where: str) -> tuple[str, str]:
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or "uid" not in metadata or "apiVersion" not in obj:
+        raise InputError("an object in it has no apiVersion, name or uid", where=where)
+    return str(metadata.get("namespace") or ""), metadata["name"]

@@ -7,16 +7,193 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 import msgspec
 
 from pumice.cluster.apiserver import openapi_v2
+from pumice.cluster.apiserver.discovery import subresources_of
 from pumice.cluster.apiserver.kinds import Kind, KindTable
-from pumice.cluster.apiserver.openapi_paths import COMMON_SCHEMAS, gvk, list_schema, paths_of
 from pumice.cluster.apiserver.schema import Object, Shape, object_shape, shape_of
 from pumice.http.messages import JSON, Request, Response
+
+# The paths of OpenAPI: for each kind its collection, its objects and their subresources, with what is taken and what is answered.
+#
+# Watches and Tables are not declared: they are other forms of the same answers, asked for by `watch` and by the Accept header.
+
+#: of other verbs the name is the method
+_METHODS = {"list": "get", "create": "post", "update": "put", "deletecollection": "delete"}
+_ON_ALL, _ON_ONE = ("list", "create", "deletecollection"), ("get", "update", "patch", "delete")
+_ACTIONS = {"create": "post", "update": "put"}  #: where the API's word for an action is another than the verb
+_WRITE = ("dryRun", "fieldManager", "fieldValidation")
+_SELECT = ("labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch")
+_DELETE = ("dryRun", "gracePeriodSeconds", "propagationPolicy")
+_TEXT: Object = {"type": "string"}
+_WHOLE: Object = {"type": "integer", "minimum": 0}
+_QUERIES: Object = {  #: those that are not any text
+    "limit": _WHOLE,
+    "gracePeriodSeconds": _WHOLE,
+    "force": {"type": "boolean"},
+    "dryRun": {"type": "string", "enum": ["All"]},
+    "fieldValidation": {"type": "string", "enum": ["Ignore", "Strict", "Warn"]},
+    "propagationPolicy": {"type": "string", "enum": ["Background", "Foreground", "Orphan"]},
+    "resourceVersion": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    "resourceVersionMatch": {"type": "string", "enum": ["Exact", "NotOlderThan"]},
+}
+_UNTYPED = frozenset({"exec", "attach", "portforward"})  #: subresources that need a process, which simulated pods have not
+
+COMMON_SCHEMAS: Object = {
+    "meta.v1.ListMeta": {
+        "type": "object",
+        "properties": {"resourceVersion": _TEXT, "continue": _TEXT, "remainingItemCount": {"type": "integer", "format": "int64"}},
+    },
+    "meta.v1.Status": {
+        "type": "object",
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": {"type": "string", "enum": ["Status"]},
+            "metadata": {"$ref": "#/components/schemas/meta.v1.ListMeta"},
+            "status": {"type": "string", "enum": ["Success", "Failure"]},
+            "message": _TEXT,
+            "reason": _TEXT,
+            "details": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            "code": {"type": "integer", "format": "int32"},
+        },
+        "required": ["kind", "status"],
+    },
+}
+STATUS = "meta.v1.Status"
+
+SchemaOf = Callable[[str], Object]  #: the schema of a built-in struct, which is added to those of the document
+
+
+class PathOwner(NamedTuple):
+    """What the operations of a kind have in common."""
+
+    kind: Kind
+    schema: str
+    path: str  #: of its collection in one namespace, or in the cluster
+    schema_of: SchemaOf
+
+
+def gvk(kind: Kind) -> Object:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def list_schema(kind: Kind, schema: str) -> Object:
+    properties = {
+        "apiVersion": _TEXT,
+        "kind": _TEXT,
+        "metadata": _reference("meta.v1.ListMeta"),
+        "items": {"type": "array", "items": _reference(schema)},
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["items"],
+        "x-kubernetes-group-version-kind": [gvk(kind) | {"kind": f"{kind.kind}List"}],
+    }
+
+
+def paths_of(kind: Kind, schema: str, root: str, schema_of: SchemaOf) -> Object:
+    """Every path of a kind with the operations that are served there."""
+    place = PathOwner(kind, schema, root + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}", schema_of)
+    found = {place.path: _item(place, (), [verb for verb in _ON_ALL if verb in kind.verbs])}
+    if kind.namespaced and "list" in kind.verbs:
+        found[f"{root}/{kind.plural}"] = {"get": _operation(place, "list", "ForAllNamespaces")}
+    if "get" in kind.verbs:
+        found[f"{place.path}/{{name}}"] = _item(place, ("name",), [verb for verb in _ON_ONE if verb in kind.verbs])
+    for name, api_version, taken, verbs in subresources_of(kind):
+        found[f"{place.path}/{{name}}/{name}"] = _subresource(place, name, api_version, taken, verbs)
+    return found
+
+
+def _item(place: PathOwner, names: tuple[str, ...], verbs: list[str]) -> Object:
+    parameters = [_parameter(name, "path") for name in (*(("namespace",) if place.kind.namespaced else ()), *names)]
+    return ({"parameters": parameters} if parameters else {}) | {_METHODS.get(verb, verb): _operation(place, verb) for verb in verbs}
+
+
+def _operation(place: PathOwner, verb: str, suffix: str = "") -> Object:
+    own, listed = _reference(place.schema), _reference(f"{place.schema}List")
+    match verb:
+        case "list":
+            return _described(place, verb, suffix, {"200": listed}, _SELECT)
+        case "deletecollection":
+            return _described(place, verb, suffix, {"200": listed}, (*_DELETE, "labelSelector", "fieldSelector"))
+        case "get":
+            return _described(place, verb, suffix, {"200": own})
+        case "create":
+            return _described(place, verb, suffix, {"201": _reference(STATUS) if place.kind.kind == "Binding" else own}, _WRITE, _json(own))
+        case "update":
+            return _described(place, verb, suffix, {"200": own}, _WRITE, _json(own))
+        case "patch":
+            return _described(place, verb, suffix, {"200": own, "201": own}, (*_WRITE, "force"), _patches(place.kind))
+        case _:
+            answer = own if place.kind.shown_when_deleted else {"anyOf": [_reference(STATUS), own]}
+            return _described(place, verb, suffix, {"200": answer}, _DELETE)
+
+
+def _subresource(place: PathOwner, name: str, api_version: str, taken: str, verbs: tuple[str, ...]) -> Object:
+    item = _item(place, ("name",), [])
+    if name in _UNTYPED:
+        return item | {_METHODS.get(verb, verb): _described(place, verb, name, {}) for verb in verbs}
+    if name == "log":
+        answers = {"200": {"description": "OK", "content": {"text/plain": {"schema": _TEXT}}}}
+        operation = _described(place, "get", name, {}, ("container", "tailLines"))
+        return item | {"get": operation | {"responses": answers | operation["responses"]}}
+    schema = _reference(place.schema)
+    if taken != place.kind.kind:
+        group, _, version = api_version.rpartition("/")
+        schema = place.schema_of(f"{group.split('.')[0] or 'core'}.{version}.{taken}")
+    for verb in verbs:
+        answer = _reference(STATUS) if name in ("binding", "eviction") else schema
+        body = None if verb == "get" else _patches(place.kind) if verb == "patch" else _json(schema)
+        item[_METHODS.get(verb, verb)] = _described(
+            place, verb, name, {"201" if verb == "create" else "200": answer}, _WRITE if body else (), body
+        )
+    return item
+
+
+def _described(
+    place: PathOwner, verb: str, suffix: str, answers: Object, queries: tuple[str, ...] = (), body: Object | None = None
+) -> Object:
+    kind = place.kind
+    operation: Object = {
+        "operationId": f"{verb}_{kind.group.replace('.', '_')}_{kind.version}_{kind.plural}_{suffix}".rstrip("_"),
+        "x-kubernetes-action": _ACTIONS.get(verb, verb),
+        "x-kubernetes-group-version-kind": gvk(kind),
+        "responses": {code: _answer(schema) for code, schema in answers.items()} | {"default": _answer(_reference(STATUS), "refused")},
+    }
+    if queries:
+        operation["parameters"] = [_parameter(query, "query") for query in queries]
+    return operation | ({"requestBody": body} if body else {})
+
+
+def _answer(schema: Object, text: str = "OK") -> Object:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def _json(schema: Object) -> Object:
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _patches(kind: Kind) -> Object:
+    """kubectl reads from it whether a kind takes strategic merges; custom ones do not."""
+    names = ("json-patch+json", "merge-patch+json", *(() if kind.custom else ("strategic-merge-patch+json",)), "apply-patch+yaml")
+    content = {f"application/{name}": {"schema": {"type": "array" if name == "json-patch+json" else "object"}} for name in names}
+    return {"required": True, "content": content}
+
+
+def _parameter(name: str, where: str) -> Object:
+    return {"name": name, "in": where, "schema": _QUERIES.get(name, _TEXT)} | ({"required": True} if where == "path" else {})
+
+
+def _reference(name: str) -> Object:
+    return {"$ref": f"#/components/schemas/{name}"}
+
 
 _METADATA = "meta.v1.ObjectMeta"
 _SCALARS: dict[str, Object] = {

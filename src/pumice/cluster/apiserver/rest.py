@@ -13,9 +13,9 @@ from typing import TypeVar
 from pumice.cluster.apiserver import deletion, requests, reviews, status
 from pumice.cluster.apiserver.access import Access
 from pumice.cluster.apiserver.admission import Options
-from pumice.cluster.apiserver.archive import export_cluster
 from pumice.cluster.apiserver.decoding import tell
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
+from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import Kind
 from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.read import Reader

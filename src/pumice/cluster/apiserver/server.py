@@ -33,8 +33,7 @@ from pumice.cluster.apiserver import tls
 from pumice.cluster.apiserver.access import Access
 from pumice.cluster.apiserver.admission import Rule, User
 from pumice.cluster.apiserver.bootstrap import bootstrap
-from pumice.cluster.apiserver.group_commit import GroupCommit
-from pumice.cluster.apiserver.journal import GAP, FileJournal
+from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.apiserver.rest import LogSource, Rest
 from pumice.cluster.apiserver.status import ApiError, refusal

@@ -12,18 +12,81 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from pumice.api.times import instant
-from pumice.cluster.apiserver import ApiError, DeleteOptions
+from pumice.api.quantity import quantity
+from pumice.api.times import instant, rfc3339
+from pumice.cluster.apiserver import ApiError, DeleteOptions, Store
 from pumice.cluster.apiserver.watch import Event
 from pumice.cluster.clock import Alarm, Clock
-from pumice.cluster.nodes.metrics import Metrics
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.pod_life import ENDED, PENDING, RUNNING, Milli, Place, next_of, phase_of, rejection, requests_of, status_after
-from pumice.cluster.nodes.pod_status import rejected
+from pumice.cluster.nodes.pod_status import rejected, usage
 from pumice.cluster.nodes.stage import Stage, Stages
 from pumice.cluster.store_world import StoreWorld, StoreWrites
 from pumice.controllers import kinds
-from pumice.controllers.objects import Key, Object, key_of, name_of, spec_of, status_of, uid_of
+from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, spec_of, status_of, uid_of
+
+# What metrics-server would tell: PodMetrics of the pods that run, NodeMetrics as their sums.
+#
+# A pod's use is stated once, when it starts. A node's is summed up anew some seconds after one of its pods has come or gone, as the real
+# one looks every 15 seconds; nothing is done while nothing changes.
+
+PODS, NODES = "pods.metrics.k8s.io", "nodes.metrics.k8s.io"
+API_VERSION = "metrics.k8s.io/v1beta1"
+WINDOW_S = 15
+
+
+class Metrics:
+    """Keeps the metrics objects of a store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._used: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}  #: by node and pod: CPU milli, memory bytes
+        self._changed: set[str] = set()
+        self._alarm: Alarm | None = None
+
+    def started(self, pod: Object, milli: Milli) -> None:
+        key = key_of(pod)
+        used = usage(pod, milli)
+        names = [each["name"] for each in spec_of(pod).get("containers") or ()]
+        shares = [{"name": name, "usage": {"cpu": "0", "memory": "0"} if number else used} for number, name in enumerate(names)]
+        fields = {"containers": shares, "metadata": {"name": key.name, "namespace": key.namespace, "labels": dict(labels_of(pod))}}
+        self._put(PODS, "PodMetrics", key, f"{uid_of(pod)}-metrics", fields)
+        node = spec_of(pod)["nodeName"]
+        self._used.setdefault(node, {})[key] = quantity(used["cpu"]).milli, quantity(used["memory"]).whole
+        self.note(node)
+
+    def ended(self, key: tuple[str, str], node: str) -> None:
+        if self._used.get(node, {}).pop(key, None) is not None:
+            self.note(node)
+        if self._store.ledger.get(PODS, key) is not None:
+            self._store.ledger.remove(PODS, key)
+
+    def note(self, node: str) -> None:
+        """Sum up this node's use before long."""
+        self._changed.add(node)
+        if self._alarm is None:
+            self._alarm = self._clock.at(self._clock.now() + WINDOW_S, self._sum_up)
+
+    def _sum_up(self) -> None:
+        self._alarm = None
+        for name in sorted(self._changed):
+            if self._store.ledger.get("nodes", ("", name)) is None:
+                self._used.pop(name, None)
+                if self._store.ledger.get(NODES, ("", name)) is not None:
+                    self._store.ledger.remove(NODES, ("", name))
+                continue
+            used = self._used.get(name, {}).values()
+            total = {"cpu": f"{sum(cpu for cpu, _ in used)}m", "memory": f"{sum(memory for _, memory in used) // 1024}Ki"}
+            self._put(NODES, "NodeMetrics", ("", name), f"{name}-metrics", {"usage": total, "metadata": {"name": name}})
+        self._changed.clear()
+
+    def _put(self, storage: str, kind: str, key: tuple[str, str], uid: str, fields: Object) -> None:
+        at = rfc3339(self._clock.now())
+        metadata = {**fields.pop("metadata"), "uid": uid, "creationTimestamp": at}
+        head = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "timestamp": at, "window": f"{WINDOW_S}s"}
+        self._store.ledger.put(storage, key, head | fields)
+
 
 POD_NETWORK = "10.128.0.0/9"
 SLICE_S = 0.005  #: of the machine's time, that a step may take

@@ -10,7 +10,7 @@ from pumice.api.quota import pod_usage
 from pumice.api.times import instant
 from pumice.cluster.nodes import pod_status
 from pumice.cluster.nodes.stage import Stage, Stages
-from pumice.controllers.kubernetes.node_fit import fits
+from pumice.controllers.kubernetes.daemonset import fits
 from pumice.controllers.objects import Object, spec_of, status_of, terminating
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"

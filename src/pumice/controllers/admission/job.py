@@ -7,7 +7,7 @@ from typing import Any
 
 from pumice.api.errors import did_you_mean
 from pumice.api.json_objects import copied
-from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.quantity import QuantityError, quantity
 from pumice.api.times import duration
 from pumice.controllers import kinds

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import Problem, Settings
 from pumice.controllers.objects import Object, annotations_of, namespace_of, spec_of, status_of

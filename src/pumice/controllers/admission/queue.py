@@ -10,7 +10,7 @@ from typing import Any
 
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
-from pumice.api.names import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.controllers import kinds
 from pumice.controllers.admission.problem import DELETE, Problem, Settings, amounts
 from pumice.controllers.objects import Object, annotations_of, name_of, spec_of, status_of

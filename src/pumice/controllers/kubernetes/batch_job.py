@@ -11,11 +11,11 @@ from collections.abc import Hashable
 from itertools import islice
 
 from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
-from pumice.api.integers import as_ranges
 from pumice.api.json_objects import copied
+from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, itself, result
+from pumice.controllers.controller import NOTHING, Create, Emit, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.job_status import (
     FAILED,
@@ -35,7 +35,6 @@ from pumice.controllers.kubernetes.job_status import (
 from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
 from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 # The pods that a Job makes.
 

@@ -6,18 +6,52 @@ their life. An update ends old pods, a few at a time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
+from pumice.api.selectors import matches, requirements
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, all_of, itself, result
-from pumice.controllers.kubernetes.adoption import claim, its_claimants
-from pumice.controllers.kubernetes.node_fit import fits, tolerates
+from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, Write, all_of, delete, itself, result, status_change
+from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import ENDED, active, available, created, ended, from_template, phase, ready, revision_of, share
-from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Write, delete, status_change
+
+# Whether a node suits a pod's selectors, and whether tolerations cover taints: what controllers need of scheduling's rules.
+
+
+def fits(pod_spec: Object, node: Object) -> bool:
+    """Node selector and required node affinity."""
+    selector = pod_spec.get("nodeSelector") or {}
+    if not selector.items() <= labels_of(node).items():
+        return False
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_holds(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_holds(term: Object, node: Object) -> bool:
+    labels, fields = requirements(term.get("matchExpressions")), requirements(term.get("matchFields"))
+    return bool(labels or fields) and matches(labels, labels_of(node)) and matches(fields, {"metadata.name": name_of(node)})
+
+
+def tolerates(tolerations: Iterable[Mapping[str, object]], taints: Iterable[Object]) -> bool:
+    stated = list(tolerations)
+    return all(any(covers(each, taint) for each in stated) for taint in taints)
+
+
+def covers(toleration: Mapping[str, object], taint: Object) -> bool:
+    """Whether one toleration tolerates one taint."""
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("key") not in (None, "", taint.get("key")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+
 
 NODE_TAINTS = (
     ("not-ready", "NoExecute"),

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api.selectors import label_selector, matches
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
 from pumice.controllers.objects import (
@@ -28,7 +28,6 @@ from pumice.controllers.objects import (
     terminating,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import status_change
 
 FORGOTTEN_AFTER_S = 120.0  #: an eviction whose pod did not go by then is off
 SCALED = (kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER, kinds.DEPLOYMENT)

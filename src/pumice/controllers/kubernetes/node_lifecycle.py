@@ -12,11 +12,10 @@ from collections.abc import Hashable, Iterable
 from pumice.api.json_objects import copied
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, result
-from pumice.controllers.kubernetes.node_fit import covers
+from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, patch, result, status_change
+from pumice.controllers.kubernetes.daemonset import covers
 from pumice.controllers.objects import Key, Object, condition, field, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 GRACE_S = 40.0
 LEASES = "kube-node-lease"

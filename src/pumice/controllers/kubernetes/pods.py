@@ -8,10 +8,11 @@ from itertools import islice
 from typing import Any
 
 from pumice.api.annotations import DELETION_COST
-from pumice.api.integers import integer
 from pumice.api.json_objects import copied
+from pumice.api.quantity import integer
 from pumice.api.times import instant
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Emit, Write, delete
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -28,7 +29,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Emit, Write, delete
 
 ENDED = ("Succeeded", "Failed")
 STARTED = {"Pending": 0, "Unknown": 1, "Running": 2}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pumice.api.annotations import POD_CLAIM
 from pumice.api.json_objects import copied
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, delete, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase
 from pumice.controllers.objects import (
@@ -29,7 +29,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Emit, Write, delete, status_change
 
 
 class Subject(NamedTuple):

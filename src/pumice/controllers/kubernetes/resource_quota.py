@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable
 
 from pumice.api.quota import used, written
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.controller import NOTHING, Change, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import status_change
 
 COUNTED = {
     kinds.POD: "pods",

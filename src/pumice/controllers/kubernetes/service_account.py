@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.controller import NOTHING, Change, Create, Result, Write, itself, patch, result
 from pumice.controllers.objects import Key, name_of, namespace_of, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, patch
 
 DEFAULT = "default"
 

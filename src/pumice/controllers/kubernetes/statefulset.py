@@ -11,16 +11,14 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from pumice.api.annotations import CONTROLLER_REVISION_HASH, POD_INDEX, STATEFUL_POD_NAME
-from pumice.api.integers import integer
 from pumice.api.json_objects import copied
+from pumice.api.quantity import integer
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Result, itself, result
-from pumice.controllers.kubernetes.adoption import claim, its_claimants
+from pumice.controllers.controller import NOTHING, Create, Result, Write, delete, itself, result, status_change
+from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import BURST, ENDED, available, from_template, of_set, phase, ready, revision_of
-from pumice.controllers.kubernetes.revisions import keep_revision
 from pumice.controllers.objects import Key, Object, labels_of, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, delete, status_change
 
 
 class Revisions(NamedTuple):

@@ -14,7 +14,7 @@ from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVIS
 from pumice.api.json_objects import copied
 from pumice.api.quantity import quantity
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, change, delete, itself, patch, result, status_change
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -30,7 +30,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Emit, Write, change, delete, patch, status_change
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change
+from pumice.controllers.controller import Change, Emit
 from pumice.controllers.kinds import joined, kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Emit
 
 
 def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from pumice.api import yaml
+from pumice.api.annotations import NETWORK_PROFILE, NETWORK_SOURCE
+from pumice.api.errors import InputError
 from pumice.api.patterns import PatternError, pattern
-from pumice.api.selectors import label_selector, matches
+from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
-from pumice.controllers.objects import Key, Object, labels_of, name_of, spec_of, status_of, terminating
+from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, change, delete, itself, result, status_change
+from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
 from pumice.controllers.world import World
-from pumice.controllers.writes import status_change
 
 
 class HyperNodeCounts:
@@ -74,3 +77,145 @@ def _all_hyper_nodes(changed: Change, world: World) -> Iterable[Key]:
 
 def moved(changed: Change) -> bool:
     return not (changed.old and changed.new and labels_of(changed.old) == labels_of(changed.new))
+
+
+# HyperNodes are found by the labels of nodes, as topologies say (`topology`): HyperNodes that a user made are left alone.
+#
+# The topologies are those of the command line and of a ConfigMap, which may change at any time. Where there is neither, nothing is made and
+# nothing removed.
+
+# Network topologies by node labels, as `networkTopologyDiscovery` in volcano-controller.conf states them.
+#
+# A topology is a list of node labels from the widest domain to the narrowest: nodes with equal values share a domain. The narrowest are
+# tier 1 and hold nodes, each wider one holds those of the tier below. In the file the last label is the node's own and no domain. A
+# topology has labels only, or levels with names of their own and a selector of the nodes that it is about.
+
+FILE = "volcano-controller.conf"
+
+
+class Topology(NamedTuple):
+    name: str
+    labels: tuple[str, ...]
+    tier_names: tuple[str, ...]
+    nodes: Selector = ()
+    tags: Mapping[str, str] = {}  #: labels of its HyperNodes
+
+    def covers(self, node: Object) -> bool:
+        return matches(self.nodes, labels_of(node))
+
+
+def by_labels(name: str, labels: tuple[str, ...]) -> Topology:
+    return Topology(name, labels, labels)
+
+
+def topologies_in(config_map: Object) -> list[Topology]:
+    """Raises InputError."""
+    text = (config_map.get("data") or {}).get(FILE) or ""
+    where = f"{namespace_of(config_map)}/{name_of(config_map)}, {FILE}"
+    found: list[Topology] = []
+    for document in yaml.documents(text, where):
+        try:
+            found += _topologies(document.value)
+        except (AttributeError, KeyError, TypeError):
+            advice = "networkTopologyTypes maps names to lists of nodeLabel, or to nodeSelector and levels"
+            raise InputError(f"networkTopologyDiscovery cannot be understood; {advice}", where=where) from None
+    return found
+
+
+def _topologies(stated: Any) -> Iterator[Topology]:
+    for source in stated.get("networkTopologyDiscovery") or ():
+        if source.get("source") == "label" and source.get("enabled"):
+            for name, body in ((source.get("config") or {}).get("networkTopologyTypes") or {}).items():
+                yield _profile(name, body) if isinstance(body, dict) else by_labels(name, _domains(body))
+
+
+def _profile(name: str, body: dict[str, Any]) -> Topology:
+    levels = body["levels"]
+    names = tuple(level.get("tierName") or level["nodeLabel"] for level in levels[:-1])
+    return Topology(name, _domains(levels), names, label_selector(body.get("nodeSelector")) or (), {NETWORK_PROFILE: name})
+
+
+def _domains(levels: list[dict[str, str]]) -> tuple[str, ...]:
+    return tuple(level["nodeLabel"] for level in levels[:-1])
+
+
+BY_LABEL = "label"
+ALL = Key("", "")  #: all nodes are looked at at once
+CONFIG_MAP = Key("volcano-system", "volcano-controller-configmap")
+
+
+class HyperNodeDiscovery:
+    """`stated` are topologies that hold in any case."""
+
+    name = "hypernode-discovery"
+
+    def __init__(self, stated: Sequence[Topology] = (), config_map: Key = CONFIG_MAP) -> None:
+        self.stated = tuple(stated)
+        self.config_map = config_map
+        self.consults = ((kinds.CONFIG_MAP, config_map),)
+        self.watches = {
+            kinds.NODE: lambda changed, world: (ALL,) if moved(changed) else (),
+            kinds.HYPER_NODE: lambda changed, world: (ALL,),
+            kinds.CONFIG_MAP: self._configured,
+        }
+
+    def _configured(self, changed: Change, world: World) -> Iterable[Key]:
+        return (ALL,) if key_of(changed.object) == self.config_map else ()
+
+    def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        settings = world.get(kinds.CONFIG_MAP, *self.config_map)
+        if settings is None and not self.stated:
+            return NOTHING
+        try:
+            topologies = [*self.stated, *(topologies_in(settings) if settings is not None else ())]
+        except InputError as error:
+            assert settings is not None
+            return result([Emit(settings, "Warning", "InvalidConfiguration", str(error))])
+        nodes = [node for node in world.all(kinds.NODE) if not terminating(node)]
+        if not nodes:
+            return NOTHING  # more likely they could not be read yet than that there are none
+        wanted = {name_of(each): each for topology in topologies for each in discovered(topology, nodes)}
+        return result(_made_so(wanted, world))
+
+
+def _made_so(wanted: dict[str, Object], world: World) -> list[Write]:
+    writes: list[Write] = []
+    missing = dict(wanted)
+    for each in world.all(kinds.HYPER_NODE):
+        name, ours = name_of(each), labels_of(each).get(NETWORK_SOURCE) == BY_LABEL
+        if ours and name not in wanted and not terminating(each):
+            writes.append(delete(each))
+        elif ours and name in wanted:
+            writes.extend(change(each, {**each, "spec": wanted[name]["spec"]}))
+        missing.pop(name, None)
+    return [*writes, *map(Create, missing.values())]
+
+
+def discovered(topology: Topology, nodes: Iterable[Object]) -> list[Object]:
+    """The HyperNodes that a topology describes. A node that lacks one of the labels is in none."""
+    labels = topology.labels
+    members: dict[tuple[str, ...], set[tuple[str, str]]] = {}
+    for node in nodes:
+        domain = tuple(labels_of(node).get(label, "") for label in labels)
+        if not all(domain) or not topology.covers(node):
+            continue
+        members.setdefault(domain, set()).add(("Node", name_of(node)))
+        for depth in range(len(labels) - 1, 0, -1):
+            members.setdefault(domain[:depth], set()).add(("HyperNode", _name(topology, domain[: depth + 1])))
+    return [_hyper_node(topology, domain, sorted(inside)) for domain, inside in sorted(members.items())]
+
+
+def _name(topology: Topology, domain: tuple[str, ...]) -> str:
+    return f"hypernode-{topology.name.lower()}-tier{_tier(topology, domain)}-{suffix(topology.name, *domain)}"
+
+
+def _tier(topology: Topology, domain: tuple[str, ...]) -> int:
+    return len(topology.labels) - len(domain) + 1
+
+
+def _hyper_node(topology: Topology, domain: tuple[str, ...], inside: list[tuple[str, str]]) -> Object:
+    members = [{"type": type_, "selector": {"exactMatch": {"name": name}}} for type_, name in inside]
+    fields = {"tier": _tier(topology, domain), "tierName": topology.tier_names[len(domain) - 1], "members": members}
+    made = kinds.new(kinds.HYPER_NODE, "", _name(topology, domain), spec=fields)
+    made["metadata"]["labels"] = {NETWORK_SOURCE: BY_LABEL, **topology.tags}
+    return made

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from pumice.api.times import instant
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.controller import NOTHING, Change, Result, delete, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, condition, field, key_of, spec_of, terminating
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.state import FINISHED
 from pumice.controllers.world import World
-from pumice.controllers.writes import delete
 
 
 class Finished(NamedTuple):

@@ -13,12 +13,12 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from pumice.api import annotations as key
-from pumice.api.integers import integer
 from pumice.api.json_objects import copied
-from pumice.api.names import SCHEDULER_NAME
+from pumice.api.meta import SCHEDULER_NAME
+from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.controller import NOTHING, Change, Create, Result, Write, change, delete, patch, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
     Key,
@@ -36,7 +36,6 @@ from pumice.controllers.objects import (
     uid_of,
 )
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, change, delete, patch
 
 SCALABLE = (kinds.REPLICA_SET, kinds.STATEFUL_SET)
 ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)

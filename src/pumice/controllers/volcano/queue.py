@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.api import annotations as key
-from pumice.api.names import ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result
+from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, itself, patch, result, status_change
 from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.world import World
-from pumice.controllers.writes import Emit, Write, delete, patch, status_change
 
 OPEN, CLOSED, CLOSING, UNKNOWN = "Open", "Closed", "Closing", "Unknown"
 SYNC, OPEN_QUEUE, CLOSE_QUEUE = "SyncQueue", "OpenQueue", "CloseQueue"

@@ -16,11 +16,10 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.errors import ApiError, Fenced, KubeError
-from pumice.client.recorder import Recorder
+from pumice.client.events import Recorder
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.retry import is_refusal
-from pumice.client.transport import Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, Transport
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
 from pumice.controllers.work_queue import KeyQueue, Retries, Work
 from pumice.live.controllers.writes import ObjectWrites

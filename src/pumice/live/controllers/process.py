@@ -5,10 +5,14 @@ Replicas that do not lead wait without reading the cluster, as with the schedule
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections import Counter as Count
 from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,15 +27,76 @@ from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.objects import name_of, spec_of, status_of
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.hypernode_discovery import HyperNodeDiscovery
+from pumice.controllers.volcano.hypernode import HyperNodeDiscovery
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
-from pumice.controllers.volcano.jobflow_status import Reachable
+from pumice.controllers.volcano.jobflow import Probe, Reachable
 from pumice.http.listener import Listener
+from pumice.http.pool import fetch
 from pumice.live.controllers.loop import Controllers
-from pumice.live.controllers.probes import Reach
 from pumice.live.exposition import Gauge, Labels, render
 from pumice.live.health import listeners, measures, probes
-from pumice.live.lifecycle import WallClock, first, told_to_end, while_leading
+from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
+
+# Whether something answers, for the probes of JobFlows: asked in the background, answered from memory.
+#
+# A controller asks again every few seconds, so an answer may be that old; the first one is no.
+
+FRESH_S = 3.0
+TIMEOUT_S = 3.0
+REMEMBERED = 1000
+
+
+class Reach:
+    """Callable with a Probe. To be entered: it needs the running event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[Probe, tuple[bool, float]] = {}  #: the answer, and when it came
+        self._asking: dict[Probe, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def __call__(self, probe: Probe) -> bool:
+        answered, at = self._known.get(probe, (False, float("-inf")))
+        if self._clock.now() - at > FRESH_S and probe not in self._asking:
+            self._asking[probe] = asyncio.get_running_loop().create_task(self._ask(probe))
+        return answered
+
+    async def _ask(self, probe: Probe) -> None:
+        try:
+            answered = await (self._connects(probe.url) if probe.url.startswith("tcp:") else self._answers(probe))
+        finally:
+            del self._asking[probe]
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[probe] = answered, self._clock.now()
+
+    @staticmethod
+    async def _answers(probe: Probe) -> bool:
+        try:
+            answer = await fetch(probe.url, headers=dict([probe.header]) if probe.header else None, timeout_s=TIMEOUT_S)
+        except (OSError, ValueError):
+            return False
+        return 200 <= answer.status < 400
+
+    @staticmethod
+    async def _connects(url: str) -> bool:
+        try:
+            parts = urlsplit(url)
+            async with asyncio.timeout(TIMEOUT_S):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        except (TimeoutError, OSError, ValueError):
+            return False
+        writer.close()
+        return True
+
 
 # What the controllers measure: the PodGroups of each queue under Volcano's names, and our own.
 

@@ -16,14 +16,12 @@ from itertools import count, groupby
 from pumice.api.json_objects import merged
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.client.errors import ApiError, Fenced, KubeError
-from pumice.client.events import EventRecord, ObjectReference
-from pumice.client.recorder import Recorder
+from pumice.client.events import EventRecord, ObjectReference, Recorder
 from pumice.client.retry import Backoff, is_refusal
-from pumice.client.transport import PatchType, Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
+from pumice.controllers.controller import Create, Delete, Emit, Patch, Write
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, name_of, namespace_of, terminating, uid_of
-from pumice.controllers.writes import Create, Delete, Emit, Patch, Write
 from pumice.live.lifecycle import Clock
 from pumice.live.object_cache import LABELLED, RESOURCES, ObjectCache, decode, whole
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from pumice.api.codec import decoder
 from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, QUEUES, Kind, ObjectRef
 from pumice.api.pod import Pod
+from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
-from pumice.client.errors import KubeError
 from pumice.client.events import EventRecord, ObjectReference
 from pumice.client.retry import is_refusal
+from pumice.client.transport import KubeError
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.effects import about_pod

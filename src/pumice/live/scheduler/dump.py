@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from pumice.api.codec import encode
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Condition, OwnerReference, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
-from pumice.api.structs import API_VERSIONS
+from pumice.api.structs import API_VERSIONS, encode
 from pumice.api.times import rfc3339
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

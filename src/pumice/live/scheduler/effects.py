@@ -16,9 +16,8 @@ from pumice.client.events import EventRecord, ObjectReference
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import prerequisites
 from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup, WriteQueue
-from pumice.live.scheduler.sent_status import GroupNote, Mark, SentStatus
+from pumice.live.scheduler.sent_status import GroupNote, Mark, SentStatus, is_news, known_status, next_status, queue_request, queue_totals
 from pumice.live.scheduler.shard import shard_requests
-from pumice.live.scheduler.statuses import is_news, known_status, next_status, queue_request, queue_totals
 from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Waiting
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow

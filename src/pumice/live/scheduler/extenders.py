@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pumice.api.codec import encode
+from pumice.api.structs import encode
 from pumice.http.connection import Answer
 from pumice.http.pool import LARGEST_ANSWER, fetch
 from pumice.http.reply import TooLong

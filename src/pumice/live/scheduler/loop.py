@@ -17,8 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pumice.api.kinds import PODS
-from pumice.client.events import EventRecord
-from pumice.client.recorder import Recorder
+from pumice.client.events import EventRecord, Recorder
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.lifecycle import Clock, LostLead, WallClock, first

@@ -17,8 +17,8 @@ from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import Observer, Stage
-from pumice.scheduler.framework.votes import UNSCHEDULABLE
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue

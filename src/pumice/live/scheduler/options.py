@@ -8,8 +8,7 @@ from hashlib import sha256
 import msgspec
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.meta import Metadata
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, Metadata
 
 # Which of several replicas is responsible for what, when all of them work and none leads: a fixed share of the jobs and of the nodes each.
 #

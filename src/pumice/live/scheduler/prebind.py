@@ -14,10 +14,9 @@ from uuid import uuid4
 
 from pumice.api.annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, EXTENDED_CLAIM, SELECTED_NODE
 from pumice.api.kinds import PODS, RESOURCE_CLAIMS, VOLUME_CLAIMS, VOLUMES, Kind, ObjectRef
-from pumice.client.errors import ApiError, Fenced, KubeError
 from pumice.client.pods import amend_status
 from pumice.client.retry import Backoff
-from pumice.client.transport import Transport, as_dict
+from pumice.client.transport import ApiError, Fenced, KubeError, Transport, as_dict
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.prerequisites import DevicesFor, Making, Prerequisites, VolumeFor
 from pumice.live.scheduler.raw_objects import RawObjects

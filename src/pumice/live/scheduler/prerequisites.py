@@ -19,7 +19,7 @@ from pumice.scheduler.plugins.kube.devices.extended_resources import Mapped
 from pumice.scheduler.plugins.kube.dynamic_resources import wants_devices
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import Allotted, AssumedDevices
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
-from pumice.scheduler.plugins.kube.volume_claims import has_claims
+from pumice.scheduler.plugins.kube.volume_matching import has_claims
 
 
 class VolumeFor(NamedTuple):

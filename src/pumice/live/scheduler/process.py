@@ -19,13 +19,12 @@ import msgspec
 from pumice import __version__, memory
 from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
-from pumice.api.names import ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE
 from pumice.client.access import Access
 from pumice.client.client import Client, Limits
-from pumice.client.errors import ApiError, KubeError
 from pumice.client.events import EventRecord, ObjectReference
 from pumice.client.leader_election import Candidate, Election, Term, new_identity
-from pumice.client.transport import Transport
+from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.http.listener import Listener
 from pumice.live.health import insights, listeners, probes
 from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading

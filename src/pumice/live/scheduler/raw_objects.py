@@ -11,8 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from pumice.api.codec import decoder
 from pumice.api.meta import Metadata, Wire
+from pumice.api.structs import decoder
 
 T = TypeVar("T", bound=Wire)
 

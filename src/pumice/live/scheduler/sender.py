@@ -17,14 +17,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.codec import decoder
 from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
 from pumice.api.pod import Pod
+from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
-from pumice.client.errors import ApiError, Fenced, KubeError, NoAnswer
 from pumice.client.pods import amend_status, bind, evict, eviction_conditions, set_conditions
 from pumice.client.retry import Backoff
-from pumice.client.transport import PatchType, Transport
+from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, PatchType, Transport
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.prebind import NotPrepared, PreBind

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pumice.api import kinds as r
-from pumice.api.codec import decoder
 from pumice.api.kinds import Kind
-from pumice.api.structs import STRUCTS
+from pumice.api.structs import STRUCTS, decoder
 from pumice.client.known_objects import Change
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Scope, Transport

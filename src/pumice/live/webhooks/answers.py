@@ -11,8 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from pumice.client.errors import ApiError, KubeError
-from pumice.client.transport import Scope, Transport
+from pumice.client.transport import ApiError, KubeError, Scope, Transport
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.http.listener import Handler

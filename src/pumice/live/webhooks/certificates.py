@@ -21,9 +21,8 @@ from cryptography.x509.oid import NameOID
 
 from pumice.api.errors import InputError
 from pumice.api.kinds import SECRETS, ObjectRef
-from pumice.client.errors import ApiError
 from pumice.client.tls import KeyPair
-from pumice.client.transport import Transport, as_dict
+from pumice.client.transport import ApiError, Transport, as_dict
 from pumice.live.lifecycle import Clock
 
 

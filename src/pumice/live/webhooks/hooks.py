@@ -11,8 +11,7 @@ import msgspec
 
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.api.kinds import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Kind, ObjectRef
-from pumice.client.errors import ApiError
-from pumice.client.transport import Transport, as_dict
+from pumice.client.transport import ApiError, Transport, as_dict
 from pumice.controllers import admission, kinds
 from pumice.live.object_cache import RESOURCES
 

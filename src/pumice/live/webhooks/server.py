@@ -14,8 +14,8 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access
 from pumice.client.client import Client, Limits
-from pumice.client.errors import KubeError
 from pumice.client.tls import present
+from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.http.listener import Listener
 from pumice.live.health import probes

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pumice.scheduler.actions.allocate import AllocateArgs
 from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.framework.decisions import everywhere, explain
 from pumice.scheduler.framework.policy import Action
-from pumice.scheduler.framework.reasons import everywhere, explain
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model import status

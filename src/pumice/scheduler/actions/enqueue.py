@@ -9,7 +9,7 @@ from __future__ import annotations
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE
-from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
+from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 
 class Enqueue(Action):

@@ -12,11 +12,9 @@ import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
-from pumice.scheduler.eviction.budget import Budget
-from pumice.scheduler.eviction.candidates import EvictionCandidates
-from pumice.scheduler.eviction.make_room import is_worth_it
+from pumice.scheduler.eviction.make_room import EvictionCandidates, is_worth_it
 from pumice.scheduler.eviction.search import Search, in_task_order
-from pumice.scheduler.eviction.victims import PermittedVictims, permitted_victims
+from pumice.scheduler.eviction.victims import Budget, PermittedVictims, permitted_victims
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement

@@ -12,10 +12,9 @@ import numpy as np
 from msgspec import field
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.budget import Budget
-from pumice.scheduler.eviction.candidates import EvictionCandidates
+from pumice.scheduler.eviction.make_room import EvictionCandidates
 from pumice.scheduler.eviction.search import Search
-from pumice.scheduler.eviction.victims import permitted_victims
+from pumice.scheduler.eviction.victims import Budget, permitted_victims
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
@@ -23,7 +22,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.jobs_by_queue import JobsByQueue
+from pumice.scheduler.placement.pending_tasks import JobsByQueue
 
 
 class ReclaimArgs(Budget):

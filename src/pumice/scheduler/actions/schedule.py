@@ -13,13 +13,11 @@ from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.framework.decisions import Bind, Waiting
 from pumice.scheduler.framework.observer import Stage
-from pumice.scheduler.framework.policy import Action
-from pumice.scheduler.framework.profile import SCHEDULE, Profiles
+from pumice.scheduler.framework.policy import SCHEDULE, Action, Profiles
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.find_node import FitError, NodeFinder
-from pumice.scheduler.kube.node_sampling import Rotation
+from pumice.scheduler.kube.find_node import FitError, NodeFinder, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
 from pumice.scheduler.kube.preemption import Preemption
 from pumice.scheduler.model.task import Task

@@ -23,16 +23,15 @@ from pumice.scheduler.config.kube_document import (
     LeaderElection,
     PluginSets,
     ProfileText,
+    converted,
     ignored_by_scheduler,
     read_extenders,
 )
 from pumice.scheduler.config.kube_plugins import Configured, PluginChoice, filter_maker, scorer_maker
-from pumice.scheduler.config.old_versions import converted
 from pumice.scheduler.config.problems import Path, Problems, decode
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Action, Policy
-from pumice.scheduler.framework.profile import SCHEDULE, DefaultPreemptionArgs, Profile, Profiles
+from pumice.scheduler.framework.policy import SCHEDULE, Action, DefaultPreemptionArgs, Policy, Profile, Profiles
 from pumice.scheduler.registry import ACTIONS
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -16,7 +16,7 @@ from pumice.scheduler.config.problems import Path, Problems
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.profile import FilterMaker, ScorerMaker
+from pumice.scheduler.framework.policy import FilterMaker, ScorerMaker
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 

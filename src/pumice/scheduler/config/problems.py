@@ -10,9 +10,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import structs
 
-from pumice.api.codec import convert
 from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.api.explain import explain
+from pumice.api.structs import convert
 from pumice.api.yaml import Document
 
 Path = tuple[str | int, ...]

@@ -7,7 +7,7 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.template import Template
 
 NOTHING = -np.inf
 FIT = "NodeResourcesFit"  #: who refuses, in kube-scheduler's words, what asks for too much
@@ -287,3 +288,34 @@ class Evaluations:
         if len(self._kept) > self._room:
             del self._kept[next(iter(self._kept))]
         return found
+
+
+# How full nodes would be in what a pod asks for, each resource by its weight.
+
+
+class Part(NamedTuple):
+    """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
+
+    column: int
+    amount: float
+    weight: float
+    least: bool = False
+
+
+def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[Part]:
+    """The parts of a request that count, by a function from column to weight and kind."""
+    amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
+    return [Part(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
+
+
+def weighted_mean(parts: Sequence[Part], nodes: View) -> Scores:
+    """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
+    total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
+    for column, amount, weight, least in parts:
+        weights += weight
+        room = nodes.allocatable[column]
+        full = nodes.used[column] + amount
+        if weight:
+            overflow |= (full > room) & (room > 0)
+            total += np.divide((room - full if least else full) * weight, room, out=np.zeros(len(nodes)), where=room > 0)
+    return np.where(overflow, 0.0, total / weights) if weights else total

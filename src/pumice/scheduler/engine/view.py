@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.errors import Suggesting
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import HyperNodes
 from pumice.scheduler.model.nodes import Codes, Nodes, Table
-from pumice.scheduler.model.resources import Mask, Rows
+from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
 from pumice.scheduler.model.template import Template
 
 Scores = NDArray[np.float64]
@@ -137,3 +139,77 @@ def snapshot(table: Nodes, rows: Rows) -> View:
     for name in ("allocatable", "used", "idle", "scoring", "seen", "releasing", "pipelined"):
         getattr(view, name)
     return view
+
+
+# What the nodes of each HyperNode have together, and how much of it is used.
+#
+# Capacity and idle room are as they were when the sums were made; what is used follows the cluster's log, in the eyes of filters:
+# who was evicted no longer counts, who waits for room already does.
+
+
+class DomainSums:
+    """Columns [r, h]; h counts as `HyperNodes.all`."""
+
+    def __init__(self, cluster: Cluster, tree: HyperNodes) -> None:
+        nodes = cluster.nodes
+        self._cluster, self._tree = cluster, tree
+        self._position = len(cluster.log)
+        self._allocatable = nodes.allocatable.copy()
+        self._before = nodes.used.copy()
+        self._idle, self._future_idle = nodes.room_in_sums(nodes.idle), nodes.room_in_sums(nodes.future_idle)
+        self._above: dict[int, Rows] = {}
+
+    def _sum(self, table: Table) -> Table:
+        return np.stack([table[:, node.rows].sum(axis=1) for node in self._tree.all], axis=1)
+
+    @cached_property
+    def allocatable(self) -> Table:
+        return self._sum(self._allocatable)
+
+    @cached_property
+    def idle(self) -> Table:
+        return self._sum(self._idle)
+
+    @cached_property
+    def future_idle(self) -> Table:
+        return self._sum(self._future_idle)
+
+    @cached_property
+    def _used(self) -> Table:
+        return self._sum(self._before)
+
+    @property
+    def used(self) -> Table:
+        """Up to date."""
+        log, used = self._cluster.log, self._used
+        for row, task, sign in log[self._position :]:
+            if sign:
+                template = task.template
+                used[np.ix_(template.columns, self._over(row))] += sign * template.amounts[:, None]
+        self._position = len(log)
+        return used
+
+    def _over(self, row: int) -> Rows:
+        """The HyperNodes that hold a node."""
+        found = self._above.get(row)
+        if found is None:
+            found = self._above[row] = np.array([node.number for node in self._tree.all if node.rows[row]], np.intp)
+        return found
+
+    def have(self, need: Vector, room: Table) -> Mask:
+        """Which HyperNodes have room for a sum of requests."""
+        columns = np.flatnonzero(need)
+        fits: Mask = need[columns, None] < room[columns] + EPSILON
+        return np.asarray(fits.all(axis=0))
+
+    def fullness(self, request: Vector, weights: Vector) -> Scores:
+        """Per HyperNode the weighted mean of how full it would be in what is asked for; 0 where that overflows in anything that has a
+        weight, even one of 0. What has none weighs less than 0."""
+        columns = np.flatnonzero((request > 0) & (weights >= 0))
+        if not weights[columns].any():
+            return np.zeros(len(self._tree.all))
+        room = self.allocatable[columns]
+        full = self.used[columns] + request[columns, None]
+        share = np.divide(full, room, out=np.zeros_like(full), where=room > 0)
+        mean: Scores = weights[columns] @ share / weights[columns].sum()
+        return np.where((full > room).any(axis=0), 0.0, mean)

@@ -9,8 +9,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from pumice.scheduler.eviction.make_room import Demand, running
 from pumice.scheduler.eviction.offer import Numbers, Offer
-from pumice.scheduler.eviction.room import Demand, running
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.scheduler.eviction.cheapest_rows import CheapestRows
+from pumice.scheduler.eviction.make_room import Demand, Rooms, copies, most_by_place
 from pumice.scheduler.eviction.needed import needed
 from pumice.scheduler.eviction.offer import Offer, importance
 from pumice.scheduler.eviction.pick_node import start, weight
-from pumice.scheduler.eviction.room import Demand, Rooms, copies, most_by_place
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, Vector
 from pumice.scheduler.model.task import Task

@@ -16,9 +16,9 @@ import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.choice import Places, Victims, Wish, choices, fewest, victims
+from pumice.scheduler.eviction.make_room import Demand, Rooms
 from pumice.scheduler.eviction.needed import needed
 from pumice.scheduler.eviction.offer import Offer
-from pumice.scheduler.eviction.room import Demand, Rooms
 from pumice.scheduler.eviction.roster import Roster
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -29,7 +29,7 @@ from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.subjob import SubJob
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.room_bound import RoomBound, missing
+from pumice.scheduler.placement.placing import RoomBound, missing
 
 if TYPE_CHECKING:
     from pumice.scheduler.eviction.gang_eviction import GangEviction

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.eviction.needed import needed
+from pumice.scheduler.eviction.offer import Offer
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
-from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
 
 
@@ -95,3 +101,153 @@ class DryRun:
         fits = fits_now(self._statement.session, self._task, row, self._evaluation)
         self._statement.rollback(mark)
         return fits
+
+
+# Where evictions could make room at all.
+
+Eligible = Callable[[Task], bool]
+
+
+class EvictionCandidates:
+    """Per node, what eligible victims hold: an upper bound of the room that evictions could make."""
+
+    def __init__(self, session: Session, jobs: Iterable[Job], eligible: Eligible) -> None:
+        """`jobs` are those that victims may be taken from."""
+        self._session = session
+        self._cluster = session.cluster
+        self._nodes = session.nodes
+        self._eligible = eligible
+        self._sums: Table = np.zeros_like(session.nodes.used)
+        self._counts = np.zeros(len(session.nodes), int)
+        self._count(jobs, eligible, 1)
+        self._position = len(self._cluster.log)
+
+    def without(self, jobs: Iterable[Job], eligible: Eligible) -> EvictionCandidates:
+        """The same but for all tasks of some jobs: `eligible` names the others. Costs what those jobs do."""
+        self._catch_up()
+        rest = EvictionCandidates(self._session, (), eligible)
+        rest._sums, rest._counts = self._sums.copy(), self._counts.copy()
+        rest._count(jobs, self._eligible, -1)
+        return rest
+
+    def _count(self, jobs: Iterable[Job], eligible: Eligible, sign: int) -> None:
+        for job in jobs:
+            for task in job.tasks.values():
+                if task.node >= 0 and eligible(task):
+                    self._counts[task.node] += sign
+                    self._sums[task.template.columns, task.node] += task.template.amounts * sign
+
+    def _catch_up(self) -> None:
+        """Count anew where anything has moved."""
+        log = self._cluster.log
+        for row in {change.row for change in log[self._position :]}:
+            self._recount(row)
+        self._position = len(log)
+
+    def _recount(self, row: int) -> None:
+        victims = self.victims(row)
+        self._counts[row] = len(victims)
+        self._sums[:, row] = 0.0
+        for task in victims:
+            self._sums[task.template.columns, row] += task.template.amounts
+
+    def victims(self, row: int) -> list[Task]:
+        """Eligible tasks on a node."""
+        return [task for task in self._nodes.tasks[row].values() if self._eligible(task)]
+
+    def rows(self, task: Task) -> Mask:
+        """Nodes where the task could fit if all eligible victims went."""
+        self._catch_up()
+        enough = self._nodes.alive.copy()
+        template = task.template
+        future = self._nodes.future_idle
+        for column, amount in zip(template.columns, template.amounts, strict=True):
+            enough &= future[column] + self._sums[column] > amount - EPSILON
+        return enough
+
+    @property
+    def occupied(self) -> Mask:
+        """Nodes with any eligible victim."""
+        mask: Mask = self._counts > 0
+        return mask
+
+
+# How many tasks find room, by resources alone, once certain bundles have gone.
+#
+# It is a bound: what filters say, and that tasks of several kinds share the room, is left to trying.
+
+
+class Demand(NamedTuple):
+    """So many equal tasks."""
+
+    number: int
+    needs: list[tuple[int, float]]  #: column and amount
+    rows: Mask  #: where filters might let them in, now or after evictions
+
+
+def copies(needs: Iterable[tuple[int, float]], room: Table) -> Vector:
+    """Per node, how many tasks that need so much fit in."""
+    found: Vector = np.full(room.shape[1], np.inf)
+    for column, amount in needs:
+        found = np.minimum(found, np.floor((room[column] + EPSILON) / amount))
+    most: Vector = np.maximum(found, 0)
+    return most
+
+
+def most_by_place(offer: Offer, demands: Iterable[Demand], room: Table) -> Vector:
+    """How many tasks find room, when no bundle has gone, when the first has, the first two, and so on."""
+    by_row = np.argsort(offer.rows, kind="stable")
+    total = np.zeros(len(offer) + 1)
+    for demand in demands:
+        entries = by_row[demand.rows[offer.rows[by_row]]]
+        rows = offer.rows[entries]
+        is_first = np.diff(rows, prepend=-1) != 0
+        open_ = np.array([room[column][rows] + running(offer.amounts(column, entries), is_first) for column, _ in demand.needs])
+        fit = copies([(number, amount) for number, (_, amount) in enumerate(demand.needs)], open_)
+        at_first = np.where(demand.rows, copies(demand.needs, room), 0.0)
+        before = np.where(is_first, at_first[rows], np.concatenate([[0.0], fit[:-1]])) if len(fit) else fit
+        gained = np.bincount(offer.place[entries] + 1, fit - before, minlength=len(total))
+        gained[0] = at_first.sum()
+        total += np.minimum(np.cumsum(gained), demand.number)
+    return total
+
+
+def running(amounts: Vector, is_first: Mask) -> Vector:
+    """Sums that begin anew with each row."""
+    sums = np.cumsum(amounts)
+    begun = np.where(is_first, sums - amounts, 0.0)
+    running: Vector = sums - np.maximum.accumulate(begun)
+    return running
+
+
+class Rooms:
+    """The same for any bundles: follows each that goes or stays."""
+
+    def __init__(self, offer: Offer, demands: list[Demand], room: Table) -> None:
+        self._offer = offer
+        self._demands = demands
+        self._room = room.copy()
+        self._copies = [np.where(demand.rows, copies(demand.needs, room), 0.0) for demand in demands]
+        self._totals = [float(each.sum()) for each in self._copies]
+        self.gone: set[int] = set()  #: bundles by their places
+
+    @property
+    def most(self) -> float:
+        return sum(min(demand.number, total) for demand, total in zip(self._demands, self._totals, strict=True))
+
+    def lose(self, gone: Iterable[int]) -> None:
+        """From here on these bundles have gone, and no others."""
+        wanted = set(gone)
+        for place in self.gone ^ wanted:
+            self._count(place, 1.0 if place in wanted else -1.0)
+        self.gone = wanted
+
+    def _count(self, place: int, sign: float) -> None:
+        offer, room = self._offer, self._room
+        for entry in offer.entries(place):
+            row = offer.rows[entry]
+            room[:, row] += offer.request(entry) * sign
+            for number, demand in enumerate(self._demands):
+                fit = demand.rows[row] * max(0.0, min((room[column, row] + EPSILON) // amount for column, amount in demand.needs))
+                self._totals[number] += fit - self._copies[number][row]
+                self._copies[number][row] = fit

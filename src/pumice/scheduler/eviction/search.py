@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.budget import Budget
-from pumice.scheduler.eviction.candidates import EvictionCandidates
-from pumice.scheduler.eviction.make_room import DryRun, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.make_room import DryRun, EvictionCandidates, is_worth_it, make_room, pipeline_if_it_fits
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.eviction.put_back import put_back
-from pumice.scheduler.eviction.victims import PermittedVictims, VictimCache
+from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.model.job import Job

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cmp_to_key
 
 import numpy as np
+from msgspec import Struct, field
 
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
@@ -116,3 +117,20 @@ class VictimCache:
     def undone_to(self, known: Known) -> None:
         """Things are again as they were when this was known."""
         self._known, self._position = known, len(self._session.cluster.log)
+
+
+# How far preempt and reclaim look for victims that cost less.
+
+
+class Budget(Struct):
+    """Arguments of both actions. The last three are Volcano's, of topology-aware preemption."""
+
+    spare: bool = field(name="spareVictims", default=False)  #: ours; without it victims are Volcano's
+    candidates_percent: int = field(name="minCandidateNodesPercentage", default=10)
+    candidates_least: int = field(name="minCandidateNodesAbsolute", default=1)
+    candidates_most: int = field(name="maxCandidateNodesAbsolute", default=100)
+
+    def enough(self, nodes: int) -> int:
+        """How many nodes that would do are compared."""
+        wanted = max(nodes * self.candidates_percent // 100, self.candidates_least)
+        return max(1, min(wanted, self.candidates_most, nodes))

@@ -17,7 +17,7 @@ import numpy as np
 
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored
 from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.framework.votes import UNSCHEDULABLE, Refusal, Vote
+from pumice.scheduler.framework.hooks import UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:

@@ -6,11 +6,36 @@ A hook without a fold is combined by whoever asks (orders become keys, rules bec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from pumice.scheduler.framework.votes import Refusal, Vote
 from pumice.scheduler.model.task import Task
+
+# Verdicts are values: a refusal says what was needed and how much is short. Also the three-valued vote.
+
+
+class Vote(IntEnum):
+    """A veto ends the asking; a permit ends its tier; who abstains is not counted."""
+
+    REJECT = -1
+    ABSTAIN = 0
+    PERMIT = 1
+
+
+class Refusal(NamedTuple):
+    """Why not. `reason` is Volcano's word for conditions, `message` what a person reads."""
+
+    reason: str
+    message: str
+
+
+NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+NOT_ENOUGH_TASKS = "NotEnoughTasks"
+NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULABLE = "Schedulable"
+
 
 # The ways to combine the answers of plugins. Each takes the bound methods (flat, or by tier) and the question.
 

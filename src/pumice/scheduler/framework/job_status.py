@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
 from pumice.scheduler.framework.decisions import Condition, Decisions, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
-from pumice.scheduler.framework.votes import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Job

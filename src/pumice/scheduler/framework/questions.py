@@ -12,10 +12,10 @@ from typing import Any
 
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.framework.gathering import Gathering
+from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.topology import Purpose
-from pumice.scheduler.framework.votes import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job

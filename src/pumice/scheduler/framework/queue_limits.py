@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pumice.scheduler.framework.reasons import Shortage
+from pumice.scheduler.framework.decisions import Shortage
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue

@@ -14,17 +14,16 @@ import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
-from pumice.scheduler.framework.decisions import Condition, Decisions, Event
+from pumice.scheduler.framework.decisions import Condition, Decisions, Event, FitErrors, Shortage
 from pumice.scheduler.framework.gathering import Gathering
+from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.questions import Questions
-from pumice.scheduler.framework.reasons import FitErrors, Shortage
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.statement import LastTry, Statement
 from pumice.scheduler.framework.topology import Topology
-from pumice.scheduler.framework.votes import UNSCHEDULABLE
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

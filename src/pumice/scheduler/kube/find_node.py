@@ -8,23 +8,87 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pumice.api.annotations import OLD_REGION_LABEL, OLD_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import Scores, View
-from pumice.scheduler.framework.profile import Profile
+from pumice.scheduler.framework.policy import Profile
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import NodeStatuses, Pairs, WithNominated, run_filters, sees_columns_only, sentence, speaking
 from pumice.scheduler.kube.dry_run import Trial
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.node_sampling import Rotation, enough
 from pumice.scheduler.kube.nominator import Nominator, pipelined_room
-from pumice.scheduler.model.resources import Mask
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.resources import Mask, Rows
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.node_resources_fit import IGNORES, FitFilter
+
+# Which nodes are looked at when not all are: in turn over the zones, from where the last search stopped, until enough were found.
+#
+# The start is kept from cycle to cycle. A search that stops early has also passed the nodes that it refused on the way.
+
+FEWEST = 100  #: below so many nodes all are looked at, and so many feasible ones are looked for at least
+ZONE_KEYS = (ZONE_LABEL, OLD_ZONE_LABEL)
+REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
+
+
+class Rotation:
+    """See the module. `memory` is what outlives a session."""
+
+    def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
+        self._table = cluster.nodes
+        self._memory = memory
+
+    @property
+    def order(self) -> Rows:
+        """Living rows, zone by zone in turn."""
+        version = (self._table.static_version, len(self._table))
+        if self._memory.get("version") != version:
+            self._memory["version"], self._memory["order"] = version, in_turn(self._table)
+        order: Rows = self._memory["order"]
+        return order
+
+    def pick(self, feasible: Mask, among: Mask, wanted: int) -> Mask:
+        """The first `wanted` feasible ones of the search among some nodes."""
+        order, start = self.order, self._memory.get("start", 0)
+        visited = order[among[order]]
+        if not len(visited):
+            return feasible
+        visited = np.roll(visited, -(start % len(visited)))
+        fine = feasible[visited]
+        found = np.cumsum(fine)
+        end = int(np.argmax(found > wanted)) if found[-1] > wanted else len(visited)
+        self._memory["start"] = (start + end) % len(order)
+        picked = np.zeros(len(feasible), bool)
+        picked[visited[:end][fine[:end]]] = True
+        return picked
+
+
+def enough(percentage: int, nodes: int) -> int:
+    """How many feasible nodes end a search. 0 percent is all: nothing need be sampled here."""
+    if nodes < FEWEST or not 0 < percentage < 100:
+        return nodes
+    return max(nodes * percentage // 100, FEWEST)
+
+
+def in_turn(table: Nodes) -> Rows:
+    zones: dict[tuple[str, str], list[int]] = {}
+    for row in table:
+        zones.setdefault(_zone(table.labels(row)), []).append(row)
+    longest = max(map(len, zones.values()), default=0)
+    turns = [rows[turn] for turn in range(longest) for rows in zones.values() if turn < len(rows)]
+    return np.array(turns, np.intp)
+
+
+def _zone(labels: dict[str, str]) -> tuple[str, str]:
+    region = next((labels[key] for key in REGION_KEYS if key in labels), "")
+    return region, next((labels[key] for key in ZONE_KEYS if key in labels), "")
+
 
 ExtenderWords = dict[int, tuple[str, bool]]  #: by row: why an extender refused it, and whether for good
 

@@ -16,14 +16,13 @@ import numpy as np
 from pumice.scheduler.engine.rules import Reach
 from pumice.scheduler.engine.view import Scores
 from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searched
-from pumice.scheduler.framework.profile import DefaultPreemptionArgs
+from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
 from pumice.scheduler.kube.disruption_budgets import Budgets
 from pumice.scheduler.kube.dry_run import NO_VICTIMS, DryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
-from pumice.scheduler.kube.find_node import FitError
-from pumice.scheduler.kube.node_sampling import Rotation
+from pumice.scheduler.kube.find_node import FitError, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
 from pumice.scheduler.model import status
 from pumice.scheduler.model.resources import PODS, Mask, Rows

@@ -19,9 +19,9 @@ from pumice.api.annotations import (
     SLA_WAITING_TIME,
 )
 from pumice.api.errors import Suggesting
-from pumice.api.integers import integer
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod
+from pumice.api.quantity import integer
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup, PodGroupSpec
 from pumice.scheduler.model import status

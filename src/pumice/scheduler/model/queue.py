@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pumice.api.errors import Suggesting
-from pumice.api.names import ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE
 from pumice.api.volcano import Queue as QueueObject
 from pumice.scheduler.model.resources import CPU, MEMORY, Dimensions, Mask, Sum, Vector, as_vector
 

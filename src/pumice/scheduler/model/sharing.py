@@ -6,8 +6,8 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from pumice.api.codec import encode
 from pumice.api.pod import Pod
+from pumice.api.structs import encode
 from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.task import Pairs
 from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter

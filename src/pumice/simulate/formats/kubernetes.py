@@ -17,8 +17,7 @@ from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, RUN_TIME
 from pumice.api.core import Node, PriorityClass
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
-from pumice.api.meta import Wire
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, Wire
 from pumice.api.pod import Pod
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup

@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from pumice.api import yaml
-from pumice.api.codec import convert
 from pumice.api.core import Node
 from pumice.api.errors import InputError, did_you_mean
 from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
+from pumice.api.structs import convert
 from pumice.api.volcano import Queue
 from pumice.simulate.arriving import Instants, instants_of, seconds
 from pumice.simulate.draws import draw_of

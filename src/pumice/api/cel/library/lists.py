@@ -6,10 +6,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import ORDERED, SUMMED, free, function, method
 from pumice.api.cel.library.numbers import whole
 from pumice.api.cel.run import Purse
+from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Optional, Span, equal, kind_of
 
 MOST_VALUES = 48  #: of one attribute

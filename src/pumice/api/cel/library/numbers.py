@@ -6,8 +6,8 @@ import re
 from math import isfinite
 from typing import Any
 
-from pumice.api.cel.errors import EvaluationError
 from pumice.api.cel.functions import free, function
+from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import Type, Uint, type_of
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")

@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pumice.api.cel.errors import EvaluationError
-from pumice.api.cel.functions import NO_OVERLOAD, function, tenth
+from pumice.api.cel.functions import NO_OVERLOAD, function, method, tenth
 from pumice.api.cel.library.numbers import whole
 from pumice.api.cel.run import Purse
-from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Span, Uint, Url, Version, equal, size_of
+from pumice.api.cel.tree import EvaluationError
+from pumice.api.cel.values import Address, Amount, Format, Instant, Network, Optional, Span, Uint, Url, Version, equal, size_of
 
 FIRST_NS, LAST_NS = -62135596800 * 10**9, 253402300800 * 10**9 - 1  #: of the years 1 and 9999
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -160,3 +160,55 @@ def truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise EvaluationError(NO_OVERLOAD)
     return value
+
+
+# Values that may not be there.
+
+NONE = Optional(False)
+
+
+@function("optional.of(A) optional_type<A>")
+def of(value: Any) -> Optional:
+    return Optional(True, value)
+
+
+@function("optional.none() optional_type<A>")
+def none() -> Optional:
+    return NONE
+
+
+@function("optional.ofNonZeroValue(A) optional_type<A>")
+def of_non_zero(value: Any) -> Optional:
+    empty = value in (None, Span(0)) if not isinstance(value, bool | int | float | str | bytes | list | Mapping) else not value
+    return NONE if empty else Optional(True, value)
+
+
+@method("hasValue(optional_type<A>) bool")
+def has_value(value: Optional) -> bool:
+    return value.present
+
+
+@method("value(optional_type<A>) A")
+def value_of(value: Optional) -> Any:
+    if not value.present:
+        raise EvaluationError("optional.none() dereference")
+    return value.value
+
+
+@method("or(optional_type<A>, optional_type<A>) optional_type<A>")
+def or_(value: Optional, other: Optional) -> Optional:
+    return value if value.present else other
+
+
+@method("orValue(optional_type<A>, A) A")
+def or_value(value: Optional, other: Any) -> Any:
+    return value.value if value.present else other
+
+
+@function("optional.unwrap(list<optional_type<A>>) list<A>", pays=True)
+@method("unwrapOpt(list<optional_type<A>>) list<A>", pays=True)
+def unwrap(purse: Purse, items: list[Any]) -> list[Any]:
+    if not all(isinstance(item, Optional) for item in items):
+        raise EvaluationError("no such overload")
+    purse.pay(len(items) // 16)
+    return [item.value for item in items if item.present]

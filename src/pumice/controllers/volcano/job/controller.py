@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, result
+from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, result
 from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, job_status, spec, state
-from pumice.controllers.volcano.job.event import JobEvent
+from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands
 from pumice.controllers.volcano.job.plugins import KeyPairs, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
-from pumice.controllers.volcano.job.pod_group import group_of
-from pumice.controllers.volcano.job.policies import SYNC, choose, delayed, still_stands
 from pumice.controllers.volcano.job.state import Plan
-from pumice.controllers.volcano.job.sync_job import Setting, condemned, end, end_on_purpose, sync, targeted
+from pumice.controllers.volcano.job.sync_job import Setting, condemned, end, end_on_purpose, group_of, sync, targeted
 from pumice.controllers.world import World
-from pumice.controllers.writes import Emit, Write, delete
 
 MAX_FAILURES = 15
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
 from pumice.api.times import rfc3339
+from pumice.controllers.controller import Emit, Write, status_change
 from pumice.controllers.objects import Object, annotations_of, created_at, status_of, terminating
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.writes import Emit, Write, status_change
 
 COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}  #: pod phase to status field
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
-from pumice.api.names import SCHEDULER_NAME
+from pumice.api.meta import SCHEDULER_NAME
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Write, patch
 from pumice.controllers.objects import (
     Object,
     annotations_of,
@@ -26,7 +27,6 @@ from pumice.controllers.objects import (
 )
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, patch
 
 FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE, key.JDB_MIN_AVAILABLE, key.JDB_MAX_UNAVAILABLE)
 LABELS_FROM_JOB = (key.PREEMPTABLE, key.COOLDOWN_TIME)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.api.codec import encode
 from pumice.api.devices import ResourceClaim
+from pumice.api.structs import encode
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import EventKind, always

@@ -16,7 +16,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 from pumice.scheduler.plugins.kube.indexes.volumes import Attached, Attachments, attached_by
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
-from pumice.scheduler.plugins.kube.volume_claims import pod_key
+from pumice.scheduler.plugins.kube.volume_matching import pod_key
 
 REFUSAL = Reason("node(s) exceed max volume count")
 

@@ -21,7 +21,9 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
-from pumice.scheduler.plugins.kube.volume_claims import (
+from pumice.scheduler.plugins.kube.volume_matching import (
+    NONE,
+    Ids,
     Use,
     claim_of,
     class_of,
@@ -29,12 +31,14 @@ from pumice.scheduler.plugins.kube.volume_claims import (
     is_bound,
     missing,
     pod_key,
+    provisionable,
+    reachable,
     selected_node,
+    size_of,
     uses,
     volume_of,
     waits_for_pod,
 )
-from pumice.scheduler.plugins.kube.volume_matching import NONE, Ids, provisionable, reachable, size_of
 
 # Whether the storage behind a node has room for a volume that is yet to be made, as far as its driver publishes that.
 #

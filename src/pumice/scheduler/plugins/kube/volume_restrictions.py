@@ -14,7 +14,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.volumes import Disk, VolumeUses, disks_of
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
-from pumice.scheduler.plugins.kube.volume_claims import claim_of, missing, named_uses, pod_key
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, missing, named_uses, pod_key
 
 CONFLICT = Reason("node(s) had no available disk")
 IN_USE = Reason("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")

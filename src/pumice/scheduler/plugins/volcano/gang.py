@@ -13,10 +13,10 @@ from math import inf
 from typing import Any
 
 from pumice.scheduler.framework.decisions import Condition, Event
+from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import PLACED, Job, cut_short_at
 from pumice.scheduler.model.subjob import SubJob

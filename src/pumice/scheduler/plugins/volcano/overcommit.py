@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_and_allowed, lacking
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Vector
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, shortfall, within
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Vector, dominant_share, fits

@@ -12,9 +12,9 @@ import math
 from msgspec import Struct, field
 
 from pumice.api.times import duration
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.job import Job
 
 

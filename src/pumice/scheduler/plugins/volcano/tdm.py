@@ -21,9 +21,9 @@ from pumice.api.annotations import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, REVOC
 from pumice.api.times import duration
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Mask

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pumice.controllers.objects import Object, spec_of
-from pumice.controllers.volcano.job.plugins.env import Env
 from pumice.controllers.volcano.job.plugins.hcclrank import HcclRank
 from pumice.controllers.volcano.job.plugins.mpi import Mpi
-from pumice.controllers.volcano.job.plugins.plugin import Plugin
+from pumice.controllers.volcano.job.plugins.plugin import Env, Plugin
 from pumice.controllers.volcano.job.plugins.pytorch import Pytorch
 from pumice.controllers.volcano.job.plugins.ray import Ray
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap

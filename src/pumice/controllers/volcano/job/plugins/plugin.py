@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pumice.api import annotations as key
 from pumice.controllers import kinds
+from pumice.controllers.controller import Write, delete
 from pumice.controllers.objects import Object, controlled_by, controller_of, name_of, namespace_of, spec_of, uid_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.world import World
-from pumice.controllers.writes import Write, delete
 
 
 class Plugin:
@@ -106,3 +106,14 @@ def hosts(job: Object, task: Object) -> list[str]:
 def hosts_of(job: Object, task_name: str) -> list[str]:
     task = spec.task_named(job, task_name)
     return hosts(job, task) if task is not None else []
+
+
+# env: every container learns the index of its pod within the task, under Volcano's name and the old one.
+
+
+class Env(Plugin):
+    def __init__(self, arguments: Sequence[str]) -> None:
+        """Takes no arguments."""
+
+    def dress(self, pod: Object, job: Object, task: Object, index: int) -> None:
+        set_env(pod, VK_TASK_INDEX=str(index), VC_TASK_INDEX=str(index))

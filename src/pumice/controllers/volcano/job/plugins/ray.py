@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from pumice.api import annotations as key
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts_of, owned, port, removed
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write
 
 DEFAULTS = {
     "head": "head",

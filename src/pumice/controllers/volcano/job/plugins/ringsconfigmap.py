@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of, uid_of
 from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, mount, owned, removed
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write
 
 TEXTS = {
     "configmap-labels": '{"ring-controller.atlas": "ascend-910b"}',

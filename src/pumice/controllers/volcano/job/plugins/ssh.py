@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts, mount, owned, port, removed
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
 FOLDER = ".ssh"

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.api import annotations as key
 from pumice.api.json_objects import copied
 from pumice.controllers import kinds
+from pumice.controllers.controller import Create, Write, change
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
 from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed, set_env
 from pumice.controllers.world import World
-from pumice.controllers.writes import Create, Write, change
 
 PATH = "/etc/volcano"
 DEFAULTS = {"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}

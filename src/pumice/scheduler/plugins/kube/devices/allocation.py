@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from pumice.api.devices import DeviceConstraint
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, Offered, Pool, Pools
 from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, Asked, Wanted, consumption
-from pumice.scheduler.plugins.kube.devices.selectors import Failed
-from pumice.scheduler.plugins.kube.devices.taints import prevented
+from pumice.scheduler.plugins.kube.devices.selectors import Failed, prevented
 from pumice.scheduler.plugins.kube.devices.use import InUse, Use
 
 # Constraints of a claim over the devices that its requests get: one value of an attribute in common, or none twice.

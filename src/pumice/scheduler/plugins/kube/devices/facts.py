@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from pumice.api.cel.check import Environment
-from pumice.api.cel.errors import CompileError, EvaluationError
 from pumice.api.cel.kinds import ANY, BOOL, STRING, kind
 from pumice.api.cel.library.quantities import amount, version
 from pumice.api.cel.program import Program, condition
 from pumice.api.cel.run import EACH_EXPRESSION, Purse
+from pumice.api.cel.tree import CompileError, EvaluationError
 from pumice.api.devices import Attribute, Device
 from pumice.scheduler.plugins.kube.devices.selectors import Failed, Selector
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from pumice.api.codec import encode
 from pumice.api.devices import Counter, Device, DeviceTaintRule, ResourceSlice
 from pumice.api.pod import NodeSelector
+from pumice.api.structs import encode
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.plugins.kube.devices.requests import Asked
-from pumice.scheduler.plugins.kube.devices.taints import taints_by_rules
+from pumice.scheduler.plugins.kube.devices.selectors import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
 if TYPE_CHECKING:

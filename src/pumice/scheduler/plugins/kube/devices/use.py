@@ -32,8 +32,8 @@ class InUse:
         for device, amounts in uses:
             _count(self.alone if amounts is None else self.shares, device, sign)
             taken = self.taken.setdefault(device, {})
-            for name, amount in (amounts or {}).items():
-                taken[name] = taken.get(name, 0) + sign * amount.milli
+            for name, share in (amounts or {}).items():
+                taken[name] = taken.get(name, 0) + sign * share.milli
             if device not in self.shares:
                 del self.taken[device]
 

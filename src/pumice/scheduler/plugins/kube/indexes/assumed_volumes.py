@@ -18,8 +18,22 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.kube.volume_claims import Use, claim_of, has_claims, selected_node, uses, waits_for_pod
-from pumice.scheduler.plugins.kube.volume_matching import NONE, Ids, Matching, is_reserved, matching, reserved, signature, size_of
+from pumice.scheduler.plugins.kube.volume_matching import (
+    NONE,
+    Ids,
+    Matching,
+    Use,
+    claim_of,
+    has_claims,
+    is_reserved,
+    matching,
+    reserved,
+    selected_node,
+    signature,
+    size_of,
+    uses,
+    waits_for_pod,
+)
 
 UNDECIDED = status.ALLOCATED | status.PIPELINED | status.BINDING  #: pods that were placed here, and may yet be placed elsewhere
 

@@ -16,7 +16,7 @@ from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
-from pumice.scheduler.plugins.kube.volume_claims import claim_of, class_name, class_of, has_claims, named_uses, uses, volume_of
+from pumice.scheduler.plugins.kube.volume_matching import claim_of, class_name, class_of, has_claims, named_uses, uses, volume_of
 
 
 class Attached(NamedTuple):

@@ -17,10 +17,10 @@ from msgspec import Struct, field
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits

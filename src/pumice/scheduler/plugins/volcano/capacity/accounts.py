@@ -14,7 +14,7 @@ from itertools import takewhile
 import numpy as np
 
 from pumice.api.devices import DeviceRequest, ExactRequest, ResourceClaim, SubRequest
-from pumice.api.names import ROOT_QUEUE
+from pumice.api.meta import ROOT_QUEUE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import COMPLETED

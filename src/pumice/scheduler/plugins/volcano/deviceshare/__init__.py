@@ -21,8 +21,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardRequest, Exclusive, Kind, Pools
-from pumice.scheduler.plugins.volcano.deviceshare.gpushare import GpuShare
+from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardRequest, Exclusive, GpuShare, Kind, Pools
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Vgpu
 
 LOCK_S = 300.0

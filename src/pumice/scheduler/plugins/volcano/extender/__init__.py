@@ -14,14 +14,26 @@ from msgspec import Struct, field
 
 from pumice.api.times import duration
 from pumice.scheduler.engine.rules import Filter, Scorer
+from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.votes import Vote
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.extender.bodies import Body, job_body, queue_body, session_body, task_body
-from pumice.scheduler.plugins.volcano.extender.service import MAX_BYTES, AskedFailure, AskedFilter, AskedScorer, Failure, Ratings, Service
+from pumice.scheduler.plugins.volcano.extender.service import (
+    MAX_BYTES,
+    AskedFailure,
+    AskedFilter,
+    AskedScorer,
+    Body,
+    Failure,
+    Ratings,
+    Service,
+    job_body,
+    queue_body,
+    session_body,
+    task_body,
+)
 
 TIMEOUT_S = 1.0
 
