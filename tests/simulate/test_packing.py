@@ -18,6 +18,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.cards import Ask, Cards
 from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
 from pumice.simulate import arrivals
+from pumice.simulate.gauges import kind_of
 from pumice.simulate.inputs import Source
 from pumice.simulate.objects import GPU_MILLI, group_of, instant_text, pods_of
 from pumice.simulate.policies import read_policy
@@ -218,7 +219,7 @@ def test_a_cycle_for_all_pods_decides_as_a_cycle_for_each(tmp_path: Path, name: 
     decided, _ = read_policy(name)
     source, nodes = trace(tmp_path / "pods.csv"), machines(tmp_path / "nodes.csv")
     works = arrivals.sequence(list(source.read(nodes).jobs), 1.3 * 48 * 1000, Random(3))
-    informed = arrivals.informed(decided, Counter(map(arrivals.kind_of, works)), 3)
+    informed = arrivals.informed(decided, Counter(kind_of(work.roles[0]) for work in works), 3)
 
     def fresh() -> Cluster:
         made = cluster()
@@ -252,3 +253,16 @@ def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> Non
     assert list(found["curve"]) == list(found["fragmentation"]) == [str(percent) for percent in range(1, 131)]
     assert found["curve"]["20"] >= 20 and found["curve"]["130"] <= 100
     assert found == arrivals.play(scenario, 1.3) != arrivals.play(replace(scenario, seed=2), 1.3)
+
+
+def test_ties_go_to_nodes_in_an_order_of_the_seed(tmp_path: Path) -> None:
+    """Two GPUs each, but one node has CPUs for a single pod: if that comes first, its other GPU is a fragment once the pod is there."""
+    (tmp_path / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,2,T4\nb,64000,1024,2,T4\n")
+    (tmp_path / "pods.csv").write_text(HEAD + "p,8000,1,1,1000,\n")
+    nodes, (decided, _) = Source("openb", str(tmp_path / "nodes.csv")).nodes(), read_policy("GpuClustering")
+    found = set()
+    for seed in range(10):
+        scenario = Scenario(Source("openb", str(tmp_path / "pods.csv")), nodes, decided, "GpuClustering", seed=seed)
+        found.add(arrivals.play(scenario, 0.25)["fragmentation"]["25"])
+    assert found == {0.0, 25.0}
+    assert [node.metadata.name for node in nodes] == ["a", "b"]

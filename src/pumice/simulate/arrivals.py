@@ -1,14 +1,14 @@
 """Pods that only come, until the GPUs they ask for are so much of what there is: the experiment of FGD's authors.
 
 The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; what finds no node is not
-tried again. Nothing ends, so no time passes, and one cycle decides them all: a pod is a job of its own, and a cycle tries each job once.
+tried again. Ties go to the smallest name of a node, and the authors give nodes names by chance in each run: here too, the seed shuffles them.
+Nothing ends, so no time passes, and one cycle decides them all: a pod is a job of its own, and a cycle tries each job once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -20,46 +20,37 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Choice, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
-from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, Ask
+from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE
 from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
 from pumice.scheduler.plugins.packing.rule import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
-from pumice.simulate.objects import amounts_of, group_of, instant_text, pods_of
+from pumice.simulate.gauges import kind_of
+from pumice.simulate.objects import group_of, instant_text, pods_of
 from pumice.simulate.run import Scenario, cluster_of
-from pumice.simulate.work import Role, Work
+from pumice.simulate.work import Work
 
 Curve = dict[str, float]
 
 
 def play(scenario: Scenario, load: float) -> dict[str, Any]:
     """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for. Raises InputError."""
-    workload = scenario.workload.read(scenario.cluster, scenario.seed or 0)
+    seed = scenario.seed or 0
+    workload = scenario.workload.read(scenario.cluster, seed)
     trace = list(workload.jobs)
+    workload.nodes = Random(seed).sample(workload.nodes, len(workload.nodes))
     cluster = cluster_of(scenario.policy, workload)
     column = cluster.dimensions.columns.get(GPU_MILLI)
     capacity = 0.0 if column is None else float(cluster.nodes.total()[column]) / 1000
     if not capacity:
         raise InputError("there are no GPUs, so that no load can be told", where=workload.name)
-    kinds = Counter(kind_of(work) for work in trace)
-    pods = sequence(trace, load * capacity, Random(scenario.seed or 0))
-    placed = decide(cluster, informed(scenario.policy, kinds, scenario.seed or 0), pods)
+    kinds = Counter(kind_of(work.roles[0]) for work in trace)
+    pods = sequence(trace, load * capacity, Random(seed))
+    placed = decide(cluster, informed(scenario.policy, kinds, seed), pods)
     return _curves(cluster, pods, placed, TypicalPods(kinds), capacity, load)
 
 
-def kind_of(work: Work) -> Kind:
-    return _kind(work.roles[0])
-
-
-@lru_cache(maxsize=4096)
-def _kind(role: Role) -> Kind:
-    amounts = amounts_of(role)
-    milli = round(amounts.gpu * WHOLE)
-    ask = Ask() if not milli else Ask(1, float(milli)) if milli < WHOLE else Ask(int(milli // WHOLE), WHOLE)
-    return Kind(amounts.cpu * 1000, ask)
-
-
 def gpu_milli(work: Work) -> float:
-    ask = kind_of(work).ask
+    ask = kind_of(work.roles[0]).ask
     return ask.cards * ask.milli
 
 
@@ -124,7 +115,7 @@ def _curves(
     arrived = allocated = 0.0
     curve, fragmentation, reached = Curve(), Curve(), 0
     for work in pods:
-        kind = kind_of(work)
+        kind = kind_of(work.roles[0])
         arrived += gpu_milli(work)
         if work.name in placed:
             node, cards = placed[work.name]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.errors import InputError, did_you_mean
 from pumice.simulate.arriving import seconds
-from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS
+from pumice.simulate.columns import BY_RESOURCE, DISTRIBUTIONS, NUMBERS, OVER_TIME
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -49,12 +49,12 @@ def assertion_of(text: str) -> Assertion:
     if plain is None:
         if statistic not in STATISTICS:
             raise _wrong(text, match.start(1), f'there is no statistic "{statistic}"; known: {", ".join(STATISTICS)}')
-        if measure not in DISTRIBUTIONS:
+        if measure not in (*DISTRIBUTIONS, *OVER_TIME):
             raise _wrong(text, match.start(2), f'"{measure}" is no distribution{did_you_mean(measure, DISTRIBUTIONS)}')
         path: tuple[str, ...] = (measure, statistic)
     else:
         path = tuple(plain.split("."))
-        known = (*DISTRIBUTIONS, *BY_RESOURCE, *NUMBERS)
+        known = (*DISTRIBUTIONS, *OVER_TIME, *BY_RESOURCE, *NUMBERS)
         if path[0] not in known:
             raise _wrong(text, match.start(4), f'there is no measure "{path[0]}"{did_you_mean(path[0], known)}')
     return Assertion(text, path, queue or "", OPERATORS[compare], _bound(text, right, match.start(6)))

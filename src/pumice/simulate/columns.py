@@ -56,7 +56,7 @@ SERIES_NAMES = (
     "deserved",  #: by resource and queue
     "waiting",  #: jobs, for the cluster and by queue
     "running",  #: jobs, for the cluster and by queue
-    "fairness",  #: Jain's index over the queues, 0..1
+    "fairness",  #: Jain's index, 0..1; by resource and queue: held less the smaller of deserved and asked
     "fragmentation",  #: GPUs that the jobs seen so far could not use
 )
 
@@ -65,12 +65,15 @@ SUMMARY = ("measures", "queues", "longest", "left_out", "began", "workload", "cl
 
 #: `measures` has the names below; a distribution is {"mean", "p50", "p90", "p95", "p99", "max"}
 DISTRIBUTIONS = ("wait", "turnaround", "bounded_slowdown")
+#: the same over time. fairness: Jain's index of what the queues that ask for anything hold above the smaller of what they deserve and ask
+#: for, 1 if all are equally far from it; fragmentation: GPUs. For a queue, fairness is what it holds above, below 0 where it gets too little.
+OVER_TIME = ("fairness", "fragmentation")
 BY_RESOURCE = (
     "utilisation",
     "goodput",
     "lost_work",
 )  #: {"cpu": ..., "memory": ..., "gpu": ...}; utilisation 0..1, work in resource-seconds
-NUMBERS = ("makespan", "fairness", "fragmentation", "jobs", "done", "killed", "evictions")  #: fairness and fragmentation: means over time
+NUMBERS = ("makespan", "jobs", "done", "killed", "evictions")
 PERCENTILES = (50, 90, 95, 99)
 
 #: `longest` of summary.json: the ten longest waits, the longest first

@@ -43,6 +43,7 @@ STUDENT = (
 COMPARED = (
     *(("wait", "mean"), ("wait", "p95"), ("bounded_slowdown", "mean")),
     *(("utilisation", "cpu"), ("utilisation", "gpu"), ("makespan",), ("evictions",)),
+    *(("fairness", "mean"), ("fragmentation", "mean")),
 )
 
 

@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from pumice.simulate.columns import PERCENTILES
+from pumice.simulate.columns import OVER_TIME, PERCENTILES
 from pumice.simulate.record import RESOURCES, Record
 from pumice.simulate.series import Key
 
 Measures = dict[str, Any]
 
 
-def distribution(values: Sequence[float]) -> dict[str, float | None]:
+def distribution(values: Sequence[float], weights: Sequence[float] | None = None) -> dict[str, float | None]:
     """Mean, percentiles (the smallest value that so many do not exceed) and the greatest; None of nothing."""
     names = ["mean", *(f"p{percent}" for percent in PERCENTILES), "max"]
     if not len(values):
         return dict.fromkeys(names)
-    ordered = np.sort(np.asarray(values))
-    ranks = [ordered[max(0, -(-percent * len(ordered) // 100) - 1)] for percent in PERCENTILES]
-    return dict(zip(names, map(float, (ordered.mean(), *ranks, ordered[-1])), strict=True))
+    order = np.argsort(values, kind="stable")
+    ordered, sums = np.asarray(values)[order], np.cumsum(np.ones(len(values)) if weights is None else np.asarray(weights)[order])
+    ranks = [ordered[np.searchsorted(sums, percent * sums[-1] / 100)] for percent in PERCENTILES]
+    return dict(zip(names, map(float, (np.average(values, weights=weights), *ranks, ordered[-1])), strict=True))
 
 
 def measures(record: Record, queue: str = "") -> Measures:
@@ -36,6 +37,7 @@ def measures(record: Record, queue: str = "") -> Measures:
         "utilisation": _utilisation(record, queue),
         "goodput": _summed(record.goodput, queues),
         "lost_work": _summed(record.lost, queues),
+        **_over_time(record, queue),
         "makespan": max(0.0, made),
         "jobs": sum(states.values()),
         **states,
@@ -61,6 +63,12 @@ def _utilisation(record: Record, queue: str) -> dict[str, float]:
         if capacity is not None and (whole := capacity.integral(now)) > 0:
             found[resource] = held.integral(now) / whole if held is not None else 0.0
     return found
+
+
+def _over_time(record: Record, queue: str) -> Measures:
+    """See columns.OVER_TIME."""
+    found = [key for key in record.series.signals if key.series in OVER_TIME and key.queue == queue]
+    return {key.series: distribution(*record.series.means(key, record.now)) for key in found}
 
 
 def longest(record: Record) -> list[dict[str, Any]]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import CPU, MEMORY
 from pumice.scheduler.model.task import Task
+from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
 from pumice.simulate.longest import Longest
-from pumice.simulate.objects import GPU_MILLI, Amounts
+from pumice.simulate.objects import Amounts
 from pumice.simulate.series import Key, Series
 
 RESOURCES = Amounts._fields
@@ -54,12 +54,16 @@ class Record:
 
     # -- time
 
-    def begin(self, now: float) -> None:
+    def begin(self, now: float, cluster: Cluster) -> None:
         """The first job is about to come."""
         self.now = now
         self.series.begin(now)
+        self.gauges = Gauges(cluster, self.series, now)
+        self.capacity(cluster)
 
     def advance(self, now: float) -> None:
+        if now >= self.series.next_step:
+            self.gauges.read(self.now)
         self.now = now
         self.series.advance(now)
 
@@ -78,11 +82,8 @@ class Record:
             self._add(state, "", queue, 1)
 
     def capacity(self, cluster: Cluster) -> None:
-        total, columns = cluster.nodes.total(), cluster.dimensions.columns
-        gpus = sum(float(total[column]) for name, column in columns.items() if name.endswith("/gpu"))
-        gpus += float(total[columns[GPU_MILLI]]) / 1000 if GPU_MILLI in columns else 0.0
-        for name, value in zip(RESOURCES, (total[CPU] / 1000, total[MEMORY], gpus / 1000), strict=True):
-            self.series.signal(Key("capacity", name), self.now).set(self.now, float(value))
+        for name, value in zip(RESOURCES, counted(cluster, cluster.nodes.total()), strict=True):
+            self.series.signal(Key("capacity", name), self.now).set(self.now, value)
 
     # -- jobs
 
@@ -93,6 +94,7 @@ class Record:
         if work.queue not in self.goodput:
             self.goodput[work.queue], self.lost[work.queue] = [0.0] * 3, [0.0] * 3
             self.waits[work.queue], self.turnarounds[work.queue], self.slowdowns[work.queue] = array("d"), array("d"), array("d")
+        self.gauges.came(work.queue, work.roles)
         life.state = ""
         self._count(life, "waiting")
         for name, amount in zip(RESOURCES, life.total, strict=True):
@@ -154,6 +156,7 @@ class Record:
 
     def close(self, left: Iterable[Life]) -> None:
         """No more will happen; these jobs have not ended."""
+        self.gauges.read(self.now)
         for life in left:
             if life.start is None:
                 self.longest.add(life, self.now - life.work.submit)

@@ -63,6 +63,11 @@ class Series:
             signal.notes = [0.0] * self._steps
         return signal
 
+    def value(self, key: Key) -> float:
+        """What it is now; 0 of what nobody has told."""
+        signal = self.signals.get(key)
+        return 0.0 if signal is None else signal.value
+
     @property
     def next_step(self) -> float:
         return self._start + (self._steps + 1) * self._step
@@ -89,18 +94,28 @@ class Series:
     def rows(self, end: float) -> Iterator[tuple[float, Key, float]]:
         """The mean over each step, in order of time; what does not change is not said again."""
         said: dict[Key, float] = {}
-        for step in range(self._steps + 1):
-            begins = self._start + step * self._step
-            until = min(end, begins + self._step)
-            if until <= begins:
-                break
+        for step, (begins, length) in enumerate(self._lengths(end)):
             for key, signal in self.signals.items():
-                before = signal.notes[step - 1] if step else 0.0
-                after = signal.notes[step] if step < self._steps else signal.integral(end)
-                mean = round((after - before) / (until - begins), 9)
+                mean = round(self._gain(signal, step, end) / length, 9)
                 if said.get(key) != mean:
                     said[key] = mean
                     yield begins, key, mean
         for key, value in said.items():
             if value:
                 yield end, key, 0.0
+
+    def means(self, key: Key, end: float) -> tuple[list[float], list[float]]:
+        """The means over the steps, and how long these are."""
+        lengths = [length for _, length in self._lengths(end)]
+        return [self._gain(self.signals[key], step, end) / length for step, length in enumerate(lengths)], lengths
+
+    def _lengths(self, end: float) -> Iterator[tuple[float, float]]:
+        """When each step begins, and how long it is; the last one is cut at the end."""
+        for step in range(self._steps + 1):
+            begins = self._start + step * self._step
+            if end > begins:
+                yield begins, min(end - begins, self._step)
+
+    def _gain(self, signal: Signal, step: int, end: float) -> float:
+        before = signal.notes[step - 1] if step else 0.0
+        return (signal.notes[step] if step < self._steps else signal.integral(end)) - before

@@ -73,8 +73,7 @@ class World:
         self._scheduler = schedulers_of(policy)[0]
         self._grouped = policy.profiles is None or policy.has_action("allocate")
         self._submit_next()
-        record.begin(self._heap[0][0] if self._heap else 0.0)
-        record.capacity(cluster)
+        record.begin(self._heap[0][0] if self._heap else 0.0, cluster)
 
     # -- time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.simulate.columns import DISTRIBUTIONS, PERCENTILES
+from pumice.simulate.columns import DISTRIBUTIONS, OVER_TIME, PERCENTILES
 from pumice.text_table import columns
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -57,6 +57,7 @@ def _number(value: float | None) -> str:
 def _totals(measures: dict[str, Any]) -> str:
     rows = [(name, str(measures[name])) for name in ("jobs", "done", "killed", "running", "waiting", "evictions")]
     rows.append(("makespan", seconds(measures["makespan"])))
+    rows += [(f"mean {name}", f"{measures[name]['mean']:.4g}") for name in OVER_TIME if measures[name]["mean"] is not None]
     rows += [(f"utilisation {resource}", f"{share:.1%}") for resource, share in measures["utilisation"].items()]
     return columns(("TOTAL", "VALUE"), rows)
 
