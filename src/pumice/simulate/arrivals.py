@@ -1,7 +1,7 @@
 """Pods that only come, until the GPUs they ask for are so much of what there is: the experiment of FGD's authors.
 
 The list of pods is shuffled, then cut, or filled up with draws from itself. Each pod is tried once, in turn; what finds no node is not
-tried again. Ties go to the smallest name of a node, and the authors give nodes names by chance in each run: here too, the seed shuffles them.
+tried again. Ties go to the smallest name of a node, and the authors name nodes by chance in each run: here too, the seed shuffles them.
 Nothing ends, so no time passes, and one cycle decides them all: a pod is a job of its own, and a cycle tries each job once.
 """
 

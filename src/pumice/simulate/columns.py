@@ -65,8 +65,8 @@ SUMMARY = ("measures", "queues", "longest", "left_out", "began", "workload", "cl
 
 #: `measures` has the names below; a distribution is {"mean", "p50", "p90", "p95", "p99", "max"}
 DISTRIBUTIONS = ("wait", "turnaround", "bounded_slowdown")
-#: the same over time. fairness: Jain's index of what the queues that ask for anything hold above the smaller of what they deserve and ask
-#: for, 1 if all are equally far from it; fragmentation: GPUs. For a queue, fairness is what it holds above, below 0 where it gets too little.
+#: the same over time. fairness: Jain's index of what the queues that ask for anything hold above the smaller of what they deserve and
+#: ask for, 1 if all are equally far from it; for a queue that difference itself, below 0 where it gets too little. fragmentation: GPUs
 OVER_TIME = ("fairness", "fragmentation")
 BY_RESOURCE = (
     "utilisation",

@@ -1,7 +1,7 @@
 """What is read off the cluster at each step of the series: fragments of its GPUs, and how far its queues are from what they deserve.
 
-Both hold from the last event before the step. Typical pods are the most frequent kinds among the jobs that have come so far. A queue deserves
-what its `deserved` says; where no queue says anything, its part by weight of what the cluster has, and what others do not ask for besides.
+Both hold from the last event before the step. Typical pods are the most frequent kinds among the jobs that have come so far. A queue
+deserves what its `deserved` says; where no queue says anything, its part by weight of what the cluster has, and what others do not ask for.
 """
 
 from __future__ import annotations
