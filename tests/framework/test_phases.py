@@ -8,7 +8,7 @@ from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Condition
 from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.model import status
-from pumice.testing import cluster, node, pod, podgroup, schedule
+from pumice.testing import cluster, node, pod, podgroup, queue, schedule
 from pumice.testing.scene import NOW, policy
 
 STATES = {
@@ -86,3 +86,11 @@ def test_a_pod_that_waits_for_those_who_leave_anyway_is_not_nominated() -> None:
             "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pipelined, 1 minAvailable",
         )
     ]
+
+
+def test_the_phase_is_told_once_the_queue_is_known() -> None:
+    made = cluster(node("n").cpu(9), podgroup("g").queue("late").phase("Inqueue"), pod("p").cpu(1).gang("g").on("n"))
+    conf = policy("allocate", ("gang",))
+    assert not cycle(made, conf, NOW).groups
+    made.put(*queue("late").build())
+    assert [(group.job.name, group.phase) for group in cycle(made, conf, NOW).groups] == [("g", "Running")]

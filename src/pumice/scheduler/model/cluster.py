@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME
-from pumice.api.meta import Wire
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE, Wire
 from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
@@ -250,6 +249,8 @@ class Cluster:
 
     def _put_queue(self, wire: QueueObject) -> None:
         queue = self.queue(wire.metadata.name)
+        if not queue.exists:
+            self.changed |= queue.jobs  # no cycle has told of them
         queue.wire = wire
         queue.read(self.dimensions)
 
