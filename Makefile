@@ -11,7 +11,7 @@ EDITABLE := $(PIP) --no-deps --no-build-isolation -e .
 
 run: $(RUN)
 	@echo "Starting a cluster, and in it examples/job.yaml ..."
-	@$(BIN)/pumice up --submit examples/job.yaml
+	@$(BIN)/pumice up --conf examples/run.conf --submit examples/job.yaml
 
 demo: $(RUN)
 	$(BIN)/pumice up --submit examples/job.yaml --once --port 0

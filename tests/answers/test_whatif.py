@@ -139,3 +139,13 @@ def test_what_is_not_there_is_refused() -> None:
 def test_priority_is_only_offered_where_it_helps() -> None:
     changes = [change for option in whatif(crowded(), scheduler(), NOW, "job/train").options for change in option.changes]
     assert not any(isinstance(change, OtherPriority) for change in changes)
+
+
+def test_a_search_that_is_ended_tells_what_it_found_and_leaves_no_trace() -> None:
+    made, tries = crowded(), iter(range(100))
+    everything = whatif(made, scheduler(), NOW, "job/train").options
+    found = whatif(made, scheduler(), NOW, "job/train", goes_on=lambda: next(tries) < 8)
+    assert not found.whole
+    assert 0 < len(found.options) < len(everything)
+    assert found.options == everything[: len(found.options)]
+    made.check()

@@ -1,4 +1,5 @@
-"""A scheduler whose kept state is filled by hand, and its page, on an event loop in a thread of the test's process."""
+"""What is looked at, and its page, on an event loop in a thread of the test's process: a scheduler whose kept state is filled by hand, or
+a whole cluster."""
 
 from __future__ import annotations
 
@@ -7,26 +8,46 @@ import contextlib
 import threading
 import time
 from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pumice.api.meta import Wire
+from pumice.cli.embedded import Wanted, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
+from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.server import Page
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
+RUN_CONF = Path(__file__).parents[2] / "examples" / "run.conf"
 
 
-class Desk:
-    """See the module. Objects are pairs of kind and struct, as builders make them."""
+class Loop:
+    """An event loop in a thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+
+    def end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE_S)
+        self._loop.close()
+
+
+class Desk(Loop):
+    """The scheduler. Objects are pairs of kind and struct, as builders make them."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.start(0)
 
     def start(self, port: int) -> None:
@@ -36,18 +57,10 @@ class Desk:
     def stop(self) -> None:
         self.run(self._page.__aexit__())
 
-    def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
-        self._loop.close()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
-
     async def _start(self, port: int) -> None:
-        store = Server(clock=time.time, plain=True).store
-        self.scheduler = Scheduler(InProcess(store, "pumice"), policy_of())
-        self._page = Page(self.scheduler, f"127.0.0.1:{port}")
+        self.server = Server(clock=time.time, plain=True)
+        self.scheduler = Scheduler(InProcess(self.server.store, "pumice"), policy_of())
+        self._page = Page(self.scheduler, f"127.0.0.1:{port}", self.server)
         await self._page.__aenter__()
         self.url = self._page.url
         self.port = int(self.url.rstrip("/").rpartition(":")[2])
@@ -72,6 +85,50 @@ class Desk:
 @contextlib.contextmanager
 def desk() -> Iterator[Desk]:
     made = Desk()
+    try:
+        yield made
+    finally:
+        made.stop()
+        made.end()
+
+
+class Town(Loop):
+    """The cluster: four nodes of eight GPUs, decided as `make run` decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._over = asyncio.Event()
+        self._ready = threading.Event()
+        self._ended = asyncio.run_coroutine_threadsafe(self._serve(), self._loop)
+        assert self._ready.wait(PATIENCE_S)
+
+    async def _serve(self) -> None:
+        wanted = Wanted(policy_of([str(RUN_CONF)]), read_stages(None), list(nodes_of(pools_of("4x8gpu"))), plain=True)
+        async with running(wanted) as self.cluster, Page(self.cluster.scheduler, "127.0.0.1:0", self.cluster.server) as page:
+            self.url, self.acting_url = page.url, page.acting_url
+            self._ready.set()
+            await self._over.wait()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._ended.result(PATIENCE_S)
+
+    def names(self, resource: str) -> set[str]:
+        async def read() -> set[str]:
+            return {obj["metadata"]["name"] for obj in self.cluster.plane.store.all(resource)}
+
+        return self.run(read())
+
+    def object(self, resource: str, name: str, namespace: str = "") -> Any:
+        async def read() -> Any:
+            return self.cluster.plane.store.find(resource, namespace, name)
+
+        return self.run(read())
+
+
+@contextlib.contextmanager
+def town() -> Iterator[Town]:
+    made = Town()
     try:
         yield made
     finally:

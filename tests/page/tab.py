@@ -19,11 +19,15 @@ class Tab:
     def __init__(self, page: Page, test: str) -> None:
         self.page = page
         self.complaints: list[str] = []  #: errors, warnings of the console, requests to anybody else
-        self.expected: re.Pattern[str] | None = None  #: what is not to be complained of, while a server restarts
+        self.expected: re.Pattern[str] | None = None
         self._test = test
         page.on("pageerror", lambda error: self._complain(str(error)))
         page.on("console", self._heed)
         page.on("request", lambda request: self._check_host(request.url))
+
+    def expect(self, words: str) -> None:
+        """What is not to be complained of from now on."""
+        self.expected = re.compile(words)
 
     def _heed(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

@@ -13,9 +13,10 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cli.scheduler import page_at
-from pumice.http.messages import Request
+from pumice.http.messages import Request, Response
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
+from pumice.page.server import Page
 from pumice.testing.builders import node, queue
 from tests.page.clusters import gang, small
 from tests.page.desk import Desk, desk
@@ -105,6 +106,74 @@ def test_why_leaves_no_trace(served: Desk) -> None:
     ask(served, "/api/why?subject=job/huge")
     served.run(served.scheduler.look(lambda cluster: cluster.check()))
     assert snapshot(served)["jobs"] == before
+
+
+def test_what_would_help_is_found_and_nothing_is_left_of_the_search(served: Desk) -> None:
+    status, _, body = ask(served, "/api/whatif?subject=job/huge")
+    found = json.loads(body)
+    assert (status, found["whole"]) == (200, True)
+    assert any(option["change"].startswith("a gang of ") and option["then"].startswith("starts on gpu-") for option in found["options"])
+    served.run(served.scheduler.look(lambda cluster: cluster.check()))
+
+
+def test_lint_finds_what_can_never_run(served: Desk) -> None:
+    with desk() as made:
+        made.put([node("n1").cpu(8).gpu(8).build(), queue("q").build(), *gang("vast", "q", 2, 64)])
+        made.cycle()
+        found = json.loads(ask(made, "/api/lint")[2])
+    assert [(each["level"], each["rule"]) for each in found if each["subject"] == "podgroup/default/vast"] == [("error", "never-fits")]
+
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def test_the_cluster_s_api_is_for_who_has_its_token(served: Desk) -> None:
+    token = served.server.token
+    assert ask(served, PODS)[0] == 401
+    assert ask(served, PODS, Authorization="Bearer guess")[0] == 401
+    status, headers, body = ask(served, PODS, Authorization=f"Bearer {token}")
+    assert (status, json.loads(body)["kind"]) == (200, "PodList")
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert ask(served, "/pumice/archive", Authorization=f"Bearer {token}")[0] == 404
+
+
+def test_rights_are_those_that_the_api_server_gives(served: Desk) -> None:
+    async def made() -> str:
+        served.server.store.create("serviceaccounts", {"metadata": {"name": "guest"}}, "default")
+        asked = Request(
+            "POST",
+            "/api/v1/namespaces/default/serviceaccounts/guest/token",
+            {"authorization": f"Bearer {served.server.token}", "content-type": "application/json"},
+            b'{"spec": {}}',
+        )
+        answer = await served.server.answer(asked)
+        assert isinstance(answer, Response)
+        return str(json.loads(answer.body)["status"]["token"])
+
+    token = served.run(made())
+    status, _, body = ask(served, f"{PODS}/x", "DELETE", Authorization=f"Bearer {token}")
+    assert (status, json.loads(body)["reason"]) == (403, "Forbidden")
+
+
+def test_another_site_s_page_is_refused_whatever_it_has(served: Desk) -> None:
+    token = f"Bearer {served.server.token}"
+    own = f"http://127.0.0.1:{served.port}"
+    assert ask(served, PODS, Authorization=token, Origin="http://evil.example")[0] == 403
+    assert ask(served, PODS, Authorization=token, Origin=f"http://localhost:{served.port}")[0] == 403
+    assert ask(served, PODS, Authorization=token, Origin=own)[0] == 200
+
+
+def test_a_scheduler_s_page_has_no_api_behind_it_and_its_address_no_token(served: Desk) -> None:
+    async def alone() -> tuple[int, str, str]:
+        async with Page(served.scheduler, "127.0.0.1:0") as page:
+            request = Request("GET", PODS, {"host": "127.0.0.1"}, local=True)
+            answer = await page.act(request)
+            assert isinstance(answer, Response)
+            return answer.status, page.url, page.acting_url
+
+    status, url, acting_url = served.run(alone())
+    assert status == 404
+    assert url == acting_url
 
 
 def test_who_asks_for_events_of_another_time_begins_anew(served: Desk) -> None:

@@ -33,11 +33,11 @@ def _parts(answer: Why) -> Iterator[str]:
 def options(answer: WhatIf) -> str:
     if not answer.options:
         return f"{answer.subject}: {answer.line}\n\nNo single change that is tried lets it start now."
-    rows = [(option.change, _then(option), option.others) for option in answer.options]
+    rows = [(option.change, what_then(option), option.others) for option in answer.options]
     return f"{answer.subject}: {answer.line}\n\n{columns(('WITH', 'IT', 'AND THEN'), rows)}"
 
 
-def _then(option: Option) -> str:
+def what_then(option: Option) -> str:
     nodes = ", ".join(sorted(set(option.places.values())))
     return f"waits on {nodes} for those who are evicted" if option.room_is_made else f"starts on {nodes}"
 

@@ -47,6 +47,7 @@ class WhatIf(Struct, frozen=True, omit_defaults=True, rename="camel"):
     subject: str
     line: str  #: how it stands now
     options: tuple[Option, ...] = ()  #: the cheapest first
+    whole: bool = True  #: everything was tried; not, if the search was ended
 
 
 class Trial(Struct, frozen=True):
@@ -57,9 +58,12 @@ class Trial(Struct, frozen=True):
     outcome: Outcome
 
 
-def whatif(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> WhatIf:
-    """The smallest changes under which a job or a pod starts now, the cheapest first. Raises InputError."""
-    return _Search(cluster, policy, now, world, find(cluster, subject)).run()
+def whatif(
+    cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE, goes_on: Callable[[], bool] = lambda: True
+) -> WhatIf:
+    """The smallest changes under which a job or a pod starts now, the cheapest first; what was found when the search no longer `goes_on`.
+    Raises InputError."""
+    return _Search(cluster, policy, now, world, find(cluster, subject), goes_on).run()
 
 
 def compare(
@@ -72,9 +76,14 @@ def compare(
         return difference(before, outcome(cluster, rehearse(cluster, other or policy, now, world)))
 
 
+class _Ended(Exception):
+    """The search is not to go on."""
+
+
 class _Search:
-    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, world: World, subject: Subject, goes_on: Callable[[], bool]) -> None:
         self._cluster, self._policy, self._now, self._world, self._subject = cluster, policy, now, world, subject
+        self._goes_on = goes_on
         self._waits = who_waits(cluster, subject)
 
     def run(self) -> WhatIf:
@@ -82,7 +91,11 @@ class _Search:
         if told.headline is None or not self._waits.tasks:
             return WhatIf(str(self._subject), told.line)
         self._before = outcome(self._cluster, self._rehearse())
-        found = (option for look in self._looks(told, told.headline) if (option := look) is not None)
+        found: list[Option] = []
+        try:
+            found.extend(option for option in self._looks(told, told.headline) if option is not None)
+        except _Ended:
+            return WhatIf(str(self._subject), told.line, tuple(found), whole=False)
         return WhatIf(str(self._subject), told.line, tuple(found))
 
     def _looks(self, told: Why, headline: Headline) -> Iterator[Option | None]:
@@ -103,6 +116,8 @@ class _Search:
         return rehearse(self._cluster, self._policy, self._now, self._world)
 
     def _try(self, changes: Iterable[Change]) -> Trial:
+        if not self._goes_on():
+            raise _Ended
         with Sketch(self._cluster) as sketch:
             make_all(sketch, changes)
             decisions, waits = self._rehearse(), who_waits(self._cluster, self._subject)

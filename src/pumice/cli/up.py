@@ -23,7 +23,7 @@ from pumice.cli.daemon import Detached, detach
 from pumice.cli.data_dir import DataDir, own_name
 
 if TYPE_CHECKING:
-    from pumice.live.scheduler.loop import Scheduler
+    from pumice.cli.embedded import Embedded
     from pumice.page.server import Page
 
 PORT = 7443
@@ -110,14 +110,14 @@ async def _serve(
     from pumice.cli.user_kubeconfig import merged
 
     asked = wanted(data, **options)
-    async with running(asked) as cluster, _page(cluster.scheduler, page_ports) as page:
+    async with running(asked) as cluster, _page(cluster, page_ports) as page:
         if ended.is_set():
             return 0
         memory.settle()
         cluster.server.kubeconfig(place.kubeconfig, place.context)
         say = child.say if child else click.echo
         if page is not None:
-            say(f"The page: {page.url}")
+            say(f"The page: {page.acting_url}")
         nodes = sum(1 for _ in cluster.plane.store.all("nodes"))
         say(_started(cluster.server.url, nodes, time.perf_counter() - began))
         if once:
@@ -141,7 +141,7 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def _page(scheduler: Scheduler, ports: Sequence[int]) -> AsyncIterator[Page | None]:
+async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[Page | None]:
     """Raises InputError if none of the ports is free."""
     if not ports:
         yield None
@@ -149,7 +149,7 @@ async def _page(scheduler: Scheduler, ports: Sequence[int]) -> AsyncIterator[Pag
     from pumice.page.server import Page
 
     async with AsyncExitStack() as stack:
-        yield await _first_free(stack, [Page(scheduler, f"127.0.0.1:{port}") for port in ports])
+        yield await _first_free(stack, [Page(cluster.scheduler, f"127.0.0.1:{port}", cluster.server) for port in ports])
 
 
 async def _first_free(stack: AsyncExitStack, pages: Sequence[Page]) -> Page:

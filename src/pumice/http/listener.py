@@ -12,22 +12,34 @@ from typing import Self
 from pumice.http.messages import Answer, Request, Response, Stream
 from pumice.http.server import LARGEST_BODY, Connections, ServerConnection
 
-Handler = Callable[[Request], Response | Stream | Awaitable[Response]]
+Handler = Callable[[Request], Response | Stream | Awaitable[Response | Stream]]
 SWEEP_EVERY_S = 5.0
 LAST_ANSWERS_S = 2.0  #: for what is being answered when we are told to end
 
 _log = logging.getLogger(__name__)
 
 
+def _nothing_there(request: Request) -> Response:
+    return Response.text("404: Not Found", 404)
+
+
 class Listener:
-    """`address` is host:port; without a host it is all of the machine's. Use it as an asynchronous context manager."""
+    """`address` is host:port; without a host it is all of the machine's. `others` answers what no route does. Use it as an asynchronous
+    context manager."""
 
     def __init__(
-        self, address: str, routes: Mapping[str, Handler], tls: ssl.SSLContext | None = None, *, largest_body: int = LARGEST_BODY
+        self,
+        address: str,
+        routes: Mapping[str, Handler],
+        tls: ssl.SSLContext | None = None,
+        *,
+        others: Handler = _nothing_there,
+        largest_body: int = LARGEST_BODY,
     ) -> None:
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]") or None, int(port)
         self._routes = routes
+        self._others = others
         self._door = Connections(time.monotonic, tls=tls, largest_body=largest_body)
         self._answering: set[asyncio.Task[Response | Stream]] = set()
         self._server: asyncio.Server | None = None
@@ -58,16 +70,14 @@ class Listener:
         await self._server.wait_closed()
 
     def _respond(self, request: Request) -> Answer:
-        handler = self._routes.get(request.path)
-        if handler is None:
-            return Response.text("404: Not Found", 404)
+        handler = self._routes.get(request.path, self._others)
         try:
             answer = handler(request)
         except Exception:
             return _failed(request)
         return self._later(request, answer) if isinstance(answer, Awaitable) else answer
 
-    def _later(self, request: Request, answer: Awaitable[Response]) -> asyncio.Future[Response | Stream]:
+    def _later(self, request: Request, answer: Awaitable[Response | Stream]) -> asyncio.Future[Response | Stream]:
         task = asyncio.get_running_loop().create_task(_awaited(request, answer))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
@@ -78,7 +88,7 @@ class Listener:
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_EVERY_S, self._sweep)
 
 
-async def _awaited(request: Request, answer: Awaitable[Response]) -> Response | Stream:
+async def _awaited(request: Request, answer: Awaitable[Response | Stream]) -> Response | Stream:
     try:
         return await answer
     except Exception:

@@ -34,6 +34,7 @@ GUARDS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Vary", "Accept-Encoding"),
 )
+UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
 
 
 class File:

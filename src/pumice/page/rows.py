@@ -7,6 +7,9 @@ from math import inf
 
 import msgspec
 
+from pumice.api.annotations import KUBELET
+from pumice.api.core import Node
+from pumice.controllers.kubernetes.node_lifecycle import NOT_READY, UNREACHABLE
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
@@ -26,6 +29,7 @@ class NodeRow(msgspec.Struct, omit_defaults=True):
     used: Amounts
     held: list[tuple[str, float, float]]  #: job, CPUs and GPUs of its pods here
     cordoned: bool = False
+    failed: bool = False  #: its kubelet is not heard of, or was told to stop
 
 
 class QueueRow(msgspec.Struct, omit_defaults=True):
@@ -52,6 +56,7 @@ class JobRow(msgspec.Struct, omit_defaults=True):
     minimum: int = 0
     why: str = ""  #: it waits
     owner: str = ""  #: the name of what made it, as a user knows it
+    kind: str = ""  #: of that, with its API: batch.volcano.sh/v1alpha1/Job
 
 
 class PodRow(msgspec.Struct, omit_defaults=True):
@@ -110,7 +115,13 @@ def node_row(cluster: Cluster, row: int, amounting: Amounting) -> NodeRow:
         used=amounting.of(nodes.used[:, row]),
         held=[(key, round(cpu, 3), round(gpu, 3)) for key, (cpu, gpu) in held.items()],
         cordoned=bool(nodes.cordoned[row]),
+        failed=_has_failed(nodes.wire[row]),
     )
+
+
+def _has_failed(node: Node) -> bool:
+    stopped = (node.metadata.annotations or {}).get(KUBELET) == "stopped"
+    return stopped or any(taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints or ())
 
 
 def queue_row(queue: Queue, deserved: Vector, amounting: Amounting) -> QueueRow:
@@ -142,6 +153,7 @@ def job_row(job: Job, why: str, amounting: Amounting) -> JobRow:
         minimum=job.min_member,
         why=why if job.pending or not job.tasks else "",
         owner=owner.name if owner is not None else "",
+        kind=f"{owner.api_version}/{owner.kind}" if owner is not None else "",
     )
 
 

@@ -1,10 +1,14 @@
-"""The page of one scheduler, served on loopback, read-only.
+"""The page of one scheduler, served on loopback.
 
     async with Page(scheduler, "127.0.0.1:7480") as page:
         print(page.url)
 
 It has no users and no cookies, so it answers this machine only, and only under a name of loopback: a stranger's web site that a browser of
 this machine shows cannot reach it through a name of its own.
+
+By itself it is read-only. Beside an API server of this process it answers that server's paths too: who acts here sends what kubectl would
+send, with a token that the API server knows, and has the rights that it gives. The token stands in the fragment of `acting_url`, which
+browsers send to nobody; no other site's page has it, and what such a page asks is refused by its Origin.
 """
 
 from __future__ import annotations
@@ -13,57 +17,63 @@ import asyncio
 import gzip
 import time
 from collections.abc import Awaitable, Iterable, Mapping
-from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from pumice import __version__
-from pumice.answers import why
-from pumice.api.errors import InputError
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import JSON, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.feed import Feed, Reader
-from pumice.page.files import GUARDS, files, packed
+from pumice.page.files import UNCACHED, files, packed
 from pumice.page.history import History
 from pumice.page.policy import told_policy
+from pumice.page.questions import Questions
 from pumice.page.recorder import Recorder
-from pumice.page.rows import LOOSE, Amounting, pod_rows
 from pumice.page.told import Rows, Told
-from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pumice.cluster.apiserver import Server
 
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
 SELDOM = 50  #: looks are so much further apart than they take: they cost at most a fiftieth of a core
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often
 PATIENCE_S = 30.0  #: what readers know is kept so long after the last has gone
-UNCACHED = (*GUARDS, ("Cache-Control", "no-store"))
+API_PATHS = ("/api/v1/", "/apis/")
 _encode = msgspec.json.encode
 
 
 class Page:
     """See the module."""
 
-    def __init__(self, scheduler: Scheduler, address: str) -> None:
+    def __init__(self, scheduler: Scheduler, address: str, api: Server | None = None) -> None:
         self._scheduler = scheduler
+        self._api = api
         self._host = address.rpartition(":")[0]
         self._recorder = Recorder()
         self._told = Told(self._recorder)
         self._feed = Feed()
         self._history = History()
         self._looking = asyncio.Lock()
-        self._asking = asyncio.Lock()
         self._told_policy = scheduler.policy
         self._telling: asyncio.Task[None] | None = None
         answers: dict[str, Handler] = {path: file.respond for path, file in files().items()}
-        answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/job": self._job, "/api/why": self._why}
-        self._listener = Listener(address, {path: _for_this_machine(answer) for path, answer in answers.items()})
+        answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events}
+        answers |= Questions(scheduler, self._recorder).routes
+        reading = {path: _for_this_machine(_only_reading(answer)) for path, answer in answers.items()}
+        self._listener = Listener(address, reading, others=_for_this_machine(self.act))
 
     @property
     def url(self) -> str:
         return f"http://{self._host}:{self._listener.port}/"
+
+    @property
+    def acting_url(self) -> str:
+        """For who may act here, if there is somebody to act on."""
+        return f"{self.url}#token={self._api.token}" if self._api is not None else self.url
 
     async def __aenter__(self) -> Self:
         """Raises OSError if the address is taken."""
@@ -87,26 +97,26 @@ class Page:
                 self._told.fresh_cycles()
                 self._telling = asyncio.ensure_future(self._tell())
             parts = self._parts(self._told.rows, [_encode(cycle) for cycle in self._recorder.cycles])
-            about = {"place": self._feed.place, "version": __version__, "policy": told_policy(self._scheduler.policy)}
+            about = {
+                "place": self._feed.place,
+                "version": __version__,
+                "policy": told_policy(self._scheduler.policy),
+                "acts": self._api is not None,
+            }
             body = _object([*parts, *_members(about), (b"history", self._history.encoded())])
         return packed(request, body, await asyncio.to_thread(gzip.compress, body, 3), JSON, UNCACHED)
 
     def _events(self, request: Request) -> Reader:
         return self._feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""))
 
-    async def _job(self, request: Request) -> Response:
-        pods = await self._scheduler.look(partial(_pods_of, request.query.get("name", ""), self._recorder))
-        return packed(request, pods, gzip.compress(pods, 3), JSON, UNCACHED)
-
-    async def _why(self, request: Request) -> Response:
-        """Rehearsed between two cycles, one question at a time."""
-        subject = request.query.get("subject", "")
-        async with self._asking:
-            try:
-                answer = await self._scheduler.look(partial(_answer, self._scheduler.policy, self._scheduler.clock.now(), subject))
-            except InputError as error:
-                return Response.json({"error": str(error)}, 404, headers=UNCACHED)
-        return Response(answer, content_type=JSON, headers=UNCACHED)
+    async def act(self, request: Request) -> Response | Stream:
+        """What the API server answers to who asks."""
+        if self._api is None or not request.path.startswith(API_PATHS):
+            return Response.text("404: Not Found", 404)
+        answer = await self._api.answer(request)
+        if isinstance(answer, Response):
+            answer.headers = (*answer.headers, *UNCACHED)
+        return answer
 
     # -- telling readers
 
@@ -157,30 +167,17 @@ def _members(values: Mapping[str, object]) -> list[tuple[bytes, bytes]]:
     return [(name.encode(), _encode(value)) for name, value in values.items()]
 
 
-def _pods_of(key: str, recorder: Recorder, cluster: Cluster) -> bytes:
-    if key.startswith(LOOSE):
-        task = cluster.tasks.get(key.removeprefix(LOOSE))
-        tasks = [task] if task is not None else []
-    else:
-        job = cluster.jobs.get(key)
-        tasks = list(job.tasks.values()) if job is not None else []
-    return _encode(pod_rows(iter(tasks), recorder.why, Amounting(cluster)))
-
-
-def _answer(policy: Policy, now: float, subject: str, cluster: Cluster) -> bytes:
-    """With the remedy in words as well."""
-    answer = why(cluster, policy, now, subject)
-    remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
-    return _object([(b"line", _encode(answer.line)), (b"remedy", _encode(remedy)), (b"answer", _encode(answer))])
-
-
 def _for_this_machine(answer: Handler) -> Handler:
-    def guarded(request: Request) -> Response | Stream | Awaitable[Response]:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
-        if not request.local or host not in NAMES_OF_LOOPBACK:
+    def guarded(request: Request) -> Response | Stream | Awaitable[Response | Stream]:
+        named, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not request.local or (named.rpartition(":")[0] or named) not in NAMES_OF_LOOPBACK:
             return Response.text("the page is shown on this machine only: kubectl port-forward leads here", 403)
-        if request.method != "GET":
-            return Response.text("the page is read-only", 405)
+        if origin is not None and origin != f"http://{named}":
+            return Response.text("the page is for its own scripts only", 403)
         return answer(request)
 
     return guarded
+
+
+def _only_reading(answer: Handler) -> Handler:
+    return lambda request: answer(request) if request.method == "GET" else Response.text("this is read-only", 405)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pumice.answers.lint import configuration, objects, queues
 from pumice.answers.lint.finding import Finding, Level
@@ -33,5 +33,8 @@ RANK = {level: number for number, level in enumerate(Level)}
 
 def lint(cluster: Cluster, policy: Policy, now: float, world: World = NOWHERE) -> list[Finding]:
     """Errors first. The cluster is afterwards as it was."""
-    found = [finding for rule in RULES for finding in rule(cluster, policy, now, world)]
+    return worst_first(finding for rule in RULES for finding in rule(cluster, policy, now, world))
+
+
+def worst_first(found: Iterable[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: RANK[finding.level])

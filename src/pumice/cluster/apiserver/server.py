@@ -42,7 +42,7 @@ from pumice.cluster.apiserver.tls import write_private
 from pumice.cluster.apiserver.tokens import Tokens
 from pumice.cluster.apiserver.watch import Event, Key
 from pumice.http.head import Malformed
-from pumice.http.messages import Response
+from pumice.http.messages import Request, Response, Stream
 from pumice.http.server import Connections, ServerConnection
 
 # Events are kept for an hour after they were last written, as in every cluster: nobody deletes them, and they must not fill the memory.
@@ -183,6 +183,17 @@ class Server:
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
         self._sweep(EventExpiry(self.store))
+
+    async def answer(self, request: Request) -> Response | Stream:
+        """What the server's own address would answer, once it is durable: for another door of this process."""
+        answer = self._rest.respond(request)
+        if isinstance(answer, asyncio.Future):
+            answer = await answer
+        if not self._commits.durable(answer.version):
+            durable = asyncio.Event()
+            self._commits.when_durable(answer.version, durable.set)
+            await durable.wait()
+        return answer
 
     async def stop(self) -> None:
         if self._sweeper is not None:

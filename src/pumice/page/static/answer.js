@@ -1,5 +1,6 @@
 // Why something waits, or stands where it does, as the scheduler answers it: the binding constraint with its numbers, what would help, the
-// chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom.
+// chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom; what would let it
+// start now only when somebody wants to know.
 
 import { html } from "./dom.js";
 import { number } from "./format.js";
@@ -10,17 +11,24 @@ const SELDOM_MS = 3000;
 
 export class Answer {
   constructor() {
-    this.element = html("div", { class: "answer", "aria-live": "polite" });
+    this.told = html("div", { "aria-live": "polite" });
+    this.options = html("div", { "aria-live": "polite" });
+    this.button = html("button", { type: "button", hidden: true, onclick: () => this.tryChanges() }, "What would let it start now?");
+    this.element = html("div", { class: "answer" }, this.told, this.button, this.options);
+    this.subject = "";
     this.askedAt = -Infinity;
     this.asking = false;
   }
 
   clear() {
-    this.element.replaceChildren();
+    this.told.replaceChildren();
+    this.options.replaceChildren();
+    this.button.hidden = true;
   }
 
   async ask(subject) {
     if (this.asking || performance.now() - this.askedAt < SELDOM_MS) return;
+    this.subject = subject;
     this.asking = true;
     this.askedAt = performance.now();
     try {
@@ -32,8 +40,16 @@ export class Answer {
     this.asking = false;
   }
 
+  async tryChanges() {
+    this.button.disabled = true;
+    const reply = await fetch(`api/whatif?subject=${encodeURIComponent(this.subject)}`).catch(() => null);
+    this.button.disabled = false;
+    if (reply?.ok) this.options.replaceChildren(...changes(await reply.json()));
+  }
+
   show({ line, remedy, answer }) {
-    this.element.replaceChildren(...[
+    this.button.hidden = answer.state !== "waits";
+    this.told.replaceChildren(...[
       html("p", {}, answer.headline && html("strong", {}, `It ${answer.state}: `), line),
       remedy.length && html("p", {}, html("strong", {}, "What would help: "), remedy.join("; ")),
       answer.chain && html("ol", { class: "chain" }, answer.chain.map(({ question, fine, answer: words }) =>
@@ -43,6 +59,15 @@ export class Answer {
       answer.alternatives && scores(answer.alternatives),
     ].filter(Boolean));
   }
+}
+
+function changes({ options, whole }) {
+  const rows = new Rows("Changes that were each tried in a rehearsed cycle", [
+    { name: "With", cell: ({ change }) => change }, { name: "It", cell: ({ then }) => then }, { name: "And the others", cell: ({ others }) => others }]);
+  rows.draw(options.map((option) => [option.change, option]));
+  const unfinished = !whole && "The search took too long here and was ended; `pumice whatif` tries everything.";
+  const words = options.length ? unfinished : unfinished || "No single change that is tried lets it start now.";
+  return [options.length && rows.element, words && html("p", { class: "quiet" }, words)].filter(Boolean);
 }
 
 // Nodes by plugin; a click on a heading orders them.

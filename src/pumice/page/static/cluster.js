@@ -90,7 +90,7 @@ function headline(store) {
     for (const node of store.nodes.values()) { used += node.used[resource] ?? 0; room += node.room[resource] ?? 0; }
     return `${amount(resource, used)} of ${amount(resource, room)} ${RESOURCE_NAMES[resource]} used`;
   });
-  return [`${number(store.nodes.size)} nodes`, ...parts, `jobs: ${number(states.running)} running, ${number(states.waiting)} waiting`].join(" · ");
+  return [`${number(store.nodes.size)} ${store.nodes.size === 1 ? "node" : "nodes"}`, ...parts, `jobs: ${number(states.running)} running, ${number(states.waiting)} waiting`].join(" · ");
 }
 
 function nodesOf(store, jobs, others) {
@@ -106,13 +106,13 @@ function paint(store, tile, name, colour, detailed) {
   const [unit, size] = node.room.gpu ? ["gpu", node.room.gpu] : ["cpu", node.room.cpu ?? 0];
   const used = node.used[unit] ?? 0;
   const share = size ? used / size : 0;
-  const state = node.cordoned ? ", cordoned" : "";
+  const state = `${node.cordoned ? ", cordoned" : ""}${node.failed ? ", failed" : ""}`;
   tile.setAttribute("aria-label", `${name}: ${amount(unit, used)} of ${amount(unit, size)} ${RESOURCE_NAMES[unit]} used${state}${node.held.length ? `, by ${who(store, node)}` : ""}`);
-  tile.classList.toggle("cordoned", Boolean(node.cordoned));
+  for (const word of ["cordoned", "failed"]) tile.classList.toggle(word, Boolean(node[word]));
   const tones = node.held.map(([key, cpu, gpu]) => [tone(store, colour, key), unit === "gpu" ? gpu : cpu]);
   if (!detailed) {
     const [most] = tones.sort((a, b) => b[1] - a[1])[0] ?? ["s7"];
-    tile.className = `node ${most}${node.cordoned ? " cordoned" : ""}`;
+    tile.className = `node ${most}${node.cordoned ? " cordoned" : ""}${node.failed ? " failed" : ""}`;
     tile.style.setProperty("--use", `${Math.round(100 * Math.min(1, share))}%`);
     return;
   }
@@ -141,7 +141,7 @@ function drawWaiting(store, list, section) {
   const words = shown.map((item) => item.textContent).join();
   if (section.dataset.words === words) return;
   section.dataset.words = words;
-  list.replaceChildren(...(shown.length ? shown : [html("li", { class: "quiet" }, store.jobs.size ? "Nobody waits." : "There are no jobs yet. Submit one: kubectl create -f examples/job.yaml")]));
+  list.replaceChildren(...(shown.length ? shown : [html("li", { class: "quiet" }, store.jobs.size ? "Nobody waits." : "There are no jobs yet. Submit one: here, under Jobs, or by kubectl.")]));
 }
 
 function drawDecided(store, list) {

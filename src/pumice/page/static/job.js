@@ -1,17 +1,19 @@
 // One job: why it waits, its gang, its pods and their times, and what was decided about it.
 
+import { Acts, findJob, JOB_KIND, jobPath, mayAct, order, podPath, remove } from "./acts.js";
 import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { Rows } from "./rows.js";
-import { amount, jobKey, jobState, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { amount, jobAddress, jobKey, jobState, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
 import { Answer } from "./answer.js";
 
-const MOST_PODS = 300, MOST_BARS = 60;
+const MOST_PODS = 300, MOST_BARS = 60, ABORTING_MS = 500;
 
 export function job(store, subject) {
   let key = subject;
   const why = html("p", { class: "why" });
+  const acts = new Acts();
   const answer = new Answer();
   const facts = html("dl", { class: "facts" });
   const chart = gantt({ title: "Pods over time", empty: true });
@@ -28,7 +30,7 @@ export function job(store, subject) {
     { name: "Cycle", number: true, cell: (one) => [one.cycle, `#/decisions/${one.cycle}`] },
     { name: "Decision", cell: (one) => one.words },
   ]);
-  const element = html("div", {}, why, answer.element, facts, pods.element, chart, decided.element);
+  const element = html("div", {}, why, acts.element, answer.element, facts, pods.element, chart, decided.element);
   let asking = false;
 
   async function ask() {
@@ -44,6 +46,7 @@ export function job(store, subject) {
   }
 
   function show(found) {
+    pods.element.hidden = chart.hidden = !found.length;
     pods.draw(found.slice(0, MOST_PODS).map((pod) => [pod.name, pod]));
     const shown = found.slice(0, MOST_BARS);
     const roles = [...new Set(shown.map((pod) => pod.role || "pods"))];
@@ -60,21 +63,39 @@ export function job(store, subject) {
   function draw(dirty) {
     key = jobKey(store, subject);
     const row = store.jobs.get(key);
-    for (const part of [facts, pods.element, chart]) part.hidden = !row;
+    facts.hidden = !row;
+    if (!row || store.past) pods.element.hidden = chart.hidden = true;
     if (!row) {
       why.textContent = "There is no such job (any more).";
+      why.hidden = false;
+      answer.clear();
+      if (dirty.all || dirty.jobs.size) lookForSuspended();
     } else {
+      acts.offer(offers(key, row));
       const waits = jobState(row) === "waiting";
       why.textContent = waits ? row.why || "It waits, and no cycle has decided about it yet." : "";
       why.hidden = !waits;
       describe(row);
-      if (dirty.all || dirty.jobs.has(key)) {
+      if (!store.past && (dirty.all || dirty.jobs.has(key))) {
         ask();
         if (waits) answer.ask(key.startsWith("pod/") ? key : `podgroup/${key}`);
         else answer.clear();
       }
     }
     if (dirty.all || dirty.cycles) drawDecided();
+  }
+
+  // A suspended job has no PodGroup, so the scheduler does not know of it.
+  async function lookForSuspended() {
+    const [namespace, name] = subject.split("/");
+    acts.offer([]);
+    if (!mayAct() || store.past || !name) return;
+    const found = await findJob(namespace, name).catch(() => null);
+    const phase = found?.status?.state?.phase;
+    if (phase === "Aborting") setTimeout(lookForSuspended, ABORTING_MS);
+    if (phase !== "Aborted") return;
+    why.textContent = "It is suspended: its pods have ended.";
+    acts.offer([["Resume", async () => { await order(namespace, name, "ResumeJob"); }], ["Delete", async () => { await remove(jobPath(namespace, name)); }]]);
   }
 
   function describe(row) {
@@ -98,4 +119,16 @@ export function job(store, subject) {
   }
 
   return { title: plain(subject), element, draw };
+}
+
+// What may be done to a Job of Volcano, and to a pod of nobody; other workloads are their controllers'.
+function offers(key, { owner, kind }) {
+  const [namespace, name] = key.replace(/^pod\//, "").split("/");
+  if (key.startsWith("pod/")) return [["Delete", async () => { await remove(podPath(namespace, name)); }]];
+  if (kind !== JOB_KIND) return [];
+  const suspend = async () => {
+    await order(namespace, owner, "AbortJob");
+    location.hash = jobAddress(`${namespace}/${owner}`);
+  };
+  return [["Suspend", suspend], ["Delete", async () => { await remove(jobPath(namespace, owner)); }]];
 }

@@ -1,9 +1,11 @@
 // All jobs: search, filters, orders; who waits longest stands first.
 
+import { mayAct, suspendedJobs } from "./acts.js";
 import { html } from "./dom.js";
 import { duration, number } from "./format.js";
 import { Rows } from "./rows.js";
-import { asked, choice, jobAddress, jobName, jobState, remember } from "./words.js";
+import { submission } from "./submission.js";
+import { asked, choice, jobAddress, jobName, jobState, plain, remember } from "./words.js";
 
 const PAGE = 200;
 const ORDERS = {
@@ -30,11 +32,19 @@ export function jobs(store, _, parameters) {
     { name: "Priority", sort: "priority", number: true, cell: (job) => String(job.priority ?? 0) },
     { name: "Why it waits", cell: (job) => (jobState(job) === "waiting" ? job.why ?? "" : "") },
   ], (order) => set("sort", parameters.get("sort") === order ? `-${order}` : order));
+  const suspended = html("p", { class: "quiet", hidden: true });
   let shown = PAGE;
   let offered = null;
 
   const state = choice("State", [["", "all"], ["waiting", "waiting"], ["running", "running"], ["done", "done"]], parameters.get("state") ?? "", (value) => set("state", value));
-  const element = html("div", {}, html("div", { class: "choices" }, html("label", {}, "Search ", search), state, queueChoice, count), grid.element, more);
+  const element = html("div", {}, html("div", { class: "choices" }, html("label", {}, "Search ", search), state, queueChoice, count), mayAct() && submission(store), suspended, grid.element, more);
+
+  // They have no PodGroup, so the scheduler does not know of them.
+  async function askForSuspended() {
+    const names = mayAct() ? await suspendedJobs().catch(() => []) : [];
+    suspended.hidden = !names.length;
+    suspended.replaceChildren("Suspended: ", ...names.flatMap((name) => [html("a", { href: jobAddress(name) }, plain(name)), " "]));
+  }
 
   function set(name, value) {
     remember(parameters, name, value);
@@ -43,6 +53,7 @@ export function jobs(store, _, parameters) {
   }
 
   function draw(dirty) {
+    if (dirty.all) askForSuspended();
     const names = [...new Set([...store.jobs.values()].map((job) => job.queue))].sort().join("\n");
     if (offered !== names) {
       offered = names;
@@ -56,7 +67,7 @@ export function jobs(store, _, parameters) {
   function redraw() {
     drawnAt = Math.floor(store.at);
     const found = selected(store, parameters);
-    count.textContent = found.length === store.jobs.size ? `${number(found.length)} jobs` : `${number(found.length)} of ${number(store.jobs.size)} jobs`;
+    count.textContent = found.length === store.jobs.size ? `${number(found.length)} ${found.length === 1 ? "job" : "jobs"}` : `${number(found.length)} of ${number(store.jobs.size)} jobs`;
     grid.draw(found.slice(0, shown));
     const sort = parameters.get("sort") ?? "";
     grid.mark(sort.replace("-", ""), sort.startsWith("-"));

@@ -1,9 +1,13 @@
 // The page: one store, one connection, and the view that the address names. Views are drawn at most ten times a second.
 
+import { mayAct, speedChoice, takeToken } from "./acts.js";
 import { html } from "./dom.js";
 import { clock } from "./format.js";
 import { Live } from "./live.js";
+import { Past } from "./past.js";
+import { Replay } from "./replay.js";
 import { Store } from "./store.js";
+import { Tour } from "./tour.js";
 import { cluster } from "./cluster.js";
 import { node } from "./node.js";
 import { queues } from "./queues.js";
@@ -15,17 +19,22 @@ import { policy } from "./policy.js";
 
 const DRAW_MS = 100;
 const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy };
-const WORDS = { live: "live", lost: "connection lost, trying again", paused: "paused" };
+const WORDS = { live: "live", lost: "connection lost, trying again" };
 
+const isNew = takeToken();
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const store = new Store(() => drawSoon());
-const live = new Live(store, (state) => {
+const past = new Past();
+const tour = new Tour(store);
+const replay = new Replay(past, (then) => { shown = then ?? store; open(); });
+const live = new Live(store, past, (state) => {
   if (state === connection.dataset.state) return;
   const back = state === "live" && connection.dataset.state === "lost";
   connection.dataset.state = state;
   connection.textContent = back ? "live again" : WORDS[state];
 });
+let shown = store; // or a state of the past
 let view = null;
 let waiting = false;
 
@@ -39,7 +48,7 @@ function address() {
 function open() {
   if (location.hash === "#main") return;
   const { name, subject, parameters } = address();
-  view = VIEWS[name](store, subject, parameters);
+  view = VIEWS[name](shown, subject, parameters);
   document.title = `${view.title} · Pumice`;
   const heading = html("h1", {}, view.title);
   main.replaceChildren(heading, view.element);
@@ -48,7 +57,7 @@ function open() {
     if (link.hash === `#/${section}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (store.policy) view.draw({ ...store.takeDirty(), all: true });
+  if (shown.policy) view.draw({ ...shown.takeDirty(), all: true });
 }
 
 function drawSoon() {
@@ -57,15 +66,17 @@ function drawSoon() {
   setTimeout(() => requestAnimationFrame(() => {
     waiting = false;
     document.getElementById("clock").textContent = clock(store.at);
-    view.draw(store.takeDirty());
+    acting.hidden = !store.acts;
+    tour.draw();
+    if (shown === store) view.draw(store.takeDirty());
   }), DRAW_MS);
 }
 
-document.getElementById("pause").addEventListener("click", (event) => {
-  if (live.paused) live.resume();
-  else live.pause();
-  event.target.textContent = live.paused ? "Go on" : "Pause";
-});
+const acting = document.getElementById("acting");
+if (mayAct()) acting.replaceChildren(speedChoice(), html("button", { type: "button", onclick: () => tour.show(-1) }, "Tour"));
+document.getElementById("pause").addEventListener("click", () => replay.toggle());
+if (isNew) tour.show(-1);
+document.body.append(replay.element, tour.element);
 addEventListener("hashchange", () => { open(); if (location.hash !== "#main") main.focus({ preventScroll: true }); scrollTo(0, 0); });
 open();
 live.begin();

@@ -7,12 +7,20 @@ const KINDS = ["nodes", "jobs", "queues"];
 const MOST_CYCLES = 200, MOST_POINTS = 120, POINT_EVERY_S = 30;
 
 export class Store {
-  constructor(changed) {
+  constructor(changed = () => {}) {
     this.changed = changed;
     this.at = 0;
     this.count = 0;
     this.policy = null;
+    this.past = false;
     this.clear();
+  }
+
+  // Rows are never changed, so they are shared.
+  copy() {
+    const { at, count, policy, cycles, history, version } = this;
+    const maps = Object.fromEntries(KINDS.map((kind) => [kind, new Map(this[kind])]));
+    return Object.assign(new Store(), { at, count, policy, cycles, history, version, ...maps });
   }
 
   clear() {
@@ -26,6 +34,7 @@ export class Store {
   replace(snapshot) {
     this.clear();
     this.version = snapshot.version;
+    this.acts = snapshot.acts;
     this.history = snapshot.history;
     this.apply(snapshot);
   }

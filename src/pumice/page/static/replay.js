@@ -1,0 +1,37 @@
+// Pausing, and going back over the last minutes: while it is on, views show the state of the chosen instant. The connection goes on.
+
+import { html } from "./dom.js";
+import { clock } from "./format.js";
+
+export class Replay {
+  // `show` is called with the state to show, or null for the present.
+  constructor(past, show) {
+    this.past = past;
+    this.show = show;
+    this.slider = html("input", { type: "range", min: 0, "aria-label": "Instant", oninput: () => this.go(0) });
+    this.time = html("output");
+    this.element = html("div", { class: "replay", role: "group", "aria-label": "The last minutes", hidden: true },
+      html("button", { type: "button", onclick: () => this.go(-1) }, "← earlier"), this.slider,
+      html("button", { type: "button", onclick: () => this.go(1) }, "later →"), this.time);
+    this.button = document.getElementById("pause");
+  }
+
+  toggle() {
+    const on = this.element.hidden && this.past.first;
+    this.element.hidden = !on;
+    this.button.textContent = on ? "Go on" : "Pause";
+    if (!on) return this.show(null);
+    // What comes meanwhile is kept, but the instants to choose from stay as they are.
+    this.frozen = this.past.frozen();
+    this.slider.max = this.slider.value = this.frozen.sent.length;
+    return this.go(0);
+  }
+
+  go(step) {
+    this.slider.value = Number(this.slider.value) + step;
+    const state = this.frozen.state(Number(this.slider.value));
+    this.time.textContent = `${clock(state.at)}, shown as it was`;
+    this.slider.setAttribute("aria-valuetext", clock(state.at));
+    this.show(state);
+  }
+}
