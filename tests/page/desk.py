@@ -16,7 +16,7 @@ from pumice.cli.embedded import Wanted, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
-from pumice.cluster.nodes.node_pools import nodes_of, pools_of
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.server import Page
