@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +9,6 @@ import click
 import msgspec
 
 from pumice.api.errors import InputError, raise_all
-from pumice.api.times import instant
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.report.tables import print_table, tables
 from pumice.cluster.cycles import run_cycles, together
@@ -28,7 +26,7 @@ from pumice.scheduler.framework.containment import Failure
 @click.option("-o", "output", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True)
 def cycle(inputs: Inputs, now: str | None, cycles: int, seed: int | None, output: str) -> None:
     """One scheduling cycle over files of Kubernetes objects: what is bound, what is evicted, what waits, and why."""
-    moment = moment_of(now)
+    moment = inputs.moment(now)
     cluster, policy = load(inputs, moment, seed)
     failures: dict[Failure, None] = {}
     show(together(run_cycles(cluster, policy, moment, cycles, HttpWorld(), failures)), output)
@@ -39,15 +37,6 @@ def refuse(failures: Iterable[Failure]) -> None:
     """End with one line for each plugin's fault, if there is any."""
     words = ((each, f"plugin {each.plugin} failed in {each.hook}: {each.message}") for each in failures)
     raise_all([InputError(message, where=each.file, line=each.line) for each, message in words])
-
-
-def moment_of(now: str | None) -> float:
-    if now is None:
-        return time.time()
-    try:
-        return instant(now)
-    except ValueError:
-        raise InputError(f'"{now}" is not a time; write one such as 2026-01-01T12:00:00Z', where="--now") from None
 
 
 def show(result: dict[str, Any], output: str) -> None:

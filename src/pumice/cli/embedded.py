@@ -24,6 +24,7 @@ from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import CREATE
 from pumice.controllers.objects import Object
 from pumice.live.lifecycle import WallClock
+from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import Reloader
@@ -68,6 +69,7 @@ class Wanted(msgspec.Struct, frozen=True):
     data: Path | None = None
     recover: bool = False  #: go on without what is damaged in `data`
     archive: Path | None = None  #: a file that `pumice export` has written, to begin with
+    record: str = ""  #: the folder of the black box; empty: none
 
 
 class Embedded:
@@ -103,16 +105,18 @@ async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
     create(plane, wanted.given, lambda text: click.echo(text, err=True))
     await plane.start()
     options = Options(schedulers=schedulers, period_s=max(1.0, CYCLE_S * wanted.speed))
-    scheduler = Scheduler(plane.transport("pumice"), wanted.policy, options, clock, world=HttpWorld(), where=on_a_thread)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            deciding = tasks.create_task(scheduler.run())
-            keeping = tasks.create_task(server.until_broken())
-            await scheduler.synced.wait()
-            following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
-            yield Embedded(plane, scheduler)
-            for task in (deciding, keeping, *following):
-                task.cancel()
+        with black_box(wanted.record, options, clock.now) as box:
+            policy, world, transport = wanted.policy, HttpWorld(), plane.transport("pumice")
+            scheduler = Scheduler(transport, policy, options, clock, world=world, where=on_a_thread, keeper=box)
+            async with asyncio.TaskGroup() as tasks:
+                deciding = tasks.create_task(scheduler.run())
+                keeping = tasks.create_task(server.until_broken())
+                await scheduler.synced.wait()
+                following = [tasks.create_task(reloader.run()) for reloader in _reloaders(wanted, scheduler)]
+                yield Embedded(plane, scheduler)
+                for task in (deciding, keeping, *following):
+                    task.cancel()
     except ExceptionGroup as group:
         first = group.exceptions[0]
         raise InputError(str(first), where="--data") if isinstance(first, JournalError) else first from None

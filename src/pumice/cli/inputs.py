@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,15 @@ from pumice.api.files import read_all
 from pumice.api.kinds import CONFIG_MAPS
 from pumice.api.manifests import Objects, read_stream
 from pumice.api.meta import Wire
+from pumice.api.times import instant
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, Scope
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
+from pumice.recording.entries import Begin
+from pumice.recording.replay import state_at
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
@@ -83,10 +87,24 @@ class Inputs(NamedTuple):
     from_cluster: bool
     kubeconfig: str
     context: str
+    recording: Path | None
+    at: str | None
 
     def or_cluster(self) -> Inputs:
-        """The same; without files, a live cluster."""
-        return self if self.files else self._replace(from_cluster=True)
+        """The same; without files or a recording, a live cluster."""
+        return self if self.files or self.recording is not None else self._replace(from_cluster=True)
+
+    def moment(self, now: str | None) -> float:
+        """The instant that is meant: of the recording, else what --now says, else now. Raises InputError."""
+        if self.recording is not None and self.at is None:
+            raise click.UsageError("say which instant of the recording with --at, such as 2026-01-01T12:00:00Z")
+        text, option = (self.at, "--at") if self.recording is not None else (now, "--now")
+        if text is None:
+            return time.time()
+        try:
+            return instant(text)
+        except ValueError:
+            raise InputError(f'"{text}" is not a time; write one such as 2026-01-01T12:00:00Z', where=option) from None
 
     def read(self, now: float) -> Objects:
         """All objects, with the pods of workloads that controllers would make by now. Raises InputError; ClickException if the cluster does
@@ -99,15 +117,14 @@ class Inputs(NamedTuple):
         if objects.workloads:
             from pumice.cluster.offline import expanded  # controllers are not for those who bring their pods
 
-            tell = lambda text: click.echo(f"warning: {text}", err=True)  # noqa: E731
-            objects.items += expanded(objects.workloads, complete(objects.items), now, tell)
+            objects.items += expanded(objects.workloads, complete(objects.items), now, warn)
         return objects
 
     def policy(self, objects: Objects) -> Policy:
         policy = load_policy(objects, self.conf, self.plugins_dir, self.strict, self.shadow)
         for group in objects.of("PodGroup"):
             if why := why_unheeded(group, policy):
-                click.echo(f"warning: PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}", err=True)
+                warn(f"PodGroup {group.metadata.namespace or 'default'}/{group.metadata.name}: {why}")
         return policy
 
 
@@ -127,6 +144,8 @@ def input_options(command: Command) -> Command:
             click.option("--from-cluster", is_flag=True, help="Read a live cluster; nothing is written to it."),
             click.option("--kubeconfig", type=click.Path(), default="", help="Where that cluster is. Default: as for pumice get."),
             click.option("--context", default="", help="The context of the kubeconfig to use."),
+            click.option("--recording", type=click.Path(path_type=Path), help="A recording, or a folder of them, in place of files."),
+            click.option("--at", help="The instant of the recording that is meant, such as 2026-01-01T12:00:00Z."),
             click.option(
                 "--conf",
                 type=click.Path(),
@@ -183,6 +202,9 @@ def read_file(path: str) -> str:
 
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
+    if inputs.recording is not None:
+        played = state_at(inputs.recording, warn, now)
+        return played.cluster, recorded_policy(played.begin, inputs.conf, inputs.plugins_dir, inputs.strict)
     objects = inputs.read(now)
     if seed is not None:
         nodes = [item for item in objects.items if item[0] == "Node"]
@@ -200,6 +222,16 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
     memory.settle()
     return cluster, policy
+
+
+def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, strict: bool = False) -> Policy:
+    """By which the recorded cycles decided, if `conf` names no other. Raises InputError."""
+    found = [config_text(text, "the recorded configuration") for text in begin.configurations]
+    return load_policy(Objects(configurations=found), conf, plugins_dir, strict, begin.shadow_groups)
+
+
+def warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)
 
 
 def newcomers(objects: Objects, cluster: Cluster) -> list[tuple[str, Wire]]:

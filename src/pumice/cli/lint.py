@@ -8,7 +8,6 @@ import msgspec
 from pumice.answers.lint import Level
 from pumice.answers.lint import lint as findings_of
 from pumice.answers.lint.sarif import sarif
-from pumice.cli.cycle import moment_of
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.live.scheduler.world import HttpWorld
 
@@ -22,7 +21,7 @@ def lint(inputs: Inputs, now: str | None, output: str) -> None:
 
     Reads files with -f, else a live cluster, to which nothing is written.
     """
-    moment = moment_of(now)
+    moment = inputs.moment(now)
     cluster, policy = load(inputs.or_cluster(), moment)
     findings = findings_of(cluster, policy, moment, HttpWorld())
     if output == "text":

@@ -34,6 +34,7 @@ from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
 from pumice.live.scheduler.process import Replica, SchedulerSettings
+from pumice.recording.files import Bounds
 from pumice.scheduler.config.kube_conf import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
@@ -74,6 +75,8 @@ OWN: tuple[Decorator, ...] = (
     click.option("--listen-address", default=":8080", show_default=True),
     *PROBES_TLS,
     click.option("--page-address", default="", help="Serve the page, read-only, at this address of loopback: 127.0.0.1:7480."),
+    click.option("--record", "record", default="", help="A folder for recordings of what is seen and decided; see docs/recordings.md."),
+    click.option("--record-size", type=click.IntRange(1), default=256, show_default=True, help="MiB in that folder; the oldest go."),
     switch("--cache-dumper", True, "SIGUSR1 and SIGUSR2 write the state for `pumice cycle -f`."),
     click.option("--cache-dump-dir", default="/tmp", show_default=True),
     click.option(
@@ -149,6 +152,8 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
+        record=flags["record"],
+        record_bounds=Bounds.of_folder(flags["record_size"] << 20),
         beside=page_at(flags["page_address"]),
     )
 

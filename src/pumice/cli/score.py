@@ -8,7 +8,7 @@ import msgspec
 from pumice.answers.score import ScoreTable
 from pumice.answers.score import score as score_of
 from pumice.api.errors import InputError, did_you_mean
-from pumice.cli.cycle import moment_of, refuse
+from pumice.cli.cycle import refuse
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.cli.report.tables import print_table
 from pumice.live.scheduler.world import HttpWorld
@@ -22,7 +22,7 @@ from pumice.text_table import columns
 @click.option("-o", "output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def score(inputs: Inputs, pod: str, now: str | None, output: str) -> None:
     """Each node's verdict and scores for a pod, at its turn in the cycle."""
-    moment = moment_of(now)
+    moment = inputs.moment(now)
     cluster, policy = load(inputs, moment)
     key = pod if "/" in pod else f"default/{pod}"
     task = cluster.tasks.get(key)

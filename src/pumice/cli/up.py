@@ -52,6 +52,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--data", type=FOLDER, help="Keep the cluster in this directory. Default: it is forgotten at the end.")
 @click.option("--recover", is_flag=True, help="Go on without what is damaged in --data, where the damaged files are kept.")
 @click.option("--import", "archive", type=click.Path(path_type=Path), help="Begin with the cluster that `pumice export` wrote.")
+@click.option("--record", default="", metavar="DIR", help="Keep what the scheduler sees and decides in this folder: docs/recordings.md.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free one. Default: {PORT}; 0 for a cluster with a name.")
 @click.option(

@@ -36,6 +36,7 @@ def wanted(
     port: int,
     recover: bool,
     archive: Path | None,
+    record: str,
 ) -> Wanted:
     """Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
@@ -58,6 +59,7 @@ def wanted(
         data=data,
         recover=recover,
         archive=archive,
+        record=record,
     )
 
 

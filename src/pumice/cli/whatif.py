@@ -11,7 +11,6 @@ from pumice.answers.changes import Change
 from pumice.answers.requests import Drain, MoreObjects, QueueField
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
-from pumice.cli.cycle import moment_of
 from pumice.cli.inputs import Inputs, input_options, load, load_policy, newcomers
 from pumice.live.scheduler.world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
@@ -40,7 +39,7 @@ def whatif(
 
     Reads files with -f, else a live cluster, to which nothing is written. With --conf and no SUBJECT: what that configuration would change.
     """
-    moment = moment_of(now)
+    moment = inputs.moment(now)
     given = inputs.or_cluster()
     if subject is not None:
         if submitted or drained or fields:

@@ -7,7 +7,6 @@ import msgspec
 
 from pumice.answers import why as why_of
 from pumice.answers.text import page
-from pumice.cli.cycle import moment_of
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.live.scheduler.world import HttpWorld
 
@@ -22,7 +21,7 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
 
     Reads files with -f, else a live cluster, to which nothing is written.
     """
-    moment = moment_of(now)
+    moment = inputs.moment(now)
     cluster, policy = load(inputs.or_cluster(), moment)
     answer = why_of(cluster, policy, moment, subject, HttpWorld())
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else page(answer))

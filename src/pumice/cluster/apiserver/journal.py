@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice.api.errors import InputError
+from pumice.chained_file import sealed, seed
 from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.journal_files import (
     NAME,
@@ -35,8 +36,6 @@ from pumice.cluster.apiserver.journal_files import (
     groups,
     outdated,
     read_old,
-    sealed,
-    seed,
     set_aside,
 )
 from pumice.cluster.apiserver.schema import Object

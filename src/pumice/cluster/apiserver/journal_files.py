@@ -11,9 +11,7 @@ it was written is damage, and nobody decides but the user to go on without it.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import mmap
 import os
 import sqlite3
 import struct
@@ -25,102 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-# A file of records in a chain, which is only ever appended to.
-#
-# Each record says which numbers it holds (its first and its last), carries a checksum of its own, and repeats that of the record before it;
-# the first one starts from the file's name. So a byte that changed, a record that is missing and a file in another's place are all seen.
-# Heads have a checksum of their own too: behind a damaged place the next intact record is found again, and it can be told what is lost.
-
-_MAGIC = b"\xf5PJ1"
-_FRONT = struct.Struct("<4sQQI16s")  #: magic, first, last, length of the payload, checksum of the record before
-_REST = struct.Struct("<16sI")  #: checksum of front and payload, checksum of the head
-_HEAD_SIZE = _FRONT.size + _REST.size
-
-
-class Record(NamedTuple):
-    """An intact one. `end` is where it ends in the file."""
-
-    first: int
-    last: int
-    payload: bytes
-    checksum: bytes
-    end: int
-
-
-class Damage(NamedTuple):
-    """Bytes that hold no intact record. `after` is the last number before them, `before` the first one behind them, None at the end."""
-
-    start: int
-    end: int
-    after: int | None
-    before: int | None
-
-
-def seed(name: str) -> bytes:
-    """What the first record of a file of this name follows."""
-    return _checksum(name.encode(), b"")
-
-
-def sealed(first: int, last: int, payload: bytes, previous: bytes) -> tuple[bytes, bytes]:
-    """A record as it stands in the file, and its checksum."""
-    front = _FRONT.pack(_MAGIC, first, last, len(payload), previous)
-    checksum = _checksum(front, payload)
-    return b"".join((front, checksum, struct.pack("<I", zlib.crc32(front + checksum)), payload)), checksum
-
-
-def read(path: Path) -> Iterator[Record | Damage]:
-    """All that a file holds, in order."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield from _read(data, seed(path.name))
-
-
-def _read(data: mmap.mmap, previous: bytes | None) -> Iterator[Record | Damage]:
-    """`previous` is None behind a damage: what a record follows cannot be known there."""
-    position, after = 0, None
-    while position < len(data):
-        record = _record_at(data, position, previous)
-        if record is None:
-            record = _next_record(data, position)
-            start = record.end - len(record.payload) - _HEAD_SIZE if record else len(data)
-            yield Damage(position, start, after, record.first if record else None)
-            if record is None:
-                return
-        yield record
-        position, after, previous = record.end, record.last, record.checksum
-
-
-def _record_at(data: mmap.mmap, position: int, previous: bytes | None) -> Record | None:
-    head = data[position : position + _HEAD_SIZE]
-    if len(head) < _HEAD_SIZE:
-        return None
-    magic, first, last, length, follows = _FRONT.unpack_from(head)
-    checksum, of_head = _REST.unpack_from(head, _FRONT.size)
-    if magic != _MAGIC or of_head != zlib.crc32(head[:-4]) or (previous is not None and follows != previous):
-        return None
-    end = position + _HEAD_SIZE + length
-    payload = data[position + _HEAD_SIZE : end]
-    if len(payload) < length or checksum != _checksum(head[: _FRONT.size], payload):
-        return None
-    return Record(first, last, payload, checksum, end)
-
-
-def _next_record(data: mmap.mmap, position: int) -> Record | None:
-    while (position := data.find(_MAGIC, position)) >= 0:
-        record = _record_at(data, position, None)
-        if record is not None:
-            return record
-        position += 1
-    return None
-
-
-def _checksum(front: bytes, payload: bytes) -> bytes:
-    made = hashlib.blake2b(front, digest_size=16)
-    made.update(payload)
-    return made.digest()
-
+from pumice.chained_file import Damage, read
 
 Place = tuple[str, str, str]  #: storage, namespace, name
 Write = tuple[str, str, str, msgspec.Raw]  #: a place and the object there, `null` if it was deleted

@@ -56,6 +56,12 @@ class Onlooker(Observer):
     def cycled(self, decisions: Decisions, at: float, took_s: float) -> None: ...
 
 
+class Keeper(Onlooker):
+    """One that brings the kept state as well, and so sees all that happens to it."""
+
+    cluster: Cluster
+
+
 class Scheduler:
     """See the module. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
 
@@ -72,12 +78,13 @@ class Scheduler:
         pace: Pace = DEFAULT_PACE,
         when_synced: Callable[[], None] = lambda: None,
         where: Where = inline,
+        keeper: Keeper | None = None,
     ) -> None:
         """`where` is where cycles run."""
         self.options = options
         self.clock: Clock = clock or WallClock()
         self.metrics = metrics or LiveMetrics()
-        self.cluster = Cluster(options.schedulers, options.default_queue)
+        self.cluster = keeper.cluster if keeper is not None else Cluster(options.schedulers, options.default_queue)
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
         self.deciding_since: float | None = None  #: when the cycle under way began
@@ -113,6 +120,8 @@ class Scheduler:
         self._pace = pace
         self._following: list[Reflector[Any]] = []
         self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles, once it does
+        if keeper is not None:
+            self.watch(keeper)
         self._adopt(policy)
 
     def adopt(self, policy: Policy) -> None:

@@ -28,12 +28,14 @@ from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.http.listener import Listener
 from pumice.live.health import insights, listeners, probes
 from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
+from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
 from pumice.live.scheduler.dump import dump
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import HttpWorld, LiveWorld
+from pumice.recording.files import Bounds
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
@@ -156,6 +158,8 @@ class SchedulerSettings(msgspec.Struct):
     healthz_address: str = ""
     tls: ssl.SSLContext | None = None  #: of the health address
     dump_folder: str = ""  #: empty: signals write no file
+    record: str = ""  #: the folder of the black box; empty: none
+    record_bounds: Bounds = DEFAULT_BOUNDS
     beside: Callable[[Scheduler], AbstractAsyncContextManager[object]] = nullcontext  #: what lasts as long as the scheduler works
 
 
@@ -203,6 +207,11 @@ class Replica:
 
     async def _schedule(self, client: Client, policy: Policy, identity: str = "") -> None:
         settings = self._settings
+        with black_box(settings.record, settings.options, self._clock.now, settings.record_bounds) as box:
+            await self._decide(client, policy, identity, box)
+
+    async def _decide(self, client: Client, policy: Policy, identity: str, box: BlackBox | None) -> None:
+        settings = self._settings
         call = asyncio.get_running_loop().call_soon_threadsafe
         world = LiveWorld(self._clock, HttpWorld(lambda name, why: call(self._extender, name, why)))
         scheduler = self._scheduler = Scheduler(
@@ -214,6 +223,7 @@ class Replica:
             metrics=self._metrics,
             when_synced=self._read,
             where=on_a_thread,
+            keeper=box,
         )
         self._metrics.leading.set(1)
         if identity:

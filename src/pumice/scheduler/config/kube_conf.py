@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
 from msgspec import structs
 
 from pumice.api import yaml
@@ -210,6 +211,21 @@ def read_configurations(
     """The policy of the last of each kind, and what a person should know. Raises InputError."""
     kube = next((text for text in reversed(found) if text.source is not None), None)
     volcano = next((text for text in reversed(found) if text.source is None), None)
+    policy, notes = _read(volcano, kube, known, strict, actions)
+    return replace(policy, texts=tuple(_text(each) for each in (volcano, kube) if each is not None)), notes
+
+
+def _text(config: ConfigText) -> str:
+    return config.text or msgspec.json.encode(config.document).decode()
+
+
+def _read(
+    volcano: ConfigText | None,
+    kube: ConfigText | None,
+    known: Mapping[str, type[Plugin]],
+    strict: bool,
+    actions: Mapping[str, type[Action]],
+) -> tuple[Policy, list[str]]:
     if volcano is None:
         assert kube is not None, "there is a configuration"
         return _kube(kube, known)

@@ -120,6 +120,7 @@ class Policy:
     shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
     gathering_s: float = 0.0  #: the period for which pods beyond their job's minimum wait for jobs that are only just coming
+    texts: tuple[str, ...] = ()  #: the configurations that it was read from
 
     @cached_property
     def takers(self) -> dict[str, list[list[Choice]]]:

@@ -1,0 +1,110 @@
+"""`pumice replay`: the cycles of a recording decided anew, and held to what was decided then."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from pumice.answers import why as why_of
+from pumice.answers.subject import KINDS, SHORT
+from pumice.answers.text import page
+from pumice.api.times import rfc3339
+from pumice.cli.inputs import recorded_policy, warn
+from pumice.cli.report.tables import print_table
+from pumice.recording.entries import Cycle
+from pumice.recording.files import files_of
+from pumice.recording.replay import Difference, Replay, cycle_numbered, decide, differences, outcomes
+from pumice.scheduler.framework.policy import Policy
+from pumice.text_table import columns
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--list", "listed", is_flag=True, help="Only list the cycles that bound or evicted somebody.")
+@click.option("--cycle", "number", type=int, help="Only the cycle of this number, with all that it decided.")
+@click.option("--why", "subject", help="With --cycle: why a pod (namespace/name), or job/NAME, queue/NAME, node/NAME, was treated so.")
+@click.option("--conf", type=click.Path(), help="Decide by this configuration. Default: the recorded one.")
+@click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def replay(
+    file: Path, listed: bool, number: int | None, subject: str | None, conf: str | None, plugins_dir: str | None, output: str
+) -> None:
+    """Decide the cycles of a recording anew, each on the state that it saw, and show where that differs from what was decided then.
+
+    FILE is a recording, or a folder of them. Exit code 1 if anything differs.
+    """
+    if subject is not None and number is None:
+        raise click.UsageError("--why asks about one cycle; say which with --cycle")
+    as_json = output == "json"
+    if listed:
+        _list(Replay(files_of(file), warn), as_json)
+        return
+    if number is None:
+        raise SystemExit(_all(Replay(files_of(file), warn), conf, plugins_dir, as_json))
+    played, cycle = cycle_numbered(file, warn, number)
+    policy = recorded_policy(played.begin, conf, plugins_dir)
+    if subject is None:
+        raise SystemExit(_one(cycle, decide(played, cycle, policy), as_json))
+    kind = subject.partition("/")[0]
+    answer = why_of(played.cluster, policy, cycle.at, subject if kind in KINDS or kind in SHORT else f"pod/{subject}")
+    click.echo(_json(answer) if as_json else page(answer))
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _list(played: Replay, as_json: bool) -> None:
+    rows = [
+        (each.number, rfc3339(each.at), len(each.binds), len(each.evictions)) for each in played.cycles() if each.binds or each.evictions
+    ]
+    head = ("CYCLE", "AT", "BOUND", "EVICTED")
+    if as_json:
+        click.echo(_json([dict(zip(map(str.lower, head), row, strict=True)) for row in rows]))
+    else:
+        print_table(columns(head, rows))
+
+
+def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: bool) -> int:
+    """A row for each pod that is treated otherwise; then what there was altogether."""
+    policies: dict[tuple[str, ...], Policy] = {}
+    count, instants, differing = Counter[str](), list[str](), list[tuple[Cycle, list[Difference]]]()
+    for cycle in played.cycles():
+        texts = tuple(played.begin.configurations)
+        if texts not in policies:
+            policies[texts] = recorded_policy(played.begin, conf, plugins_dir)
+        if found := differences(cycle, decide(played, cycle, policies[texts])):
+            differing.append((cycle, found))
+        count.update(cycles=1, bound=len(cycle.binds), evicted=len(cycle.evictions), differing=bool(found))
+        instants = [*instants[:1], rfc3339(cycle.at)]
+    if as_json:
+        click.echo(_json({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
+        return bool(differing)
+    if differing:
+        rows = [(cycle.number, rfc3339(cycle.at), *each) for cycle, found in differing for each in found]
+        print_table(columns(("CYCLE", "AT", "POD", "THEN", "NOW"), rows) + "\n")
+    span = f" from {instants[0]} to {instants[-1]}" if instants else ""
+    verdict = f"{count['differing']} decide otherwise now" if differing else "all decide the same now"
+    click.echo(f"{count['cycles']} cycles{span}, {count['bound']} pods bound, {count['evicted']} evicted: {verdict}.")
+    return bool(differing)
+
+
+def _as_object(cycle: Cycle, found: Iterable[Difference]) -> dict[str, Any]:
+    return {"cycle": cycle.number, "at": rfc3339(cycle.at), "pods": [each._asdict() for each in found]}
+
+
+def _one(cycle: Cycle, now: Cycle, as_json: bool) -> int:
+    found = differences(cycle, now)
+    if as_json:
+        click.echo(_json({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
+        return bool(found)
+    numbers = f"{len(cycle.binds)} pods bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
+    click.echo(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")
+    if rows := found or [Difference(pod, what, what) for pod, what in outcomes(cycle).items()]:
+        print_table("\n" + columns(("POD", "THEN", "NOW"), rows))
+    return bool(found)

@@ -1,0 +1,198 @@
+"""The black box: what the scheduler sees and decides goes to a recording while it works.
+
+The kept state writes down on a tape what changes it between cycles; a cycle stands there in its place. The tape is then handed to the
+thread that writes. The scheduler itself only keeps references to what it has in its hands anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from pumice.api.errors import InputError
+from pumice.api.meta import Wire
+from pumice.api.pod import Pod
+from pumice.api.structs import encode
+from pumice.live.scheduler.loop import Keeper
+from pumice.live.scheduler.options import Options
+from pumice.recording.entries import VERSION, Begin, Cycle, Decided, Entry, Phase, Put, Removed, Restored, Whole, cycle_of
+from pumice.recording.files import Bounds, Writer
+from pumice.recording.snapshot import Snapshot
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.gathering import MEMORY, Kept
+from pumice.scheduler.framework.observer import Stage
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.task import Task
+
+
+class Seen(NamedTuple):
+    """An object as it came; `Put` is made of it later."""
+
+    at: float
+    kind: str
+    item: Wire
+
+
+class ReadAgain(NamedTuple):
+    at: float
+    pod: Pod
+
+
+Told: TypeAlias = Seen | ReadAgain | Removed | Phase | Decided
+DEFAULT_BOUNDS = Bounds()
+
+
+class TapedCluster(Cluster):
+    """A kept state that writes down on `tape` what is done to it from outside."""
+
+    def __init__(self, options: Options, now: Callable[[], float]) -> None:
+        super().__init__(options.schedulers, options.default_queue)
+        self.tape: list[Told] = []
+        self._now = now
+
+    def put(self, kind: str, item: Wire) -> None:
+        super().put(kind, item)
+        self.tape.append(Seen(self._now(), kind, item))
+
+    def remove(self, kind: str, key: str) -> None:
+        super().remove(kind, key)
+        self.tape.append(Removed(self._now(), kind, key))
+
+    def restore(self, pod: Pod) -> None:
+        super().restore(pod)
+        self.tape.append(ReadAgain(self._now(), pod))
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        super().set_phase(job, phase)
+        self.tape.append(Phase(self._now(), job.uid, phase))
+
+
+class Translation:
+    """What was told, as entries: made on the thread that writes them."""
+
+    def __init__(self) -> None:
+        self._deserved: dict[str, dict[str, float]] = {}  #: as told last
+
+    def beginning(self, begin: Begin, snapshot: Snapshot) -> list[Entry]:
+        self._deserved = {}
+        there = [self._entry(Seen(begin.at, kind, item)) for kind, item in snapshot.objects()]
+        return [begin, *there, Whole(begin.at)]
+
+    def entries(self, tape: list[Told]) -> list[Entry]:
+        return [self._entry(told) for told in tape]
+
+    def _entry(self, told: Told) -> Entry:
+        match told:
+            case Seen(at, kind, item):
+                return Put(at, kind, msgspec.Raw(encode(item)))
+            case ReadAgain(at, pod):
+                return Restored(at, msgspec.Raw(encode(pod)))
+            case Decided():
+                return self._once(cycle_of(told))
+        return told
+
+    def _once(self, cycle: Cycle) -> Cycle:
+        """What queues deserve is told when it is something else than before."""
+        if cycle.deserved == self._deserved:
+            return replace(cycle, deserved={})
+        self._deserved = cycle.deserved
+        return cycle
+
+
+class BlackBox(Keeper):
+    """See the module. It follows one scheduler, whose kept state is `cluster`."""
+
+    cluster: TapedCluster
+    watches = False
+
+    def __init__(self, writer: Writer, options: Options, now: Callable[[], float]) -> None:
+        self.cluster = TapedCluster(options, now)
+        self._options = options
+        self._writer = writer
+        self._translation = Translation()
+        self._now = now
+        self._policy: Policy | None = None  #: of the file being written
+        self._number = 0
+        self._in_session = False
+        self._gathering: Kept | None = None
+        self._tried: list[str] = []
+        self._deserved: dict[str, Vector] = {}
+
+    # -- in the cycle
+
+    def begins(self, stage: Stage, subject: Any) -> None:
+        if stage is not Stage.SESSION:
+            return
+        self._tried = []
+        if not self._in_session:
+            self._in_session = True
+            self.hand_over(subject.policy)
+            self._gathering = copy(self.cluster.memory.get(MEMORY))
+
+    def ends(self, stage: Stage, subject: Any) -> None:
+        if stage is Stage.OPEN and hasattr(subject, "entitlements"):
+            self._deserved = {name: deserved for name, (deserved, _) in subject.entitlements().items()}
+
+    def attempt(self, task: Task) -> None:
+        self._tried.append(task.key)
+
+    # -- after it
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
+        """One that recalled what the last decided, as nothing has happened, is but counted."""
+        self._number += 1
+        if not self._in_session:
+            return
+        self._in_session = False
+        told = self._number, took_s, decisions, self._tried, self._gathering, self._deserved, self.cluster.dimensions
+        self.cluster.tape = [Decided(at, *told)]  # in place of the phases that it set
+        self._hand_on()
+
+    def hand_over(self, policy: Policy) -> None:
+        """What was told so far goes to the thread that writes. Where a new file is due it begins with the state as it is."""
+        self._hand_on()
+        if self._policy is policy and not self._writer.wants_another():
+            return
+        self._policy = policy
+        begin = Begin(
+            at=self._now(),
+            version=VERSION,
+            number=self._number,
+            schedulers=list(self._options.schedulers),
+            default_queue=self._options.default_queue,
+            shadow_groups=self.cluster.shadow_groups,
+            gathering_s=policy.gathering_s,
+            configurations=list(policy.texts),
+        )
+        self._writer.begin(partial(self._translation.beginning, begin, Snapshot(self.cluster)))
+
+    def _hand_on(self) -> None:
+        if self.cluster.tape:
+            self._writer.add(partial(self._translation.entries, self.cluster.tape))
+            self.cluster.tape = []
+
+
+@contextmanager
+def black_box(folder: str, options: Options, now: Callable[[], float], bounds: Bounds = DEFAULT_BOUNDS) -> Iterator[BlackBox | None]:
+    """One that writes into a folder; without a folder there is none. Raises InputError."""
+    if not folder:
+        yield None
+        return
+    try:
+        writer = Writer(Path(folder), bounds)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=folder) from None
+    try:
+        yield BlackBox(writer, options, now)
+    finally:
+        writer.close()

@@ -1,0 +1,148 @@
+"""What a recording says, entry by entry, in the order in which it happened.
+
+A file begins with `Begin`, then the objects that there are, then `Whole`. From there on it tells each change of the kept state, and each
+cycle in its place among them: what stands before a `Cycle` is what that cycle saw. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from math import inf
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.gathering import Kept
+from pumice.scheduler.model.resources import MOST_OF_MANY, Dimensions, Vector, in_units
+
+VERSION = 1
+
+
+class Begin(msgspec.Struct, array_like=True, frozen=True, tag="begin"):
+    """What is needed besides the objects."""
+
+    at: float
+    version: int
+    number: int  #: of the last cycle before this file
+    schedulers: list[str]  #: schedulerNames whose pods are placed
+    default_queue: str
+    shadow_groups: bool
+    gathering_s: float
+    configurations: list[str]  #: the policy, as text
+    anonymous: bool = False  #: names are hashed
+
+
+class Whole(msgspec.Struct, array_like=True, frozen=True, tag="whole"):
+    """Everything that there was has been told."""
+
+    at: float
+
+
+class Put(msgspec.Struct, array_like=True, frozen=True, tag="put"):
+    """An object is there, or has another form."""
+
+    at: float
+    kind: str
+    object: msgspec.Raw
+
+
+class Removed(msgspec.Struct, array_like=True, frozen=True, tag="removed"):
+    at: float
+    kind: str
+    key: str
+
+
+class Restored(msgspec.Struct, array_like=True, frozen=True, tag="restored"):
+    """A pod as it was read after a bind or an eviction came to nothing."""
+
+    at: float
+    object: msgspec.Raw
+
+
+class Phase(msgspec.Struct, array_like=True, frozen=True, tag="phase"):
+    """A job's phase was set between two cycles."""
+
+    at: float
+    job: str
+    phase: str
+
+
+class Eviction(msgspec.Struct, array_like=True, frozen=True):
+    pod: str
+    node: str
+    beneficiary: str
+    action: str
+
+
+class GroupPhase(msgspec.Struct, array_like=True, frozen=True):
+    """A PodGroup as a cycle left it."""
+
+    job: str
+    phase: str
+    hypernode: str = ""
+
+
+class Cycle(msgspec.Struct, array_like=True, frozen=True, tag="cycle"):
+    """A cycle and what it decided. Those that follow it and decide the same, because nothing has happened, are not told."""
+
+    at: float
+    number: int
+    took_s: float
+    digest: str  #: of what was decided
+    binds: dict[str, str]  #: pod to node
+    evictions: list[Eviction]
+    pipelined: dict[str, str]  #: pod to node
+    nominations: dict[str, str]  #: pod to node; "" takes one back
+    groups: list[GroupPhase]
+    written: dict[str, dict[str, str]]  #: by pod: the annotations that its bind writes
+    tried: list[str]  #: pods of kube-scheduler's profiles whose turn it was
+    gathering: tuple[float, float, list[str]] | None  #: who is only just coming: since when, last let in when, jobs that lack pods
+    deserved: dict[str, dict[str, float]]  #: by queue, by resource; as last told if empty
+
+
+Entry: TypeAlias = Begin | Whole | Put | Removed | Restored | Phase | Cycle
+
+
+class Decided(NamedTuple):
+    """A cycle as whoever watched it knows it; `Cycle` is made of it later, on another thread."""
+
+    at: float
+    number: int
+    took_s: float
+    decisions: Decisions
+    tried: list[str]
+    gathering: Kept | None
+    deserved: dict[str, Vector]
+    dimensions: Dimensions
+
+
+def cycle_of(decided: Decided) -> Cycle:
+    decisions = decided.decisions
+    binds = {bind.task.key: bind.node for bind in decisions.binds}
+    evictions = [Eviction(each.task.key, each.node, each.beneficiary, each.action) for each in decisions.evictions]
+    pipelined = {place.task.key: place.node for place in decisions.pipelined}
+    nominations = {task.key: node for task, node in decisions.nominations.items()}
+    outcome = msgspec.json.encode((binds, evictions, pipelined, nominations), order="deterministic")
+    kept = decided.gathering
+    return Cycle(
+        at=decided.at,
+        number=decided.number,
+        took_s=round(decided.took_s, 6),
+        digest=blake2b(outcome, digest_size=8).hexdigest(),
+        binds=binds,
+        evictions=evictions,
+        pipelined=pipelined,
+        nominations=nominations,
+        groups=[GroupPhase(group.job.uid, group.phase, group.hypernode) for group in decisions.groups],
+        written={bind.task.key: bind.annotations for bind in decisions.binds if bind.annotations},
+        tried=decided.tried,
+        gathering=(kept.began, kept.last, kept.incomplete) if kept is not None and kept.began < inf else None,
+        deserved={queue: _by_name(deserved, decided.dimensions) for queue, deserved in decided.deserved.items()},
+    )
+
+
+def _by_name(amounts: Vector, dimensions: Dimensions) -> dict[str, float]:
+    """CPUs, bytes, cards; what is unbounded is left out."""
+    named = zip(dimensions.names, amounts.tolist(), strict=False)
+    return {name: amount if in_units(name) else amount / 1000 for name, amount in named if 0 < amount < MOST_OF_MANY}

@@ -1,0 +1,180 @@
+"""Recordings on disk: a folder of files, each of which can be read alone, the oldest of which go when there is too much.
+
+A file is a chain of records with checksums (`chained_file`), only ever appended to. What they carry, one after the other, is one stream
+of zlib with a JSON array a line, flushed at the end of each record. So a process that is killed leaves at worst a torn record at the end,
+which readers pass over and tell of.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import NamedTuple
+
+import msgspec
+
+from pumice.api.errors import InputError
+from pumice.chained_file import Damage, read, sealed, seed
+from pumice.recording.entries import VERSION, Begin, Entry
+
+SUFFIX = ".pumice"
+CHAIN = "pumice recording"  #: what the first record of each follows, so that files may be renamed
+LEVEL = 3
+NEVER = float("-inf")
+PAUSE_S = 60.0  #: after a failure to write, before the next try
+MOST_WAITING = 1000  #: batches, then there is a gap: memory is not for a disk that is too slow
+log = logging.getLogger(__name__)
+_lines = msgspec.json.Decoder(Entry)
+Tell = Callable[[str], None]
+
+
+class Bounds(NamedTuple):
+    """How much of the past is kept."""
+
+    folder_bytes: int = 256 * 1024 * 1024
+    file_bytes: int = 32 * 1024 * 1024
+    file_s: float = 3600.0
+
+    @classmethod
+    def of_folder(cls, size: int) -> Bounds:
+        """As many files as let the oldest go bit by bit."""
+        return cls(size, size // 8)
+
+
+class RecordingFile:
+    """One file being written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._pack = zlib.compressobj(LEVEL)
+        self._checksum = seed(CHAIN)
+        self._count = 0
+        self.size = 0
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Raises OSError."""
+        text = msgspec.json.Encoder().encode_lines(entries)
+        payload = self._pack.compress(text) + self._pack.flush(zlib.Z_SYNC_FLUSH)
+        record, self._checksum = sealed(self._count + 1, self._count + len(entries), payload, self._checksum)
+        self._count += len(entries)
+        rest = memoryview(record)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        self.size += len(record)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+Batch = Callable[[], Sequence[Entry]]  #: entries that are made on the thread that writes them
+
+
+class Writer:
+    """Writes files into a folder, on a thread of its own. What cannot be written is told once, and left out until the next file."""
+
+    def __init__(self, folder: Path, bounds: Bounds) -> None:
+        """Raises OSError."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._bounds = folder, bounds
+        self._waiting: SimpleQueue[tuple[bool, Batch] | None] = SimpleQueue()
+        self._file: RecordingFile | None = None
+        self._began_at = NEVER
+        self._thread = Thread(target=self._run, name="recording", daemon=True)
+        self._thread.start()
+
+    def wants_another(self) -> bool:
+        """Whether what follows should go to a new file."""
+        file, age_s = self._file, time.monotonic() - self._began_at
+        if file is None:
+            return age_s >= min(PAUSE_S, self._bounds.file_s)
+        return age_s >= self._bounds.file_s or file.size >= self._bounds.file_bytes
+
+    def begin(self, batch: Batch) -> None:
+        """A new file, which begins with this."""
+        self._began_at = time.monotonic()
+        self._waiting.put((True, batch))
+
+    def add(self, batch: Batch) -> None:
+        if self._waiting.qsize() < MOST_WAITING:
+            self._waiting.put((False, batch))
+        elif self._began_at > NEVER:
+            self._began_at = NEVER  # what follows a gap needs a snapshot of its own
+            log.error("%s: writing is too slow, a part is left out", self._folder)
+
+    def close(self) -> None:
+        """All of it is written when this returns."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (waiting := self._waiting.get()) is not None:
+            begins, batch = waiting
+            try:
+                if begins:
+                    self._begin()
+                if self._file is not None:
+                    self._file.write(batch())
+            except OSError as error:
+                log.error("%s cannot be written: %s", self._folder, error.strerror)
+                self._end()
+        self._end()
+
+    def _begin(self) -> None:
+        self._end()
+        files = _numbered(self._folder)
+        left = self._bounds.folder_bytes - self._bounds.file_bytes
+        for path in reversed(files):
+            left -= path.stat().st_size
+            if left < 0:
+                path.unlink()
+        number = int(files[-1].stem.rpartition("-")[2]) + 1 if files else 1
+        self._file = RecordingFile(self._folder / f"recording-{number:08}{SUFFIX}")
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _numbered(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob(f"recording-*{SUFFIX}") if path.stem.rpartition("-")[2].isdecimal())
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file, or those of a folder in their order. Raises InputError."""
+    found = _numbered(path) if path.is_dir() else [path]
+    if not found:
+        raise InputError(f"holds no recordings; they are called recording-*{SUFFIX}", where=str(path))
+    return found
+
+
+def entries(path: Path, tell: Tell) -> Iterator[Entry]:
+    """What a file says. `tell` is told of a torn end, and of damage, behind which nothing can be read. Raises InputError."""
+    unpack, number = zlib.decompressobj(), 0
+    try:
+        for part in read(path, CHAIN):
+            if isinstance(part, Damage):
+                tell(_of_damage(path, part))
+                break
+            for line in unpack.decompress(part.payload).splitlines():
+                entry = _lines.decode(line)
+                if not number and (not isinstance(entry, Begin) or entry.version != VERSION):
+                    raise InputError(f"was written by another version of Pumice, which reads version {VERSION} alone", where=str(path))
+                number += 1
+                yield entry
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if not number:
+        raise InputError("is no recording, or one that was torn at its beginning", where=str(path))
+
+
+def _of_damage(path: Path, damage: Damage) -> str:
+    if damage.before is None:
+        return f"{path}: {damage.end - damage.start} bytes at its end are cut off: the record was not finished when its writer died"
+    return f"{path}: bytes {damage.start} to {damage.end} are damaged; nothing behind them can be read"

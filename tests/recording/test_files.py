@@ -1,0 +1,125 @@
+"""Recordings on disk: whole after a kill, honest about damage, never more than their folder may take."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.recording.entries import VERSION, Begin, Entry, Phase, Removed, Whole
+from pumice.recording.files import Bounds, RecordingFile, Writer, entries, files_of
+
+BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
+SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
+
+
+def written(path: Path) -> Path:
+    file = RecordingFile(path)
+    for entry in SAID:
+        file.write([entry])
+    file.close()
+    return path
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    assert list(entries(written(tmp_path / "a.pumice"), pytest.fail)) == SAID
+
+
+def test_files_may_be_renamed(tmp_path: Path) -> None:
+    moved = written(tmp_path / "a.pumice").rename(tmp_path / "bug.report")
+    assert list(entries(moved, pytest.fail)) == SAID
+
+
+def test_wherever_a_file_is_torn_all_before_is_read_and_the_rest_is_told(tmp_path: Path) -> None:
+    whole = written(tmp_path / "a.pumice").read_bytes()
+    torn = tmp_path / "torn.pumice"
+    for size in range(len(whole) - 1, 200, -97):
+        torn.write_bytes(whole[:size])
+        told: list[str] = []
+        found = list(entries(torn, told.append))
+        assert found == SAID[: len(found)] and len(found) < len(SAID)
+        assert not told or "cut off" in told[0]
+
+
+def test_damage_in_the_middle_is_told_and_ends_the_reading(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.pumice")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    told: list[str] = []
+    found = list(entries(path, told.append))
+    assert found == SAID[: len(found)] and 0 < len(found) < len(SAID)
+    assert len(told) == 1 and "are damaged; nothing behind them can be read" in told[0]
+
+
+def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("apiVersion: v1\n")
+    with pytest.raises(InputError, match="is no recording"):
+        list(entries(other, lambda text: None))
+    newer = RecordingFile(tmp_path / "newer")
+    newer.write([Begin(1.0, VERSION + 1, 0, [], "", False, 0.0, [])])
+    newer.close()
+    with pytest.raises(InputError, match="another version"):
+        list(entries(tmp_path / "newer", pytest.fail))
+    with pytest.raises(InputError, match="holds no recordings"):
+        files_of(tmp_path)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pumice.recording.files import Bounds, Writer
+from tests.recording.test_files import SAID
+writer = Writer(Path(sys.argv[1]), Bounds())
+writer.begin(lambda: SAID[:2])
+for entry in SAID[2:]:
+    writer.add(lambda entry=entry: [entry])
+writer.add(lambda: os.kill(os.getpid(), signal.SIGKILL))
+writer.close()
+"""
+
+
+def test_what_was_written_before_a_kill_is_there(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (path,) = files_of(tmp_path)
+    assert list(entries(path, pytest.fail)) == SAID
+
+
+def test_a_folder_keeps_to_its_size_and_the_newest_stay(tmp_path: Path) -> None:
+    bounds = Bounds(folder_bytes=20_000, file_bytes=2_000)
+    writer = Writer(tmp_path, bounds)
+    for number in range(100):
+        writer.begin(lambda: SAID[:2])
+        writer.add(lambda number=number: [Phase(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
+    writer.close()
+    files = files_of(tmp_path)
+    assert sum(path.stat().st_size for path in files) <= bounds.folder_bytes
+    assert files[-1].name == "recording-00000100.pumice" and 2 < len(files) < 100
+
+
+def test_a_file_has_its_end_by_age(tmp_path: Path) -> None:
+    for bounds, expected in ((Bounds(), False), (Bounds(file_s=0.0), True)):
+        writer = Writer(tmp_path, bounds)
+        assert writer.wants_another()
+        writer.begin(lambda: SAID)
+        assert writer.wants_another() is expected
+        writer.close()
+
+
+def test_a_disk_that_fails_ends_the_file_and_not_the_program(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def full() -> list[Entry]:
+        raise OSError(28, "No space left on device")
+
+    writer = Writer(tmp_path, Bounds())
+    writer.begin(lambda: SAID[:2])
+    writer.add(full)
+    writer.add(lambda: SAID[2:])
+    writer.close()
+    assert "No space left on device" in caplog.text
+    assert list(entries(files_of(tmp_path)[0], pytest.fail)) == SAID[:2]

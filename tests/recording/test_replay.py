@@ -1,0 +1,81 @@
+"""What was recorded is decided anew as it was, and the state is what the scheduler believed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.recording.files import Bounds, files_of
+from pumice.recording.replay import Replay, decide, differences, opened
+from pumice.recording.snapshot import Snapshot
+from pumice.scheduler.config.volcano_conf import DEFAULT
+from tests.live.faults import Faults, Faulty, Plan, plans
+from tests.live.situations import SITUATIONS, volume_controller
+from tests.recording.recorded import a_minute, all_alike, policy_of, recorded
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def as_replayed(folder: Path) -> Replay:
+    return opened(folder, pytest.fail)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_every_cycle_is_decided_as_it_was(name: str, tmp_path: Path) -> None:
+    situation = SITUATIONS[name]
+    api = situation.build()
+
+    async def story(scheduler: Scheduler) -> None:
+        making = asyncio.create_task(volume_controller(api))
+        await a_minute(scheduler)
+        making.cancel()
+
+    scheduler = recorded(tmp_path, api, story, situation.conf, Options(schedulers=(situation.scheduler,)))
+    replay = as_replayed(tmp_path)
+    assert all_alike(replay) >= 2
+    assert list(Snapshot(replay.cluster).objects()) == list(Snapshot(scheduler.cluster).objects())
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plan=plans)
+@pytest.mark.parametrize("name", ["preempt and reclaim", "plain pods", "gates"])
+def test_faults_of_the_server_are_recorded_with_all_else(name: str, plan: Plan) -> None:
+    situation = SITUATIONS[name]
+    with TemporaryDirectory() as folder:
+        api = Faulty(situation.build(), Faults(plan))
+        recorded(Path(folder), api, a_minute, situation.conf, Options(schedulers=(situation.scheduler,)))
+        assert all_alike(as_replayed(Path(folder)))
+
+
+def test_each_file_of_a_folder_can_be_read_alone(tmp_path: Path) -> None:
+    situation = SITUATIONS["preempt and reclaim"]
+    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, bounds=Bounds(file_bytes=1))
+    files = files_of(tmp_path)
+    assert len(files) > 3
+    assert sum(all_alike(opened(file, pytest.fail)) for file in files) == all_alike(as_replayed(tmp_path))
+    last = opened(files[-1], pytest.fail)
+    all_alike(last)
+    assert list(Snapshot(last.cluster).objects()) == list(Snapshot(scheduler.cluster).objects())
+
+
+def test_a_cycle_that_decides_otherwise_is_told_pod_by_pod(tmp_path: Path) -> None:
+    situation = SITUATIONS["preempt"]
+    recorded(tmp_path, situation.build(), a_minute, situation.conf)
+    replay = as_replayed(tmp_path)
+    told = [differences(cycle, decide(replay, cycle, policy_of(DEFAULT))) for cycle in replay.cycles()]
+    first = next(found for found in told if found)
+    assert any(each.then.startswith("is evicted from a for default/high") for each in first)
+    assert {each.now for each in first} == {"is left as it is"}
