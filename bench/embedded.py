@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from bench.measure import Row
 from pumice import memory
-from pumice.cli.embedded import Embedded, Wanted, running
+from pumice.cli.embedded import Embedded, UpRequest, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
@@ -61,7 +61,7 @@ def job(name: str, replicas: int) -> Object:
 
 async def gangs(nodes: int, count: int, size: int) -> Row:
     """From the first submission to the last pod running."""
-    wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
+    wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)
     async with running(wanted) as cluster:
         memory.settle()
         await asyncio.sleep(1)  # let the nodes' first heartbeats pass
@@ -77,7 +77,7 @@ async def gangs(nodes: int, count: int, size: int) -> Row:
 
 async def idle(nodes: int, pods: int) -> Row:
     """What a cluster costs in which nothing happens but heartbeats."""
-    wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
+    wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(f"{nodes}x64cpu"))), plain=True)
     async with running(wanted) as cluster:
         memory.settle()
         store = cluster.plane.store

@@ -15,7 +15,7 @@ from pumice.api.meta import Metadata
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
-from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -75,7 +75,7 @@ def naive_ratio(build: Callable[[], Cluster]) -> float:
         chosen = policy()
         with Session(build(), chosen, NOW) as session:
             assert chosen.profiles is not None
-            loop = Loop(session, chosen.profiles)
+            loop = ScheduleLoop(session, chosen.profiles)
             started = time.process_time()
             for task in loop.queue():
                 loop.attempt(task, planned=planned)

@@ -29,7 +29,7 @@ from pumice.api.kinds import NAMESPACES, NODES, POD_GROUPS, PODS, ObjectRef
 from pumice.client.client import Client
 from pumice.client.known_objects import Deleted
 from pumice.client.reflector import Reflector, dict_metadata
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ListScope, PatchType, as_dict
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues
 
@@ -133,7 +133,7 @@ async def _measure(cluster: RealCluster) -> list[Row]:
         await stage.open_queue("default")
         await _all([lambda n=number: _node(client, f"n{n}") for number in range(NODE_COUNT)])
         watched = Watched()
-        reflector = Reflector(client, Scope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
+        reflector = Reflector(client, ListScope(PODS, namespace), as_dict, watched.take, metadata=dict_metadata)
         following = asyncio.create_task(reflector.run())
         try:
             return [*await _gang_rows(client, cluster, watched), *await _idle_rows(client, cluster, watched), await _limit(client)]

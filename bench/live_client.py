@@ -19,10 +19,10 @@ from pumice.api.kinds import PODS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.client.pods import bind
 from pumice.client.reflector import Reflector
-from pumice.client.transport import Scope
+from pumice.client.transport import ListScope
 
 IN_FLIGHT = 64
 BINDS = 20_000
@@ -108,7 +108,7 @@ async def _events(client: Client) -> int:
         if told == EVENTS:
             done.set()
 
-    reflector = Reflector(client, Scope(PODS), decoder(Pod).decode, deliver)
+    reflector = Reflector(client, ListScope(PODS), decoder(Pod).decode, deliver)
     following = asyncio.create_task(reflector.run())
     await done.wait()
     following.cancel()
@@ -118,7 +118,7 @@ async def _events(client: Client) -> int:
 
 def _measure(name: str, work: Callable[[Client], Coroutine[Any, Any, int]], budget: float | None, port: int) -> Row:
     async def main() -> tuple[int, float, float]:
-        limits = Limits(qps=1e9, burst=1e9, in_flight=IN_FLIGHT)
+        limits = ClientLimits(qps=1e9, burst=1e9, in_flight=IN_FLIGHT)
         async with Client(Access(f"http://127.0.0.1:{port}", Fixed(TOKEN)), limits=limits) as client:
             wall, cpu = time.perf_counter(), time.process_time()
             count = await work(client)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from bench.embedded import _until_running, job
 from bench.measure import Row
 from pumice import memory
-from pumice.cli.embedded import Wanted, running
+from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
@@ -70,7 +70,7 @@ async def silence(name: str, nodes: int, count: int, size: int, conf: str = "", 
         Path(folder, "conf").write_text(conf)
         policy = policy_of([str(Path(folder, "conf"))] if conf else [])
     watcher = Watcher()
-    async with running(Wanted(policy, read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)) as cluster:
+    async with running(UpRequest(policy, read_stages(), list(nodes_of(pools_of(f"{nodes}x8gpu"))), plain=True)) as cluster:
         memory.settle()
         await asyncio.sleep(1)
         watching = asyncio.create_task(watcher.run())

@@ -29,7 +29,7 @@ from pumice.client.client import Client
 from pumice.client.known_objects import Deleted
 from pumice.client.reflector import Reflector, dict_metadata
 from pumice.client.resolve_access import find
-from pumice.client.transport import ApiError, NoAnswer, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, ListScope, NoAnswer, PatchType, as_dict
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues
 from tests.live.fault_proxy import FaultProxy
@@ -151,7 +151,7 @@ class Soak:
                 command = (sys.executable, "-m", "pumice", "scheduler", *flags)
                 self.replicas = [Program(folder / f"scheduler-{name}.log", *command) for name in "ab"]
                 beside += [tasks.create_task(replica.run()) for replica in self.replicas]
-                reflector = Reflector(client, Scope(PODS, PLACE), as_dict, self.watchman.take, metadata=dict_metadata)
+                reflector = Reflector(client, ListScope(PODS, PLACE), as_dict, self.watchman.take, metadata=dict_metadata)
                 beside += [tasks.create_task(work) for work in (reflector.run(), self._weigh(), self._break())]
                 await asyncio.gather(*(self._churn(client) for _ in range(AT_ONCE)))
                 for task in beside[1:]:

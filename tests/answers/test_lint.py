@@ -6,7 +6,7 @@ import pytest
 
 from pumice.answers.lint import Finding, lint
 from pumice.answers.lint.sarif import sarif
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
@@ -16,7 +16,9 @@ GOOD = ("priority", "gang", "conformance", "predicates", "proportion", "nodeorde
 
 
 def tiers(actions: str, *names: tuple[str, ...], hierarchy: bool = False) -> Policy:
-    return Policy(policy(actions, ()).actions, tuple(tuple(Choice(PLUGINS[name], hierarchy=hierarchy) for name in tier) for tier in names))
+    return Policy(
+        policy(actions, ()).actions, tuple(tuple(PluginOption(PLUGINS[name], hierarchy=hierarchy) for name in tier) for tier in names)
+    )
 
 
 def found(made: Cluster, by: Policy) -> dict[str, Finding]:

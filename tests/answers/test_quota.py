@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pumice.answers import Because, Sketch, why
 from pumice.answers.changes import make_all
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, queue
 from pumice.testing.scene import NOW, policy
@@ -12,7 +12,9 @@ from pumice.testing.scene import NOW, policy
 
 def hierarchy() -> Policy:
     names = ("gang", "predicates", "capacity")
-    return Policy(policy("enqueue, allocate, backfill", ()).actions, (tuple(Choice(PLUGINS[name], hierarchy=True) for name in names),))
+    return Policy(
+        policy("enqueue, allocate, backfill", ()).actions, (tuple(PluginOption(PLUGINS[name], hierarchy=True) for name in names),)
+    )
 
 
 def test_the_level_of_the_tree_that_binds_is_named() -> None:

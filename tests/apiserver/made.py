@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from pumice.cluster.apiserver import Rule, Store
-from pumice.cluster.apiserver.storage import Journal
+from pumice.cluster.apiserver import AdmissionRule, Store
+from pumice.cluster.apiserver.storage import StoreJournal
 
 EPOCH_S = 1_800_000_000.0
 
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-def store(clock: Clock | None = None, rules: tuple[Rule, ...] = (), journal: Journal | None = None) -> Store:
+def store(clock: Clock | None = None, rules: tuple[AdmissionRule, ...] = (), journal: StoreJournal | None = None) -> Store:
     """A store with a namespace, and uids that are the same in every run."""
     numbers = itertools.count()
     made = Store(clock=clock or Clock(), new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012x}", rules=rules, journal=journal)

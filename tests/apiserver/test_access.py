@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import ApiError, Options, Patch, Server, User
+from pumice.cluster.apiserver import ApiError, PatchRequest, Server, UserInfo, WriteOptions
 from pumice.cluster.apiserver.admission import SYSTEM
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.rbac import Attributes, allowed
@@ -52,7 +52,7 @@ def test_plain_http_is_for_loopback_only() -> None:
 
 
 def test_users_with_tokens_of_their_own_have_the_rights_of_their_roles() -> None:
-    with in_thread(plain=True, users={"secret": User("ann", ("team",))}) as running, Wire(running) as wire:
+    with in_thread(plain=True, users={"secret": UserInfo("ann", ("team",))}) as running, Wire(running) as wire:
         wire._token = "secret"
         assert wire.ask("GET", "/api/v1/namespaces/default/pods")[0] == 403
         assert wire.ask("GET", "/apis")[0] == 200
@@ -105,8 +105,8 @@ def test_what_a_rule_allows(rule: dict[str, Any], act: Attributes, expected: boo
         f"clusterrolebindings.{RBAC}",
         {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "r", "apiGroup": RBAC}, "subjects": [subject]},
     )
-    assert allowed(made, User("ann"), act) is expected
-    assert not allowed(made, User("bob"), act)
+    assert allowed(made, UserInfo("ann"), act) is expected
+    assert not allowed(made, UserInfo("bob"), act)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_usual_roles_are_there(role: str, may: list[str], may_not: list[str]
     def allows(what: str, namespace: str = "default") -> bool:
         verb, _, resource = what.partition(" ")
         plural, _, group = resource.partition(".")
-        return allowed(made, User("ann"), Attributes(verb, group, plural, namespace=namespace))
+        return allowed(made, UserInfo("ann"), Attributes(verb, group, plural, namespace=namespace))
 
     assert [what for what in may if not allows(what)] == []
     assert [what for what in may_not if allows(what)] == []
@@ -161,7 +161,7 @@ def test_nobody_gives_away_rights_that_they_have_not(has: list[Any], gives: list
     subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
     made.create(f"clusterrolebindings.{RBAC}", {"metadata": {"name": "own"}, "roleRef": reference, "subjects": [subject]})
     made.create(f"clusterroles.{RBAC}", {"metadata": {"name": "big"}, "rules": gives})
-    options = Options(user=User("ann"))
+    options = WriteOptions(user=UserInfo("ann"))
 
     def gives_it(resource: str, obj: dict[str, Any]) -> bool:
         try:
@@ -176,7 +176,7 @@ def test_nobody_gives_away_rights_that_they_have_not(has: list[Any], gives: list
     assert gives_it(f"clusterrolebindings.{RBAC}", binding) is accepted
     may_escalate = has[0].get("resources") == ["clusterroles"]
     assert gives_it(f"clusterroles.{RBAC}", {"metadata": {"name": "new"}, "rules": gives}) is (accepted or may_escalate)
-    made.patch(f"clusterroles.{RBAC}", "big", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), options=options)
+    made.patch(f"clusterroles.{RBAC}", "big", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), options=options)
 
 
 def test_a_role_that_is_not_there_is_bound_by_administrators_only() -> None:
@@ -186,9 +186,9 @@ def test_a_role_that_is_not_there_is_bound_by_administrators_only() -> None:
     for name, role, user in (("a", "own", SYSTEM), ("b", "none", SYSTEM)):
         reference = {"kind": "ClusterRole", "name": role, "apiGroup": RBAC}
         body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-        made.create(f"clusterrolebindings.{RBAC}", body, options=Options(user=user))
+        made.create(f"clusterrolebindings.{RBAC}", body, options=WriteOptions(user=user))
     with pytest.raises(ApiError, match=r'clusterroles.* "none" not found'):
-        made.create(f"clusterrolebindings.{RBAC}", body | {"metadata": {"name": "c"}}, options=Options(user=User("ann")))
+        made.create(f"clusterrolebindings.{RBAC}", body | {"metadata": {"name": "c"}}, options=WriteOptions(user=UserInfo("ann")))
 
 
 def test_who_acts_as_another_must_be_allowed_each_of_his_groups() -> None:
@@ -209,7 +209,7 @@ def test_who_acts_as_another_must_be_allowed_each_of_his_groups() -> None:
         made.create("pods", pod("p"), "default")
 
     path = "/api/v1/namespaces/default/pods/p"
-    with in_thread(plain=True, users={"secret": User("ann")}) as running, Wire(running) as wire:
+    with in_thread(plain=True, users={"secret": UserInfo("ann")}) as running, Wire(running) as wire:
         running.call(grant)
         wire._token = "secret"
         assert wire.ask("GET", path)[0] == 403

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, DeleteOptions, Patch, Store
+from pumice.cluster.apiserver import ApiError, DeleteOptions, PatchRequest, Store
 from pumice.cluster.apiserver.deletion import read_delete_options
 from tests.apiserver.made import pod, store
 
@@ -73,7 +73,7 @@ def test_in_the_foreground_an_owner_waits_for_those_who_block_it(blocks: bool, w
     made.patch(
         "configmaps",
         "c",
-        Patch("merge", {"metadata": {"finalizers": [each for each in finalizers(made, "c") if "/" not in each]}}),
+        PatchRequest("merge", {"metadata": {"finalizers": [each for each in finalizers(made, "c") if "/" not in each]}}),
         "default",
     )
     made.collector.run()
@@ -145,7 +145,7 @@ def own(made: Store, name: str, *owners: Any) -> None:
     references = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": each["name"], "uid": each["uid"], "blockOwnerDeletion": True} for each in owners
     ]
-    made.patch("configmaps", name, Patch("merge", {"metadata": {"ownerReferences": references}}), "default")
+    made.patch("configmaps", name, PatchRequest("merge", {"metadata": {"ownerReferences": references}}), "default")
 
 
 def test_two_that_own_each_other_may_be_deleted_at_the_same_time() -> None:
@@ -280,7 +280,7 @@ def test_a_namespace_is_emptied_and_takes_nothing_new() -> None:
     made.collector.run()
     with pytest.raises(ApiError, match="because it is being terminated"):
         made.create("configmaps", {"metadata": {"name": "new"}}, "n")
-    made.patch("configmaps", "c", Patch("merge", {"metadata": {"finalizers": []}}), "n")
+    made.patch("configmaps", "c", PatchRequest("merge", {"metadata": {"finalizers": []}}), "n")
     made.collector.run()
     assert made.find("namespaces", "", "n") is None
     assert left(made) == ["elsewhere"]

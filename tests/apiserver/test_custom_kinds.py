@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Options, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
 from pumice.cluster.apiserver.bootstrap import volcano_definitions
 from pumice.cluster.apiserver.table import follow, parse_path, table
 from tests.apiserver.made import store
@@ -66,8 +66,8 @@ def made() -> Store:
     return made
 
 
-def box(made: Store, options: Options | None = None, **spec: Any) -> dict[str, Any]:
-    return made.create("boxes.example.com", {"metadata": {"name": "b"}, "spec": spec}, "default", options or Options())
+def box(made: Store, options: WriteOptions | None = None, **spec: Any) -> dict[str, Any]:
+    return made.create("boxes.example.com", {"metadata": {"name": "b"}, "spec": spec}, "default", options or WriteOptions())
 
 
 def test_defaults_are_filled_in_at_every_depth(made: Store) -> None:
@@ -75,11 +75,11 @@ def test_defaults_are_filled_in_at_every_depth(made: Store) -> None:
 
 
 def test_unknown_fields_are_pruned_or_refused(made: Store) -> None:
-    options = Options()
+    options = WriteOptions()
     assert "shape" not in box(made, options, size=1, shape="round", free={"any": "thing"})["spec"]
     assert options.warnings == ['unknown field "spec.shape"']
     with pytest.raises(ApiError, match=r'strict decoding error: unknown field "spec\.shape"'):
-        box(made, Options(validation="Strict"), size=1, shape="round")
+        box(made, WriteOptions(validation="Strict"), size=1, shape="round")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_status_is_a_subresource_only_if_the_definition_says_so() -> None:
         made = store()
         made.create(CRDS, definition(subresources=subresources))
         box(made, size=1)
-        changed = made.patch("boxes.example.com", "b", Patch("merge", {"status": {"phase": "Full"}}), "default")
+        changed = made.patch("boxes.example.com", "b", PatchRequest("merge", {"status": {"phase": "Full"}}), "default")
         assert changed.get("status") == expected
         assert changed["metadata"]["generation"] == (1 if expected is None else 2)
 
@@ -119,7 +119,9 @@ def test_status_is_a_subresource_only_if_the_definition_says_so() -> None:
 def test_apply_merges_lists_by_the_keys_of_the_schema(made: Store) -> None:
     def apply(manager: str, *parts: dict[str, Any]) -> Any:
         body = {"apiVersion": "example.com/v1", "kind": "Box", "spec": {"size": 1, "parts": list(parts)}}
-        return made.patch("boxes.example.com", "b", Patch("apply", body), "default", options=Options(manager=manager))["spec"]["parts"]
+        return made.patch("boxes.example.com", "b", PatchRequest("apply", body), "default", options=WriteOptions(manager=manager))["spec"][
+            "parts"
+        ]
 
     apply("one", {"id": "x", "n": 1})
     assert apply("two", {"id": "y", "n": 2}) == [{"id": "x", "n": 1}, {"id": "y", "n": 2}]
@@ -128,7 +130,7 @@ def test_apply_merges_lists_by_the_keys_of_the_schema(made: Store) -> None:
 def test_custom_kinds_take_no_strategic_merge(made: Store) -> None:
     box(made, size=1)
     with pytest.raises(ApiError) as refusal:
-        made.patch("boxes.example.com", "b", Patch("strategic", {}), "default")
+        made.patch("boxes.example.com", "b", PatchRequest("strategic", {}), "default")
     assert refusal.value.code == 415
 
 
@@ -243,7 +245,10 @@ def test_pod_templates_within_jobs_keep_every_field(volcano: Store) -> None:
         "metadata": {"name": "j"},
         "spec": {"minAvailable": 1, "tasks": [{"name": "t", "replicas": 1, "template": template}], "plugins": {"svc": [], "env": []}},
     }
-    assert volcano.create("jobs.batch.volcano.sh", job, "default", Options(validation="Strict"))["spec"]["tasks"][0]["template"] == template
+    assert (
+        volcano.create("jobs.batch.volcano.sh", job, "default", WriteOptions(validation="Strict"))["spec"]["tasks"][0]["template"]
+        == template
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pumice.api.cel.kinds import DYN
 from pumice.api.cel.program import Program
 from pumice.api.cel.tree import CelError
 from pumice.api.cel.values import Optional
-from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store
 from tests.apiserver.made import store
 from tests.apiserver.test_custom_kinds import CRDS
 
@@ -59,7 +59,7 @@ def box(made: Store, **spec: Any) -> dict[str, Any]:
 
 
 def change(made: Store, **spec: Any) -> dict[str, Any]:
-    return made.patch("boxes.example.com", "b", Patch("merge", {"spec": spec}), "default")
+    return made.patch("boxes.example.com", "b", PatchRequest("merge", {"spec": spec}), "default")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_transition_rules_are_for_changes() -> None:
     assert change(made, least=4)["spec"]["least"] == 4
     with pytest.raises(ApiError, match="may only grow"):
         change(made, least=2)
-    made.patch("boxes.example.com", "b", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    made.patch("boxes.example.com", "b", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
 
 
 def test_a_field_may_be_immutable_and_a_first_value_optional() -> None:
@@ -155,8 +155,8 @@ def test_what_is_left_as_it_was_is_not_judged_again() -> None:
     crd = made.get(CRDS, "boxes.example.com")
     with_rule = ruled({"rule": "self.least < 5", "message": "too much"}).get(CRDS, "boxes.example.com")
     made.update(CRDS, crd | {"spec": with_rule["spec"]})
-    made.patch("boxes.example.com", "b", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
-    made.patch("boxes.example.com", "b", Patch("merge", {"status": {"x": 1}}), "default", "status")
+    made.patch("boxes.example.com", "b", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    made.patch("boxes.example.com", "b", PatchRequest("merge", {"status": {"x": 1}}), "default", "status")
     with pytest.raises(ApiError, match="too much"):
         change(made, least=8)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd import CLEANUP, DELETED_AT_ONCE
 from tests.apiserver.made import store
@@ -97,14 +97,14 @@ def test_an_established_definition_keeps_its_names_when_others_are_taken() -> No
     made = store()
     made.create(CRDS, definition())
     made.create(CRDS, named("example.com", kind="Other", plural="others"))
-    changed = made.patch(CRDS, "others.example.com", Patch("merge", {"spec": {"names": {"shortNames": ["bx"]}}}))
+    changed = made.patch(CRDS, "others.example.com", PatchRequest("merge", {"spec": {"names": {"shortNames": ["bx"]}}}))
     assert conditions(changed) == {"NamesAccepted": ("False", "ShortNamesConflict"), "Established": ("True", "InitialNamesAccepted")}
     assert made.kind("others.example.com").short_names == ()
     for names in ({"kind": "Another"}, {"plural": "another"}):
         with pytest.raises(ApiError, match=r"immutable|must be spec\.names\.plural"):
-            made.patch(CRDS, "others.example.com", Patch("merge", {"spec": {"names": names}}))
+            made.patch(CRDS, "others.example.com", PatchRequest("merge", {"spec": {"names": names}}))
     with pytest.raises(ApiError, match=r"spec\.scope: Invalid value"):
-        made.patch(CRDS, "others.example.com", Patch("merge", {"spec": {"scope": "Cluster"}}))
+        made.patch(CRDS, "others.example.com", PatchRequest("merge", {"spec": {"scope": "Cluster"}}))
 
 
 def boxes(made: Store, count: int) -> None:
@@ -139,11 +139,11 @@ def test_a_definition_waits_for_objects_that_are_held() -> None:
     made = store()
     made.create(CRDS, definition())
     box(made, size=1)
-    made.patch(BOXES, "b", Patch("merge", {"metadata": {"finalizers": ["example.com/held"]}}), "default")
+    made.patch(BOXES, "b", PatchRequest("merge", {"metadata": {"finalizers": ["example.com/held"]}}), "default")
     made.delete(CRDS, BOXES)
     made.collector.run()
     assert made.get(BOXES, "b", "default")["metadata"]["deletionTimestamp"]
-    made.patch(BOXES, "b", Patch("merge", {"metadata": {"finalizers": None}}), "default")
+    made.patch(BOXES, "b", PatchRequest("merge", {"metadata": {"finalizers": None}}), "default")
     made.collector.run()
     assert made.find(CRDS, "", BOXES) is None
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import ApiError, Options, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
 from pumice.cluster.apiserver.managed_fields import difference, leaves
 from tests.apiserver.made import store
 
@@ -21,7 +21,7 @@ def service(count: int, shift: int = 0) -> dict[str, Any]:
 
 
 def put(made: Store, body: dict[str, Any], manager: str = "m", *, force: bool = False) -> dict[str, Any]:
-    return made.patch("services", "s", Patch("apply", body), "default", options=Options(manager=manager, force=force))
+    return made.patch("services", "s", PatchRequest("apply", body), "default", options=WriteOptions(manager=manager, force=force))
 
 
 def calls(work: Callable[[], Any]) -> int:
@@ -45,7 +45,7 @@ def calls(work: Callable[[], Any]) -> int:
     [
         (lambda made, count: put(made, service(count)), 40),
         (lambda made, count: put(made, service(count, 1)), 60),
-        (lambda made, count: made.patch("services", "s", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default"), 20),
+        (lambda made, count: made.patch("services", "s", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default"), 20),
     ],
     ids=["the same again", "another value for each", "a label"],
 )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pumice.cluster.apiserver import ApiError, Patch, Store, json_patch, read, rest, storage
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store, json_patch, read, rest, storage
 from pumice.cluster.apiserver.status import LARGEST_OBJECT
 from pumice.cluster.apiserver.watch_stream import BATCH_BYTES
 from pumice.http import server as serving
@@ -49,7 +49,7 @@ def fill(made: Store, count: int, size: int) -> None:
 
 
 def rewrite(made: Store, number: int) -> None:
-    made.patch("configmaps", "c0", Patch("merge", {"data": {"text": f"{number}" + "x" * 1_000_000}}), "default")
+    made.patch("configmaps", "c0", PatchRequest("merge", {"data": {"text": f"{number}" + "x" * 1_000_000}}), "default")
 
 
 @settings(deadline=None, max_examples=20)
@@ -251,7 +251,7 @@ def test_an_object_is_bounded_as_it_is_stored() -> None:
     notes = {f"example.com/{number}": "x" * 1000 for number in range(300)}
     for body, code in (({"metadata": {"annotations": notes}}, 422), ({"message": "A" * LARGEST_OBJECT}, 413)):
         with pytest.raises(ApiError) as refused:
-            made.patch("events", "s", Patch("merge", body), "default")
+            made.patch("events", "s", PatchRequest("merge", body), "default")
         assert refused.value.code == code
     assert made.ledger.version == version
 
@@ -284,7 +284,7 @@ def test_a_full_store_refuses_what_would_make_it_fuller_and_lets_go() -> None:
         assert caught.value.code == 507
         kept = [obj["metadata"]["name"] for obj in made.all("configmaps")]
         assert 15 <= len(kept) <= 20
-        made.patch("configmaps", "c0", Patch("merge", {"data": {"text": "smaller"}}), "default")
+        made.patch("configmaps", "c0", PatchRequest("merge", {"data": {"text": "smaller"}}), "default")
         for name in kept:
             made.delete("configmaps", name, "default")
         fill(made, len(kept), 5000)
@@ -300,7 +300,7 @@ def test_what_is_stored_is_counted_to_the_byte(steps: list[tuple[int, int | None
             if there:
                 made.delete("configmaps", name, "default")
         elif there:
-            made.patch("configmaps", name, Patch("merge", text_map(name, size)), "default")
+            made.patch("configmaps", name, PatchRequest("merge", text_map(name, size)), "default")
         else:
             made.create("configmaps", text_map(name, size), "default")
     assert made.ledger.stored == sum(len(msgspec.json.encode(obj)) for _, obj in made.ledger.everything())

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 
 from pumice.cluster.apiserver import schema
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.clock import VirtualClock
 from pumice.cluster.control_plane import ControlPlane
 from pumice.cluster.nodes.stage import read_stages
@@ -89,7 +89,7 @@ def snake(text: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", text).lower()
 
 
-def class_of(kind: Kind) -> Any:
+def class_of(kind: ServedKind) -> Any:
     group = kind.group.removesuffix(".k8s.io") or "core"
     name = "".join(part.capitalize() for part in group.split("."))
     name = {"RbacAuthorization": "RbacAuthorization", "Apiextensions": "Apiextensions"}.get(name, name)
@@ -110,7 +110,7 @@ def api(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.api_version} {kind.kind}")
-def test_the_client_speaks_of_every_kind(running: Running, api: client.ApiClient, kind: Kind) -> None:
+def test_the_client_speaks_of_every_kind(running: Running, api: client.ApiClient, kind: ServedKind) -> None:
     calls, word = class_of(kind)(api), snake(kind.kind)
     name, scope = (
         NAMES.get(kind.kind, f"{kind.kind.lower()}-{kind.group or 'core'}-{kind.version}"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pumice.api.json_objects import merged
-from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store
 from pumice.cluster.apiserver.journal import export_cluster
 from tests.apiserver.made import pod, store
 
@@ -47,17 +47,17 @@ def _differences(one: Any, other: Any, path: str = "") -> set[str]:
 def test_a_subresource_of_a_pod_changes_only_its_part(subresource: str, changes: set[str]) -> None:
     made = store()
     before = made.create("pods", pod("p", **_asking("1")), "default")
-    after = made.patch("pods", "p", Patch("strategic", EVERYTHING), "default", subresource)
+    after = made.patch("pods", "p", PatchRequest("strategic", EVERYTHING), "default", subresource)
     assert _differences(before, after) == changes | {".metadata.resourceVersion"}
 
 
 def test_finalize_changes_the_finalizers_of_a_namespace_only_and_a_plain_write_all_but_them() -> None:
     made = store()
     before = made.create("namespaces", {"metadata": {"name": "n"}})
-    change = Patch("merge", {"metadata": {"labels": {"a": "b"}}, "spec": {"finalizers": ["x.io/y"]}, "status": {"phase": "Odd"}})
+    change = PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}, "spec": {"finalizers": ["x.io/y"]}, "status": {"phase": "Odd"}})
     plain = made.patch("namespaces", "n", change)
     assert _differences(before, plain) == {".metadata.labels.a", ".metadata.resourceVersion"}
-    made.patch("namespaces", "n", Patch("merge", {"metadata": {"labels": {"a": None}}}))
+    made.patch("namespaces", "n", PatchRequest("merge", {"metadata": {"labels": {"a": None}}}))
     finalized = made.patch("namespaces", "n", change, subresource="finalize")
     assert _differences(before, finalized) == {".spec.finalizers", ".metadata.resourceVersion"}
 
@@ -80,7 +80,9 @@ def test_resizes_that_are_refused(resources: dict[str, Any], told: str) -> None:
     made = store()
     made.create("pods", pod("p", **_asking("1")), "default")
     with pytest.raises(ApiError, match=told):
-        made.patch("pods", "p", Patch("strategic", {"spec": {"containers": [{"name": "c", "resources": resources}]}}), "default", "resize")
+        made.patch(
+            "pods", "p", PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "resources": resources}]}}), "default", "resize"
+        )
 
 
 def test_ephemeral_containers_are_added_and_never_changed_or_taken_away() -> None:
@@ -88,7 +90,7 @@ def test_ephemeral_containers_are_added_and_never_changed_or_taken_away() -> Non
     made.create("pods", pod("p"), "default")
 
     def write(containers: list[Any]) -> list[str]:
-        patch = Patch("merge", {"spec": {"ephemeralContainers": containers}})
+        patch = PatchRequest("merge", {"spec": {"ephemeralContainers": containers}})
         written = made.patch("pods", "p", patch, "default", "ephemeralcontainers")
         return [container["name"] for container in written["spec"]["ephemeralContainers"]]
 
@@ -140,7 +142,7 @@ def test_a_refused_write_changes_nothing(form: str, resource: str, change: dict[
     before = export_cluster(made)
     with pytest.raises(ApiError, match=told):
         if form == "merge":
-            made.patch(resource, "x", Patch("merge", change), namespace)
+            made.patch(resource, "x", PatchRequest("merge", change), namespace)
         else:
             made.update(resource, merged(made.get(resource, "x", namespace), change))
     assert export_cluster(made) == before
@@ -151,9 +153,9 @@ def test_a_gated_pod_is_marked_when_it_is_made_and_may_narrow_where_it_runs() ->
     made = store()
     gated = made.create("pods", pod("p", schedulingGates=[{"name": "x.io/g"}], nodeSelector={"a": "b"}), "default")
     assert [condition | GATED for condition in gated["status"]["conditions"]] == gated["status"]["conditions"]
-    made.patch("pods", "p", Patch("merge", {"spec": {"nodeSelector": {"c": "d"}}}), "default")
+    made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeSelector": {"c": "d"}}}), "default")
     with pytest.raises(ApiError, match="pod updates may not"):
-        made.patch("pods", "p", Patch("merge", {"spec": {"nodeSelector": {"a": "other"}}}), "default")
+        made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeSelector": {"a": "other"}}}), "default")
 
 
 def test_a_version_of_zero_asks_for_no_version() -> None:
@@ -173,6 +175,6 @@ def test_generations_start_at_one_and_a_binding_is_none() -> None:
     assert made.create("pods", pod("p") | {"metadata": {"name": "p", "generation": 9}}, "default")["metadata"]["generation"] == 1
     bound = made.bind("default", "p", "n")
     assert (bound["metadata"]["generation"], bound["status"]["conditions"][0]["observedGeneration"]) == (1, 1)
-    changed = made.patch("pods", "p", Patch("merge", {"spec": {"activeDeadlineSeconds": 9}}), "default")
+    changed = made.patch("pods", "p", PatchRequest("merge", {"spec": {"activeDeadlineSeconds": 9}}), "default")
     assert changed["metadata"]["generation"] == 2
     assert made.delete("pods", "p", "default")[0]["metadata"]["generation"] == 3

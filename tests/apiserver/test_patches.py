@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.api.json_objects import merged
-from pumice.cluster.apiserver import ApiError, Options, Patch
+from pumice.cluster.apiserver import ApiError, PatchRequest, WriteOptions
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
 from pumice.cluster.apiserver.managed_fields import from_fields, to_fields
 from pumice.cluster.apiserver.patch import strategic_merge
@@ -157,7 +157,7 @@ def test_any_patch_of_a_pod_is_done_or_refused_with_a_reason(patch_type: str, bo
     made.create("pods", pod("p"), "default")
     before = made.get("pods", "p", "default")
     try:
-        made.patch("pods", "p", Patch(patch_type, body), "default", options=Options(manager="m"))
+        made.patch("pods", "p", PatchRequest(patch_type, body), "default", options=WriteOptions(manager="m"))
     except ApiError as refusal:
         assert 400 <= refusal.code < 500
         assert made.get("pods", "p", "default") is before
@@ -174,8 +174,10 @@ def test_any_text_is_a_field_selector_or_refused(text: str) -> None:
 # Server-side apply
 
 
-def applied(manager: str, data: dict[str, str], force: bool = False, **more: Any) -> tuple[Patch, Options]:
-    return Patch("apply", {"apiVersion": "v1", "kind": "ConfigMap", "data": data, **more}), Options(manager=manager, force=force)
+def applied(manager: str, data: dict[str, str], force: bool = False, **more: Any) -> tuple[PatchRequest, WriteOptions]:
+    return PatchRequest("apply", {"apiVersion": "v1", "kind": "ConfigMap", "data": data, **more}), WriteOptions(
+        manager=manager, force=force
+    )
 
 
 def test_apply_creates_shares_conflicts_and_forces() -> None:
@@ -210,7 +212,7 @@ def test_an_update_takes_ownership_of_what_it_changes() -> None:
     made = store()
     patch, options = applied("one", {"a": "1", "b": "1"})
     made.patch("configmaps", "c", patch, "default", options=options)
-    changed = made.patch("configmaps", "c", Patch("merge", {"data": {"a": "2"}}), "default", options=Options(manager="editor"))
+    changed = made.patch("configmaps", "c", PatchRequest("merge", {"data": {"a": "2"}}), "default", options=WriteOptions(manager="editor"))
     owners = {entry["manager"]: entry["fieldsV1"] for entry in changed["metadata"]["managedFields"]}
     assert owners == {"one": {"f:data": {"f:b": {}}}, "editor": {"f:data": {"f:a": {}}}}
     with pytest.raises(ApiError, match='conflict with "editor" using v1'):

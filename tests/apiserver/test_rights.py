@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Store, User
+from pumice.cluster.apiserver import ApiError, Store, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.rbac import Attributes, allowed
 from tests.apiserver.made import store
@@ -33,7 +33,7 @@ def rule(verbs: str, resources: str, group: str = "", *names: str) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with in_thread(plain=True, users={name: User(name) for name in ("actor", "patcher", "maker")}) as started:
+    with in_thread(plain=True, users={name: UserInfo(name) for name in ("actor", "patcher", "maker")}) as started:
         yield started
 
 
@@ -110,7 +110,7 @@ def test_the_usual_roles_lead_to_nobody_else_and_to_nothing_of_the_cluster(role:
     subject = {"kind": "User", "name": "ann", "apiGroup": RBAC}
     reference = {"kind": "ClusterRole", "name": role, "apiGroup": RBAC}
     made.create(f"clusterrolebindings.{RBAC}", {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]})
-    ann = User("ann")
+    ann = UserInfo("ann")
     for resource in ("users", "groups", "serviceaccounts"):
         assert not allowed(made, ann, Attributes("impersonate", "", resource, namespace="default", name="x"))
     for act in (

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from pumice.api.selectors import parse_selector
-from pumice.cluster.apiserver import ApiError, DeleteOptions, Options, Patch, Refusal, Review, Rule, World, export_cluster, import_cluster
+from pumice.cluster.apiserver import (
+    AdmissionAttributes,
+    AdmissionRefusal,
+    AdmissionRule,
+    AdmissionWorld,
+    ApiError,
+    DeleteOptions,
+    PatchRequest,
+    WriteOptions,
+    export_cluster,
+    import_cluster,
+)
 from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.server import EventExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
@@ -78,7 +89,7 @@ def test_writing_what_is_there_already_changes_nothing() -> None:
 def test_dry_runs_answer_and_keep_nothing() -> None:
     made = store()
     before = made.ledger.version
-    assert made.create("pods", pod("a"), "default", Options(dry_run=True))["spec"]["restartPolicy"] == "Always"
+    assert made.create("pods", pod("a"), "default", WriteOptions(dry_run=True))["spec"]["restartPolicy"] == "Always"
     assert made.find("pods", "default", "a") is None
     assert made.ledger.version == before
 
@@ -86,9 +97,9 @@ def test_dry_runs_answer_and_keep_nothing() -> None:
 def test_generations_count_changes_of_the_spec_only() -> None:
     made = store()
     made.create("deployments.apps", deployment(), "default")
-    scaled = made.patch("deployments.apps", "d", Patch("merge", {"spec": {"replicas": 3}}), "default")
-    labelled = made.patch("deployments.apps", "d", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
-    status = made.patch("deployments.apps", "d", Patch("merge", {"status": {"replicas": 3}}), "default", "status")
+    scaled = made.patch("deployments.apps", "d", PatchRequest("merge", {"spec": {"replicas": 3}}), "default")
+    labelled = made.patch("deployments.apps", "d", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+    status = made.patch("deployments.apps", "d", PatchRequest("merge", {"status": {"replicas": 3}}), "default", "status")
     assert [obj["metadata"]["generation"] for obj in (scaled, labelled, status)] == [2, 2, 2]
     assert status["status"]["replicas"] == 3
 
@@ -96,8 +107,8 @@ def test_generations_count_changes_of_the_spec_only() -> None:
 def test_the_main_resource_does_not_write_status_nor_the_status_the_spec() -> None:
     made = store()
     made.create("deployments.apps", deployment(), "default")
-    made.patch("deployments.apps", "d", Patch("merge", {"status": {"replicas": 9}}), "default")
-    made.patch("deployments.apps", "d", Patch("merge", {"spec": {"replicas": 9}}), "default", "status")
+    made.patch("deployments.apps", "d", PatchRequest("merge", {"status": {"replicas": 9}}), "default")
+    made.patch("deployments.apps", "d", PatchRequest("merge", {"spec": {"replicas": 9}}), "default", "status")
     found = made.get("deployments.apps", "d", "default")
     assert (found["spec"]["replicas"], found["status"]) == (1, {})
 
@@ -127,7 +138,7 @@ def test_finalizers_hold_an_object_until_the_last_is_taken_off() -> None:
     made = store()
     made.create("configmaps", {"metadata": {"name": "c", "finalizers": ["a/b"]}}, "default")
     assert not made.delete("configmaps", "c", "default")[1]
-    made.patch("configmaps", "c", Patch("merge", {"metadata": {"finalizers": None}}), "default")
+    made.patch("configmaps", "c", PatchRequest("merge", {"metadata": {"finalizers": None}}), "default")
     assert made.find("configmaps", "default", "c") is None
 
 
@@ -159,7 +170,7 @@ def test_a_budget_is_spent_by_evictions() -> None:
     for name in ("a", "b"):
         made.create("pods", pod(name, {"app": "x"}, nodeName="n"), "default")
         running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-        made.patch("pods", name, Patch("merge", running), "default", "status")
+        made.patch("pods", name, PatchRequest("merge", running), "default", "status")
     made.create(
         "poddisruptionbudgets.policy",
         {"metadata": {"name": "pdb"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}},
@@ -170,7 +181,7 @@ def test_a_budget_is_spent_by_evictions() -> None:
     assert early.value.details is not None
     assert early.value.details["retryAfterSeconds"] == 10
     status = {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1}
-    made.patch("poddisruptionbudgets.policy", "pdb", Patch("merge", {"status": status}), "default", "status")
+    made.patch("poddisruptionbudgets.policy", "pdb", PatchRequest("merge", {"status": status}), "default", "status")
     made.evict("default", "a")
     with pytest.raises(ApiError) as refused:
         made.evict("default", "b")
@@ -179,15 +190,15 @@ def test_a_budget_is_spent_by_evictions() -> None:
 
 
 def test_rules_of_others_may_change_and_refuse() -> None:
-    def name_queue(review: Review, world: World) -> dict[str, Any]:
+    def name_queue(review: AdmissionAttributes, world: AdmissionWorld) -> dict[str, Any]:
         review.obj["spec"].setdefault("queue", "default")
         return review.obj
 
-    def queue_exists(review: Review, world: World) -> Refusal | None:
+    def queue_exists(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
         found = world.find("configmaps", "default", review.obj["spec"]["queue"])
-        return None if found else Refusal(f"queue {review.obj['spec']['queue']} does not exist")
+        return None if found else AdmissionRefusal(f"queue {review.obj['spec']['queue']} does not exist")
 
-    made = store(rules=(Rule(("podgroups.scheduling.volcano.sh",), ("CREATE",), name_queue, queue_exists),))
+    made = store(rules=(AdmissionRule(("podgroups.scheduling.volcano.sh",), ("CREATE",), name_queue, queue_exists),))
     for definition in volcano():
         made.create("customresourcedefinitions.apiextensions.k8s.io", definition)
     with pytest.raises(ApiError, match="queue nowhere does not exist"):
@@ -212,7 +223,7 @@ def test_a_paged_list_shows_one_moment_whatever_happens_meanwhile() -> None:
     first = made.list("configmaps", limit=4)
     made.delete("configmaps", "c5", "default")
     made.create("configmaps", {"metadata": {"name": "c4a"}}, "default")
-    made.patch("configmaps", "c6", Patch("merge", {"data": {"a": "b"}}), "default")
+    made.patch("configmaps", "c6", PatchRequest("merge", {"data": {"a": "b"}}), "default")
     rest = made.list("configmaps", version=first.version, after=first.rest)
     assert [obj["metadata"]["name"] for obj in first.items + rest.items] == [f"c{index}" for index in range(10)]
     assert "data" not in rest.items[2]
@@ -273,7 +284,7 @@ def test_events_are_kept_for_an_hour_after_they_were_last_written() -> None:
     tell("once")
     tell("again")
     clock.now += 1800
-    made.patch("events", "again", Patch("merge", {"count": 2}), "default")
+    made.patch("events", "again", PatchRequest("merge", {"count": 2}), "default")
     clock.now += 1800
     expiry.sweep()
     assert [event["metadata"]["name"] for event in made.all("events")] == ["again"]

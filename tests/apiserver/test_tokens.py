@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.apiserver import ApiError, Server, Store, User
+from pumice.cluster.apiserver import ApiError, Server, Store, UserInfo
 from pumice.cluster.apiserver.tokens import AUDIENCE, Tokens, answer
 from tests.apiserver.made import Clock, pod, store
 from tests.apiserver.server_process import in_thread
@@ -35,7 +35,7 @@ class Issuer:
     def ask(self, **spec: Any) -> dict[str, Any]:
         return answer(self.store, self.tokens, "default", "robot", {"spec": spec})
 
-    def user(self, token: str) -> User | None:
+    def user(self, token: str) -> UserInfo | None:
         return self.tokens.user(token, self.clock.now, self.store)
 
 

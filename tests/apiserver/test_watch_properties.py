@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pumice.api.selectors import parse_selector
-from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store
 from pumice.cluster.apiserver.selectors import parse_field_selector
-from pumice.cluster.apiserver.storage import Journal
-from pumice.cluster.apiserver.watch import Event, Watch
+from pumice.cluster.apiserver.storage import StoreJournal
+from pumice.cluster.apiserver.watch import Watch, WatchEvent
 from tests.apiserver.made import pod, store
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -65,7 +65,7 @@ class Watching(RuleBasedStateMachine):
         self.store.create("namespaces", {"metadata": {"name": "other"}})
         self.readers: list[Reader] = []
 
-    def journal(self) -> Journal | None:
+    def journal(self) -> StoreJournal | None:
         return None
 
     def _try(self, act: Any) -> None:
@@ -81,7 +81,7 @@ class Watching(RuleBasedStateMachine):
 
     @rule(name=NAMES, space=SPACES, app=st.one_of(st.none(), APPS))
     def relabel(self, name: str, space: str, app: str | None) -> None:
-        self._try(lambda: self.store.patch("pods", name, Patch("merge", {"metadata": {"labels": {"app": app}}}), space))
+        self._try(lambda: self.store.patch("pods", name, PatchRequest("merge", {"metadata": {"labels": {"app": app}}}), space))
 
     @rule(name=NAMES, space=SPACES)
     def bind(self, name: str, space: str) -> None:
@@ -119,14 +119,14 @@ TestWatching = Watching.TestCase
 class Recorder:
     """A journal whose disk is as slow as the test wants."""
 
-    def record(self, storage: str, event: Event) -> None:
+    def record(self, storage: str, event: WatchEvent) -> None:
         pass
 
 
 class WatchingAJournal(Watching):
     """The same where writes are shown only once they are kept, some at a time."""
 
-    def journal(self) -> Journal | None:
+    def journal(self) -> StoreJournal | None:
         return Recorder()
 
     @rule(count=st.integers(1, 4))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import Patch, Store, storage, watch_stream
+from pumice.cluster.apiserver import PatchRequest, Store, storage, watch_stream
 from tests.apiserver.made import pod
 from tests.apiserver.server_process import Running, in_thread
 from tests.apiserver.wire import Wire
@@ -33,7 +33,7 @@ def create(running: Running, name: str, **labels: str) -> dict[str, Any]:
 
 
 def relabel(running: Running, name: str, **labels: str | None) -> None:
-    running.call(lambda store: store.patch("pods", name, Patch("merge", {"metadata": {"labels": labels}}), "default"))
+    running.call(lambda store: store.patch("pods", name, PatchRequest("merge", {"metadata": {"labels": labels}}), "default"))
 
 
 def summary(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -165,7 +165,7 @@ def test_a_slow_reader_loses_nothing(running: Running, wire: Wire) -> None:
 
     def write(store: Store) -> None:
         for index in range(3000):
-            store.patch("pods", "p", Patch("merge", {"metadata": {"annotations": {"n": str(index), "pad": "x" * 2000}}}), "default")
+            store.patch("pods", "p", PatchRequest("merge", {"metadata": {"annotations": {"n": str(index), "pad": "x" * 2000}}}), "default")
 
     running.call(write)
     seen: list[dict[str, Any]] = []

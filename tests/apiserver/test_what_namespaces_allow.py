@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store
 from tests.apiserver.made import pod, store
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -49,7 +49,7 @@ def test_one_class_is_the_default_and_a_write_without_priority_keeps_it() -> Non
     made = store()
     made.create(CLASSES, {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True})
     assert "Only one default can exist" in outcome(made, CLASSES, {"metadata": {"name": "b"}, "value": 4, "globalDefault": True})
-    made.patch(CLASSES, "usual", Patch("merge", {"description": "still the default"}))
+    made.patch(CLASSES, "usual", PatchRequest("merge", {"description": "still the default"}))
     there = made.create("pods", pod("p"), "default")
     assert (there["spec"]["priority"], there["spec"]["priorityClassName"]) == (3, "usual")
     without = {key: value for key, value in there["spec"].items() if key not in ("priority", "preemptionPolicy")}
@@ -112,9 +112,9 @@ def test_quotas_count_load_balancers_and_node_ports_of_services_as_they_are_and_
     assert "services.nodeports=1, used: services.nodeports=3" in outcome(made, "services", service("np2", "NodePort", 1))
     assert outcome(made, "services", service("plain", "ClusterIP", 1)) == ""
     with pytest.raises(ApiError, match=r"exceeded quota: q, requested: services\.nodeports=1"):
-        made.patch("services", "plain", Patch("merge", {"spec": {"type": "NodePort"}}), "default")
-    made.patch("services", "np", Patch("merge", {"spec": {"type": "ClusterIP"}}), "default")
-    made.patch("services", "plain", Patch("merge", {"spec": {"type": "NodePort"}}), "default")
+        made.patch("services", "plain", PatchRequest("merge", {"spec": {"type": "NodePort"}}), "default")
+    made.patch("services", "np", PatchRequest("merge", {"spec": {"type": "ClusterIP"}}), "default")
+    made.patch("services", "plain", PatchRequest("merge", {"spec": {"type": "NodePort"}}), "default")
 
 
 def test_a_resize_is_charged_for_what_it_adds() -> None:
@@ -122,7 +122,7 @@ def test_a_resize_is_charged_for_what_it_adds() -> None:
     made.create("pods", pod("p", containers=[asking({"cpu": "1"}, {"cpu": "8"})]), "default")
     made.create("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "2"}}}, "default")
     for cpu, accepted in (("2", True), ("3", False), ("1", True)):
-        patch = Patch("strategic", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
+        patch = PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}})
         try:
             made.patch("pods", "p", patch, "default", "resize")
         except ApiError as error:
@@ -162,8 +162,8 @@ def test_what_is_immutable_stays_as_it_is(resource: str) -> None:
     made.create(resource, {"metadata": {"name": "x"}, "data": {"a": "YQ=="}, "immutable": True}, "default")
     for change in ({"data": {"a": "Yg=="}}, {"data": None}, {"immutable": False}, {"immutable": None}):
         with pytest.raises(ApiError, match="field is immutable when `immutable` is set"):
-            made.patch(resource, "x", Patch("merge", change), "default")
-    made.patch(resource, "x", Patch("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
+            made.patch(resource, "x", PatchRequest("merge", change), "default")
+    made.patch(resource, "x", PatchRequest("merge", {"metadata": {"labels": {"a": "b"}}}), "default")
 
 
 @pytest.mark.parametrize(

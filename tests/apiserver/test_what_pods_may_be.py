@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import ApiError, Patch
+from pumice.cluster.apiserver import ApiError, PatchRequest
 from tests.apiserver.made import pod, store
 
 
@@ -58,11 +58,11 @@ def test_pods_that_cannot_be_run_are_refused(spec: dict[str, Any], sentence: str
 def test_a_running_pod_changes_only_what_may_change() -> None:
     made = store()
     made.create("pods", pod("p"), "default")
-    made.patch("pods", "p", Patch("strategic", {"spec": {"containers": [{"name": "c", "image": "new"}]}}), "default")
+    made.patch("pods", "p", PatchRequest("strategic", {"spec": {"containers": [{"name": "c", "image": "new"}]}}), "default")
     with pytest.raises(ApiError, match="pod updates may not change fields other than"):
-        made.patch("pods", "p", Patch("merge", {"spec": {"schedulerName": "other"}}), "default")
+        made.patch("pods", "p", PatchRequest("merge", {"spec": {"schedulerName": "other"}}), "default")
     with pytest.raises(ApiError, match="pod updates may not change fields other than"):
-        made.patch("pods", "p", Patch("merge", {"spec": {"nodeName": "n"}}), "default")
+        made.patch("pods", "p", PatchRequest("merge", {"spec": {"nodeName": "n"}}), "default")
 
 
 def test_priority_is_taken_from_the_class() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cluster.apiserver.admission import Review, Rule, World
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRule, AdmissionWorld
 from tests.cli.terminal import Terminal
 
 
@@ -27,11 +27,11 @@ def test_apply_tells_created_configured_and_unchanged(pumice: Terminal) -> None:
 
 
 def test_what_the_server_warns_of_is_printed_once_beside_the_output(pumice: Terminal) -> None:
-    def warn(review: Review, world: World) -> None:
+    def warn(review: AdmissionAttributes, world: AdmissionWorld) -> None:
         if review.name == "warned":
             review.warnings.append('say "please"')
 
-    pumice.store(lambda store: store.admission.add([Rule(("configmaps",), ("CREATE", "UPDATE"), validate=warn)]))
+    pumice.store(lambda store: store.admission.add([AdmissionRule(("configmaps",), ("CREATE", "UPDATE"), validate=warn)]))
     objects = "\n---\n".join(json.dumps(config_map("warned", {"a": text})) for text in "12")
     told = pumice.type("apply", "-f", "-", stdin=objects)
     assert told.stdout == "configmap/warned created\nconfigmap/warned configured\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pumice.cluster.apiserver import Patch, Store
+from pumice.cluster.apiserver import PatchRequest, Store
 from tests.cli.terminal import Terminal
 
 JOBS = "jobs.batch.volcano.sh"
@@ -60,7 +60,7 @@ def test_run_says_what_is_wrong_with_a_file_or_an_amount(pumice: Terminal, tmp_p
 def test_list_has_the_columns_of_vcctl(pumice: Terminal) -> None:
     pumice("job", "run", "-N", "job-1", "-q", "listed", "-r", "4", "-m", "3")
     status = {"status": {"state": {"phase": "Running"}, "running": 3, "pending": 1, "minAvailable": 3}}
-    pumice.store(lambda store: store.patch(JOBS, "job-1", Patch("merge", status), "default", "status"))
+    pumice.store(lambda store: store.patch(JOBS, "job-1", PatchRequest("merge", status), "default", "status"))
     created = stored(pumice, "job-1")["metadata"]["creationTimestamp"][:10]
     assert pumice("job", "list", "-q", "listed").splitlines() == [
         "Name    Creation       Phase       JobType     Replicas    Min   Pending   Running   Succeeded   Failed    Unknown     RetryCount",

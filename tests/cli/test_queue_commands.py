@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import Patch
+from pumice.cluster.apiserver import PatchRequest
 from tests.cli.terminal import Terminal
 
 QUEUES = "queues.scheduling.volcano.sh"
@@ -58,7 +58,7 @@ def test_an_update_without_a_weight_is_refused(pumice: Terminal) -> None:
 
 def test_get_and_list_count_the_podgroups_of_each_phase(pumice: Terminal) -> None:
     pumice("queue", "create", "-n", "test")
-    pumice.store(lambda store: store.patch(QUEUES, "test", Patch("merge", {"status": {"state": "Open"}}), "", "status"))
+    pumice.store(lambda store: store.patch(QUEUES, "test", PatchRequest("merge", {"status": {"state": "Open"}}), "", "status"))
     for number, phase in enumerate(("Inqueue", "Pending", "Pending", "Running", "Completed")):
         pumice.apply(
             {
@@ -75,9 +75,11 @@ def test_get_and_list_count_the_podgroups_of_each_phase(pumice: Terminal) -> Non
     )
     assert "test                     1       Open    1       2       1       0       1" in pumice("queue", "list").splitlines()
     limits = {"deserved": {"cpu": "4"}, "capability": {"cpu": "8"}}
-    pumice.store(lambda store: store.patch(QUEUES, "test", Patch("merge", {"spec": limits}), ""))
+    pumice.store(lambda store: store.patch(QUEUES, "test", PatchRequest("merge", {"spec": limits}), ""))
     pumice.store(
-        lambda store: store.patch(QUEUES, "test", Patch("merge", {"status": {"allocated": {"cpu": "1", "memory": "0"}}}), "", "status")
+        lambda store: store.patch(
+            QUEUES, "test", PatchRequest("merge", {"status": {"allocated": {"cpu": "1", "memory": "0"}}}), "", "status"
+        )
     )
     head, row = pumice("queue", "list", "test", "-o", "wide").splitlines()
     assert head.split()[-4:] == ["Used", "Deserved", "Capability", "Waiting"]

@@ -19,7 +19,7 @@ from realcluster import USERS, RealCluster
 
 from pumice.api.kinds import MUTATING_WEBHOOKS, QUEUES, VALIDATING_WEBHOOKS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS, DEFINITIONS = ROOT / "deploy/manifests", ROOT / "src/pumice/cluster/apiserver/crds"
@@ -123,7 +123,7 @@ async def running(cluster: RealCluster, client: Client, folder: Path, *flags: st
             yield volcano
     finally:
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-            async for page in client.pages(Scope(resource)):
+            async for page in client.pages(ListScope(resource)):
                 for raw in page.items:
                     await client.delete(resource, ObjectRef(as_dict(raw)["metadata"]["name"]))
 
@@ -131,7 +131,7 @@ async def running(cluster: RealCluster, client: Client, folder: Path, *flags: st
 async def _until_open(client: Client, volcano: Volcano) -> None:
     """The webhooks are called and the default queue takes work."""
     for _ in range(600):
-        queues = [as_dict(raw) async for page in client.pages(Scope(QUEUES)) for raw in page.items]
+        queues = [as_dict(raw) async for page in client.pages(ListScope(QUEUES)) for raw in page.items]
         opened = any(_opened(queue) for queue in queues if queue["metadata"]["name"] == "default")
         if opened and "webhooks are served" in volcano.log("webhooks"):
             return

@@ -11,7 +11,7 @@ from stage import until_true
 
 from pumice.api.kinds import COMMANDS, JOBS, POD_GROUPS, PODS, Kind, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import PatchType, Scope, as_dict
+from pumice.client.transport import ListScope, PatchType, as_dict
 
 Body = dict[str, Any]
 
@@ -54,7 +54,7 @@ class Jobs:
     # ---- what there is
 
     async def listed(self, resource: Kind) -> dict[str, Body]:
-        found = [as_dict(raw) async for page in self.client.pages(Scope(resource, self.namespace)) for raw in page.items]
+        found = [as_dict(raw) async for page in self.client.pages(ListScope(resource, self.namespace)) for raw in page.items]
         return {item["metadata"]["name"]: item for item in found}
 
     async def job(self, name: str) -> Body:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pumice.api.kinds import PODS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import KubeError, PatchType, Scope, as_dict
+from pumice.client.transport import KubeError, ListScope, PatchType, as_dict
 
 HELD = "story.pumice.io/held"  #: an annotation of pods that do not end until it is gone
 
@@ -27,7 +27,7 @@ async def report(client: Client, pod: ObjectRef, phase: str, exit_code: int = 0,
 async def kubelets(client: Client) -> None:
     """For good, in all namespaces."""
     while True:
-        async for page in client.pages(Scope(PODS)):
+        async for page in client.pages(ListScope(PODS)):
             await asyncio.gather(*(_kubelet_of(client, as_dict(raw)) for raw in page.items))
         await asyncio.sleep(0.1)
 

@@ -11,7 +11,7 @@ from stage import Stage
 
 from pumice.api.kinds import EVENTS
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 from pumice.extensions import plugins
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.loop import Scheduler
@@ -51,4 +51,4 @@ async def scheduling(
 
 
 async def events(client: Client, namespace: str) -> list[dict[str, Any]]:
-    return [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
+    return [as_dict(raw) async for page in client.pages(ListScope(EVENTS, namespace)) for raw in page.items]

@@ -16,7 +16,7 @@ from stage import Stage, absent
 
 from pumice.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, LEASES
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.process import make_queues
 
@@ -87,7 +87,7 @@ async def replica(
 
 
 async def leader(client: Client, namespace: str) -> str:
-    async for page in client.pages(Scope(LEASES, namespace)):
+    async for page in client.pages(ListScope(LEASES, namespace)):
         for raw in page.items:
             return str(as_dict(raw)["spec"]["holderIdentity"])
     return ""

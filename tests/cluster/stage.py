@@ -15,7 +15,7 @@ import yaml
 
 from pumice.api.kinds import DEFINITIONS, HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, SERVICE_ACCOUNTS, Kind, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, KubeError, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, KubeError, ListScope, PatchType, as_dict
 from pumice.cluster import apiserver
 
 CRDS = Path(apiserver.__file__).parent / "crds"
@@ -48,7 +48,7 @@ async def install_definitions(client: Client) -> None:
 
 async def served(client: Client, resource: Kind) -> bool:
     try:
-        async for _ in client.pages(Scope(resource), limit=1):
+        async for _ in client.pages(ListScope(resource), limit=1):
             pass
     except ApiError:
         return False
@@ -173,7 +173,7 @@ class Stage:
     async def _sweep(self) -> None:
         """Groups and pods of all namespaces: what stories leave counts for queues and for the room that is promised."""
         for resource, grace_s in ((POD_GROUPS, None), (PODS, 0)):
-            found = [as_dict(raw)["metadata"] async for page in self.client.pages(Scope(resource)) for raw in page.items]
+            found = [as_dict(raw)["metadata"] async for page in self.client.pages(ListScope(resource)) for raw in page.items]
             refs = [ObjectRef(meta["name"], meta["namespace"]) for meta in found]
             await asyncio.gather(*(_if_there(self.client.delete(resource, ref, grace_s=grace_s)) for ref in refs))
 
@@ -181,7 +181,7 @@ class Stage:
 
     async def pods(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
-        async for page in self.client.pages(Scope(PODS, self.namespace)):
+        async for page in self.client.pages(ListScope(PODS, self.namespace)):
             for raw in page.items:
                 pod = as_dict(raw)
                 found[pod["metadata"]["name"]] = pod

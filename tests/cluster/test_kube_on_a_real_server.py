@@ -14,13 +14,13 @@ from realcluster import RealCluster
 from pumice.api.kinds import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.api.meta import Metadata, Wire
 from pumice.client.client import Client
-from pumice.client.events import EventRecord, ObjectReference, Recorder
+from pumice.client.events import EventRecord, EventRecorder, ObjectReference
 from pumice.client.known_objects import Added, Deleted, Modified
-from pumice.client.leader_election import Candidate, Election, Term
+from pumice.client.leader_election import Election, LeaseCandidate, Term
 from pumice.client.pods import bind, evict, eviction_conditions
 from pumice.client.reflector import Pace, Reflector
 from pumice.client.retry import Backoff
-from pumice.client.transport import ApiError, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.cluster
 
@@ -72,7 +72,7 @@ def test_a_reflector_follows_from_its_first_list_to_the_last_change(play: Play) 
         for number in range(5):
             await client.create(CONFIG_MAPS, {"metadata": {"name": f"c{number}"}}, namespace)
         told: list[Any] = []
-        reflector = Reflector(client, Scope(CONFIG_MAPS, namespace), decode, told.append)
+        reflector = Reflector(client, ListScope(CONFIG_MAPS, namespace), decode, told.append)
         task = asyncio.create_task(reflector.run())
         await reflector.synced.wait()
         assert [type(change) for change in told] == [Added] * 5
@@ -90,7 +90,7 @@ def test_a_server_that_is_killed_and_comes_back_is_caught_up_with(cluster: RealC
     async def story(client: Client, namespace: str) -> None:
         told: list[Any] = []
         pace = Pace(Backoff(0.2, 1.0), page=2)
-        reflector = Reflector(client, Scope(CONFIG_MAPS, namespace), decode, told.append, pace=pace)
+        reflector = Reflector(client, ListScope(CONFIG_MAPS, namespace), decode, told.append, pace=pace)
         for number in range(5):
             await client.create(CONFIG_MAPS, {"metadata": {"name": f"c{number}"}}, namespace)
         task = asyncio.create_task(reflector.run())
@@ -110,7 +110,7 @@ def test_an_election_is_won_and_handed_over(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
         lock = ObjectRef("volcano", namespace)
         term = Term(lease_s=8, renew_deadline_s=7, retry_s=0.5)
-        first, second = (Election(client, Candidate(name, lock, term)) for name in ("first", "second"))
+        first, second = (Election(client, LeaseCandidate(name, lock, term)) for name in ("first", "second"))
         tasks = [asyncio.create_task(first.run())]
         await first.won.wait()
         tasks.append(asyncio.create_task(second.run()))
@@ -129,14 +129,14 @@ def test_an_election_is_won_and_handed_over(play: Play) -> None:
 
 def test_events_are_created_and_counted(play: Play) -> None:
     async def story(client: Client, namespace: str) -> None:
-        recorder = Recorder(client, "volcano")
+        recorder = EventRecorder(client, "volcano")
         sending = asyncio.create_task(recorder.run())
         pod = ObjectReference("Pod", "p", namespace, "uid", "v1")
         for _ in range(3):
             recorder.tell(EventRecord(pod, "Warning", "FailedScheduling", "0/3 nodes are unavailable"))
         await recorder.drain(10.0)
         sending.cancel()
-        items = [as_dict(raw) async for page in client.pages(Scope(EVENTS, namespace)) for raw in page.items]
+        items = [as_dict(raw) async for page in client.pages(ListScope(EVENTS, namespace)) for raw in page.items]
         assert [(item["count"], item["reason"], item["source"]) for item in items] == [(3, "FailedScheduling", {"component": "volcano"})]
         assert recorder.dropped == 0
 

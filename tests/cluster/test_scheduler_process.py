@@ -16,7 +16,7 @@ from stage import until_true
 
 from pumice.api.kinds import EVENTS, LEASES, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 from pumice.scheduler.config.volcano_conf import DEFAULT
 
 pytestmark = pytest.mark.cluster
@@ -86,7 +86,7 @@ def test_a_bad_configuration_leaves_the_old_one_in_force_and_is_told(cluster: Re
                     await asyncio.sleep(0.1)
 
                 async def told() -> bool:
-                    found = [as_dict(raw) async for events in client.pages(Scope(EVENTS, namespace)) for raw in events.items]
+                    found = [as_dict(raw) async for events in client.pages(ListScope(EVENTS, namespace)) for raw in events.items]
                     return any(event["reason"] == "ConfigurationRefused" and "scheduler.conf" in event["message"] for event in found)
 
                 await until_true(told)

@@ -19,7 +19,7 @@ from stage import absent, until_true
 
 from pumice.api.kinds import CRON_JOBS, JOB_FLOWS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, SERVICE_ACCOUNTS, ObjectRef
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
 
 pytestmark = pytest.mark.cluster
 Story = Callable[[Jobs], Awaitable[None]]
@@ -91,7 +91,7 @@ async def volcano_at_work(cluster: RealCluster, folder: Path, cpu: int, *flags: 
 async def leave_nothing(client: Client) -> None:
     """Jobs that the next scheduler would count, and who makes them; nobody makes them again now."""
     for resource in (CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, PODS):
-        async for page in client.pages(Scope(resource)):
+        async for page in client.pages(ListScope(resource)):
             for raw in page.items:
                 meta = as_dict(raw)["metadata"]
                 with suppress(ApiError):

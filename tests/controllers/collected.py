@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from pumice.controllers.controller import EVERY, NOTHING, Change, Result, delete, patch, result
+from pumice.controllers.controller import EVERY, NOTHING, ObjectChange, Result, delete, patch, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, key_of, owners_of, terminating, uid_of
 from pumice.controllers.world import World
@@ -35,7 +35,7 @@ def _lives(owner: Object, subject: Object, world: World) -> bool:
     return found is not None and uid_of(found) == owner["uid"] and not terminating(found)
 
 
-def _touched(change: Change, world: World) -> Iterable[tuple[str, str, str]]:
+def _touched(change: ObjectChange, world: World) -> Iterable[tuple[str, str, str]]:
     subject = change.object
     if change.new is None or terminating(subject):
         yield from ((kind_of(each), *key_of(each)) for each in world.dependents(uid_of(subject)))

@@ -10,11 +10,11 @@ import yaml
 
 from pumice.api.json_objects import copied, merged
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Controller, Create, Delete
-from pumice.controllers.in_memory import Loop, Memory
+from pumice.controllers.controller import Controller, Create, Delete, ObjectChange
+from pumice.controllers.in_memory import InMemoryLoop, Memory
 from pumice.controllers.objects import Object, key_of, name_of
 from pumice.controllers.volcano.job.controller import Jobs
-from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 NOON = 1_800_000_000.0
 TABLES = Path(__file__).parent / "tables"
@@ -24,8 +24,8 @@ def table(name: str) -> list[Any]:
     return list(yaml.safe_load((TABLES / name).read_text()))
 
 
-def fixed_key_pair() -> KeyPair:
-    return KeyPair("private", "public")
+def fixed_key_pair() -> SshKeyPair:
+    return SshKeyPair("private", "public")
 
 
 def queue(name: str = "default", **spec: Any) -> Object:
@@ -71,7 +71,7 @@ class Stage:
     def __init__(self, *objects: Object, controllers: Sequence[Controller] = (), now: float = NOON) -> None:
         self.now = now
         self.world = Memory(objects, now)
-        self.loop = Loop(self.world, controllers or [Jobs(fixed_key_pair)])
+        self.loop = InMemoryLoop(self.world, controllers or [Jobs(fixed_key_pair)])
         self.settle()
 
     def settle(self) -> int:
@@ -146,11 +146,11 @@ class Stage:
 
     def assert_settled(self) -> None:
         """Looking at everything again writes nothing (pods as they were: one first seen failed is news)."""
-        again = Loop(Memory(), self.loop.controllers)
+        again = InMemoryLoop(Memory(), self.loop.controllers)
         again.world = self.world
         for kind in self.world.kinds():
             for each in self.world.all(kind):
-                again.observe([Change(each if kind == kinds.POD else None, each)])
+                again.observe([ObjectChange(each if kind == kinds.POD else None, each)])
         before = {(kind, key_of(each)): copied(each) for kind in self.world.kinds() for each in self.world.all(kind)}
         written = again.settle(self.now)
         after = {(kind, key_of(each)): each for kind in self.world.kinds() for each in self.world.all(kind)}

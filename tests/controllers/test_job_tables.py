@@ -8,7 +8,7 @@ import pytest
 
 from pumice.api import annotations as key
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change
+from pumice.controllers.controller import ObjectChange
 from pumice.controllers.in_memory import Memory
 from pumice.controllers.objects import Object, status_of, terminating
 from pumice.controllers.volcano.job.controller import Jobs
@@ -75,7 +75,7 @@ def test_what_becomes_of_a_pod_is_an_event(row: dict[str, Any]) -> None:
         new["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     other = _reported("train-w-1", job, row.get("other"), {}, row.get("others_restarts", 0))
     world = Memory([each for each in (job, new, other) if each is not None])
-    (request,) = from_pod(Change(old, new), world)
+    (request,) = from_pod(ObjectChange(old, new), world)
     assert (request.event, request.exit_code) == (row["event"] or OUT_OF_SYNC, row.get("exit", 0))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.api.json_objects import difference, merged
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Create, Delete, Patch, Result, change, itself, patch, result
+from pumice.controllers.controller import Create, Delete, ObjectChange, Patch, Result, change, itself, patch, result
 from pumice.controllers.in_memory import Memory, Unsettled, settle
 from pumice.controllers.objects import Key
 from pumice.controllers.work_queue import KeyQueue
@@ -38,10 +38,10 @@ class Counting:
 def test_a_key_that_waits_is_not_queued_twice() -> None:
     controller, world = Counting(), Memory()
     work = KeyQueue([controller])
-    work.observe([Change(None, queue("a")), Change(queue("a"), queue("a")), Change(None, queue("b"))], world)
+    work.observe([ObjectChange(None, queue("a")), ObjectChange(queue("a"), queue("a")), ObjectChange(None, queue("b"))], world)
     assert len(work) == 2
     assert work.pop(0) == (controller, Key("", "a"))
-    work.observe([Change(None, queue("a"))], world)
+    work.observe([ObjectChange(None, queue("a"))], world)
     assert [work.pop(0), work.pop(0), work.pop(0)] == [(controller, Key("", "b")), (controller, Key("", "a")), None]
 
 
@@ -50,7 +50,7 @@ def test_an_object_that_makes_no_sense_is_passed_over_and_the_others_are_not(cap
     work = KeyQueue([controller])
     nameless = queue("b")
     del nameless["metadata"]["name"]
-    work.observe([Change(None, queue("a")), Change(None, nameless), Change(None, queue("c"))], world)
+    work.observe([ObjectChange(None, queue("a")), ObjectChange(None, nameless), ObjectChange(None, queue("c"))], world)
     assert [work.pop(0), work.pop(0)] == [(controller, Key("", "a")), (controller, Key("", "c"))]
     assert len(caplog.records) == 1 and "counting passes over Queue.scheduling.volcano.sh" in caplog.text
     caplog.clear()

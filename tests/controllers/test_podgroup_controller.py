@@ -10,7 +10,7 @@ from pumice.api import annotations as key
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Patch
 from pumice.controllers.objects import Object, annotations_of
-from pumice.controllers.volcano.podgroup import PodGroups, Subject
+from pumice.controllers.volcano.podgroup import GroupSubject, PodGroups
 from tests.controllers.stage import Stage, plain_pod, pod_spec
 
 
@@ -190,7 +190,7 @@ def test_a_pod_that_comes_while_its_group_goes_gets_a_new_one() -> None:
     stage = Stage(controllers=[])
     for each in (web, going, plain_pod("fresh", web)):
         stage.world.put(each)
-    writes = PodGroups().reconcile(Subject(kinds.POD, "default", "fresh"), stage.world, stage.now).writes
+    writes = PodGroups().reconcile(GroupSubject(kinds.POD, "default", "fresh"), stage.world, stage.now).writes
     assert [type(write) for write in writes] == [Create, Patch]
 
 

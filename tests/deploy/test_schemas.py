@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from pumice.cluster.apiserver import ApiError, Options
+from pumice.cluster.apiserver import ApiError, WriteOptions
 from tests.apiserver.made import store
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -77,6 +77,8 @@ def test_every_manifest_is_accepted_to_the_letter() -> None:
     for path in sorted((DEPLOY / "manifests").glob("*.yaml")):
         for item in yaml.safe_load_all(path.read_text()):
             namespace = item["metadata"].get("namespace", "")
-            cluster.create(RESOURCES[item["kind"]], item, namespace, Options(validation="Strict"))
+            cluster.create(RESOURCES[item["kind"]], item, namespace, WriteOptions(validation="Strict"))
     with pytest.raises(ApiError, match="unknown field"):
-        cluster.create("deployments.apps", {"metadata": {"name": "odd"}, "spec": {"replica": 1}}, "default", Options(validation="Strict"))
+        cluster.create(
+            "deployments.apps", {"metadata": {"name": "odd"}, "spec": {"replica": 1}}, "default", WriteOptions(validation="Strict")
+        )

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pumice.cli.embedded import Wanted, running
+from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import VirtualClock
@@ -103,7 +103,7 @@ def cluster(nodes: str, speed: float = SPEED) -> Iterator[Api]:
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def live() -> None:
-        wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of(nodes))), speed=speed, plain=True)
+        wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of(nodes))), speed=speed, plain=True)
         async with running(wanted) as embedded:
             started.append(Api(embedded.server.host, embedded.server.port, embedded.server.token))
             loops.append(asyncio.get_running_loop())

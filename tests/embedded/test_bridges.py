@@ -15,7 +15,7 @@ from pumice.api.kinds import NODES, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.known_objects import Added, Deleted, Modified
 from pumice.client.pods import bind, evict
 from pumice.client.reflector import Reflector, dict_metadata
-from pumice.client.transport import ApiError, PatchType, Scope
+from pumice.client.transport import ApiError, ListScope, PatchType
 from pumice.cluster.apiserver import DeleteOptions, Server, Store
 from pumice.cluster.clock import RunningClock, VirtualClock
 from pumice.cluster.control_plane import ControllerLoop
@@ -194,7 +194,7 @@ def test_a_reflector_over_the_store_sees_what_was_and_what_comes() -> None:
         cluster.create("pods", pod("old"), "default")
         told: list[Any] = []
         read = msgspec.json.Decoder(dict[str, Any]).decode
-        reflector = Reflector(transport, Scope(PODS), read, told.append, metadata=dict_metadata)
+        reflector = Reflector(transport, ListScope(PODS), read, told.append, metadata=dict_metadata)
         task = asyncio.create_task(reflector.run())
         await reflector.synced.wait()
         cluster.create("pods", pod("new"), "default")
@@ -216,9 +216,9 @@ def test_selectors_choose_in_process_as_over_http() -> None:
         cluster.create("pods", pod("b"), "default")
         cluster.bind("default", "b", "n")
         for scope, expected in (
-            (Scope(PODS, label_selector="app=x"), ["a"]),
-            (Scope(PODS, field_selector="spec.nodeName=n"), ["b"]),
-            (Scope(PODS, namespace="other"), []),
+            (ListScope(PODS, label_selector="app=x"), ["a"]),
+            (ListScope(PODS, field_selector="spec.nodeName=n"), ["b"]),
+            (ListScope(PODS, namespace="other"), []),
         ):
             pages = [page async for page in transport.pages(scope)]
             names = [msgspec.json.decode(item)["metadata"]["name"] for page in pages for item in page.items]

@@ -11,7 +11,7 @@ import pytest
 
 from pumice.api.errors import InputError
 from pumice.cli.clusters import read_cluster_file
-from pumice.cli.embedded import Embedded, Wanted, running
+from pumice.cli.embedded import Embedded, UpRequest, running
 from pumice.cli.up_options import wanted
 from pumice.cli.up_submit import in_order, submit
 
@@ -37,7 +37,7 @@ TOLD = {"answers": 4, "elastic": 2, "first": 2, "gang": 4, "queues": 4, "why-pen
 QUEUES = "queues.scheduling.volcano.sh"
 
 
-def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (), data: Path | None = None) -> Wanted:
+def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (), data: Path | None = None) -> UpRequest:
     options: dict[str, Any] = {
         "nodes": None,
         "speed": 50.0,
@@ -60,7 +60,7 @@ def told(cluster: Embedded) -> int:
     return sum(any(each["type"] == "PodScheduled" and each["status"] == "False" for each in one) for one in conditions)
 
 
-def run(wanted: Wanted, holds: Callable[[Embedded], bool]) -> list[str]:
+def run(wanted: UpRequest, holds: Callable[[Embedded], bool]) -> list[str]:
     """Until it holds; what was said of what was submitted."""
     said: list[str] = []
 

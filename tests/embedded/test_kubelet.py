@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.cluster.apiserver import Patch
+from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.nodes.stage import read_stages
 from tests.embedded.cluster import Still
 
@@ -17,7 +17,7 @@ CODE = "pumice.io/exit-code"
 
 
 def annotate(still: Still, node: str, value: str | None) -> None:
-    still.store.patch("nodes", node, Patch("merge", {"metadata": {"annotations": {"pumice.io/kubelet": value}}}))
+    still.store.patch("nodes", node, PatchRequest("merge", {"metadata": {"annotations": {"pumice.io/kubelet": value}}}))
 
 
 def container(still: Still, pod: str) -> Any:

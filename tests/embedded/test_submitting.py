@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from pumice.cli.clusters import read_cluster_file
-from pumice.cli.embedded import Wanted, running
+from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of
 from pumice.cli.up_submit import submit
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
@@ -18,7 +18,7 @@ JOB = Path(__file__).parents[2] / "examples" / "job.yaml"
 def test_a_job_that_does_not_run_is_shown_with_the_reason() -> None:
     async def story() -> list[str]:
         said: list[str] = []
-        async with running(Wanted(policy_of(), read_stages(), list(nodes_of(pools_of("3x8gpu"))), plain=True)) as cluster:
+        async with running(UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of("3x8gpu"))), plain=True)) as cluster:
             no_longer = asyncio.Event()
             submitting = asyncio.create_task(submit(cluster.plane, read_cluster_file(str(JOB)).objects, said.append, no_longer))
             while not any("overused" in event["message"] for event in cluster.plane.store.all("events")):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cluster.apiserver import Patch
+from pumice.cluster.apiserver import PatchRequest
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import Addresses
 from pumice.cluster.nodes.stage import read_stages
@@ -24,7 +24,7 @@ def test_every_namespace_says_whom_to_trust_and_goes_on_saying_so() -> None:
     still.after(1)
     for namespace in ("default", "kube-system", "later"):
         assert still.store.get("configmaps", "kube-root-ca.crt", namespace)["data"] == {"ca.crt": still.plane.server.certificate}
-    still.store.patch("configmaps", "kube-root-ca.crt", Patch("merge", {"data": {"ca.crt": "other", "b": "c"}}), "default")
+    still.store.patch("configmaps", "kube-root-ca.crt", PatchRequest("merge", {"data": {"ca.crt": "other", "b": "c"}}), "default")
     still.store.delete("configmaps", "kube-root-ca.crt", "later")
     still.after(1)
     for namespace in ("default", "later"):
@@ -52,7 +52,7 @@ def test_a_deadline_that_is_set_later_counts_from_the_start() -> None:
     still = Still()
     still.pod("web", "cpu4-0")
     still.after(100)
-    still.store.patch("pods", "web", Patch("merge", {"spec": {"activeDeadlineSeconds": 120}}), "default")
+    still.store.patch("pods", "web", PatchRequest("merge", {"spec": {"activeDeadlineSeconds": 120}}), "default")
     still.after(1)
     assert still.store.get("pods", "web", "default")["status"]["observedGeneration"] == 2
     still.after(17)
@@ -66,7 +66,7 @@ def test_a_deadline_that_has_passed_already_ends_the_pod_at_once() -> None:
     still = Still()
     still.pod("web", "cpu4-0")
     still.after(100)
-    still.store.patch("pods", "web", Patch("merge", {"spec": {"activeDeadlineSeconds": 5}}), "default")
+    still.store.patch("pods", "web", PatchRequest("merge", {"spec": {"activeDeadlineSeconds": 5}}), "default")
     still.after(1)
     assert still.phase("web") == "Failed"
 

@@ -17,7 +17,7 @@ from pumice.scheduler.framework import hooks
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Action, Choice
+from pumice.scheduler.framework.policy import Action, PluginOption
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -159,7 +159,7 @@ def test_plugins_may_look_at_all_nodes_or_at_one() -> None:
     assert schedule(made(), "enqueue, allocate", Single).binds == {"default/p": "c"}
     big = cluster(node("d").cpu(1), podgroup("g"), pod("p").cpu(1).gang("g"))
     assert schedule(big, "enqueue, allocate", Single).waiting == {"default/p": "0/1 nodes are unavailable: 1 too small."}
-    assert schedule(big, "enqueue, allocate", Choice(Single, off=frozenset(["enablePredicate"]))).binds == {"default/p": "d"}
+    assert schedule(big, "enqueue, allocate", PluginOption(Single, off=frozenset(["enablePredicate"]))).binds == {"default/p": "d"}
 
 
 def tasks_named(*names: str) -> list[Task]:

@@ -16,10 +16,10 @@ from fakeapi import FakeApi, Fault
 
 from pumice.api.kinds import LEASES, PODS, QUEUES, ObjectRef
 from pumice.client.access import Access, Fixed, TokenFile
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.client.retry import Backoff, Retry, TokenBucket
 from pumice.client.tls import LOOK_AGAIN_S, KeyFiles, KeyPair, Trust
-from pumice.client.transport import ApiError, Fenced, KubeError, NoAnswer, NoCredentials, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, NoAnswer, NoCredentials, PatchType, as_dict
 from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(4, Backoff(0.001, 0.01))
@@ -57,7 +57,7 @@ def test_verbs_do_what_they_say() -> None:
         await client.patch(PODS, ObjectRef("b", "default"), {"kind": "Pod"}, PatchType.MERGE)
         assert as_dict(await client.get(PODS, ObjectRef("b", "default")))["spec"] == {"x": 1}
         await client.delete(PODS, A)
-        pages = [page async for page in client.pages(Scope(PODS), limit=1)]
+        pages = [page async for page in client.pages(ListScope(PODS), limit=1)]
         assert [len(page.items) for page in pages] == [1] and {key[2] for key in api.objects} == {"b"}
         assert {headers["Authorization"] for headers in api.headers} == {"Bearer t"}
         assert next(headers for headers in api.headers if headers["Content-Type"] == "application/merge-patch+json")
@@ -96,7 +96,7 @@ def test_a_failed_write_is_made_again_only_where_that_is_safe(fault: Fault, repe
                 await call
         assert len(api.requests) == 1 + again
 
-    with_client(story, limits=Limits(timeout_s=0.2))
+    with_client(story, limits=ClientLimits(timeout_s=0.2))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_no_more_writes_are_under_way_than_allowed() -> None:
         await client.get(PODS, A)  # reads pass by
         await asyncio.gather(*writes)
 
-    with_client(story, limits=Limits(in_flight=3))
+    with_client(story, limits=ClientLimits(in_flight=3))
 
 
 def test_a_bucket_lets_its_burst_through_and_then_keeps_its_rate() -> None:
@@ -229,7 +229,7 @@ def test_a_watch_whose_token_is_refused_has_it_read_again(tmp_path: Path) -> Non
         file = tmp_path / "token"
         file.write_text("old")
         async with FakeApi() as api, Client(Access(api.url, TokenFile(file, lambda: 0.0)), retry=QUICK) as client:
-            scope, how = Scope(PODS), {"resource_version": "1", "timeout_s": 1, "idle_s": 5.0}
+            scope, how = ListScope(PODS), {"resource_version": "1", "timeout_s": 1, "idle_s": 5.0}
             await api.put("pods", "a")
             await client.get(PODS, A)
             file.write_text("new")

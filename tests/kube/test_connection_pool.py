@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.http.connection import Answer
-from pumice.http.pool import NotConnected, Pool
+from pumice.http.pool import ConnectionPool, NotConnected
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
@@ -26,7 +26,11 @@ def zipped(body: bytes) -> bytes:
 
 
 def served(
-    answers: list[bytes], story: Callable[[Pool, list[int]], Coroutine[Any, Any, None]], *, pieces: int = 1 << 20, hang: bool = False
+    answers: list[bytes],
+    story: Callable[[ConnectionPool, list[int]], Coroutine[Any, Any, None]],
+    *,
+    pieces: int = 1 << 20,
+    hang: bool = False,
 ) -> None:
     """A server that gives these answers one after the other, then closes; `connections` counts the requests of each connection."""
     connections: list[int] = []
@@ -54,7 +58,7 @@ def served(
 
     async def whole() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        pool = Pool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        pool = ConnectionPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         try:
             async with server:
                 await story(pool, connections)
@@ -66,7 +70,7 @@ def served(
     run(whole())
 
 
-async def ask(pool: Pool, timeout_s: float = 5.0) -> Answer:
+async def ask(pool: ConnectionPool, timeout_s: float = 5.0) -> Answer:
     return await pool.ask("GET", "/", b"", None, None, timeout_s)
 
 
@@ -85,7 +89,7 @@ async def ask(pool: Pool, timeout_s: float = 5.0) -> Answer:
 )
 @pytest.mark.parametrize("pieces", [1, 7, 1000])
 def test_answers_are_read_whatever_their_form_and_their_pieces(answer: bytes, read: Answer, pieces: int) -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         assert await ask(pool) == read
 
     served([answer], story, pieces=pieces)
@@ -94,7 +98,7 @@ def test_answers_are_read_whatever_their_form_and_their_pieces(answer: bytes, re
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([OK, CHUNKED]), min_size=1, max_size=5), st.integers(1, 40))
 def test_one_connection_serves_one_call_after_the_other(answers: list[bytes], pieces: int) -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         for _ in answers:
             assert await ask(pool) == HELLO
         assert connections == [len(answers)]
@@ -115,7 +119,7 @@ def test_one_connection_serves_one_call_after_the_other(answers: list[bytes], pi
     ],
 )
 def test_half_an_answer_is_a_lost_connection(answer: bytes) -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         with pytest.raises(OSError):
             await ask(pool, timeout_s=0.2)
         assert await ask(pool) == HELLO and len(connections) == 2
@@ -124,7 +128,7 @@ def test_half_an_answer_is_a_lost_connection(answer: bytes) -> None:
 
 
 def test_a_late_answer_reaches_nobody() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         with pytest.raises(TimeoutError):
             await ask(pool, timeout_s=0.05)
         assert await ask(pool) == HELLO and connections == [1, 1]
@@ -133,7 +137,7 @@ def test_a_late_answer_reaches_nobody() -> None:
 
 
 def test_a_cancelled_call_takes_its_connection_with_it() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         call = asyncio.create_task(ask(pool))
         while not connections or not connections[0]:
             await asyncio.sleep(0.001)
@@ -146,7 +150,7 @@ def test_a_cancelled_call_takes_its_connection_with_it() -> None:
 
 
 def test_a_connection_that_the_server_will_close_is_not_used_again() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         assert (await ask(pool)).body == b"" and await ask(pool) == HELLO
         assert connections == [1, 1]
 
@@ -154,7 +158,7 @@ def test_a_connection_that_the_server_will_close_is_not_used_again() -> None:
 
 
 def test_calls_at_the_same_time_have_a_connection_each() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         assert await asyncio.gather(*(ask(pool) for _ in range(5))) == [HELLO] * 5
         assert connections == [1] * 5
 
@@ -162,7 +166,7 @@ def test_calls_at_the_same_time_have_a_connection_each() -> None:
 
 
 def test_an_answer_may_be_listened_to_as_it_comes() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         heard = [part async for part in pool.listen("/", b"", None, 5.0)]
         assert heard[0].status == 200 and b"".join(part.body for part in heard) == b"hello" and len(heard) > 2
         await asyncio.sleep(0)
@@ -172,7 +176,7 @@ def test_an_answer_may_be_listened_to_as_it_comes() -> None:
 
 
 def test_what_came_while_nobody_listened_is_not_waited_for() -> None:
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         heard = b""
         async for part in pool.listen("/", b"", None, 5.0):
             heard += part.body
@@ -183,17 +187,17 @@ def test_what_came_while_nobody_listened_is_not_waited_for() -> None:
 
 
 def test_a_silent_answer_and_one_that_breaks_off_are_failures() -> None:
-    async def heard(pool: Pool, idle_s: float) -> None:
+    async def heard(pool: ConnectionPool, idle_s: float) -> None:
         async for part in pool.listen("/", b"", None, idle_s):
             assert part.status == 200
 
-    async def story(pool: Pool, connections: list[int]) -> None:
+    async def story(pool: ConnectionPool, connections: list[int]) -> None:
         with pytest.raises(TimeoutError):
             await heard(pool, 0.05)
 
     served([CHUNKED[:-5]], story, hang=True)
 
-    async def cut(pool: Pool, connections: list[int]) -> None:
+    async def cut(pool: ConnectionPool, connections: list[int]) -> None:
         with pytest.raises(ConnectionError):
             await heard(pool, 5.0)
 
@@ -202,4 +206,4 @@ def test_a_silent_answer_and_one_that_breaks_off_are_failures() -> None:
 
 def test_nobody_at_home_is_not_connected() -> None:
     with pytest.raises(NotConnected):
-        run(ask(Pool("http://127.0.0.1:1")))
+        run(ask(ConnectionPool("http://127.0.0.1:1")))

@@ -13,7 +13,7 @@ from fakeapi import FakeApi, Fault
 
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.events import FOLDED, EventCorrelator, EventRecord, Flow, ObjectReference, Recorder
+from pumice.client.events import FOLDED, EventCorrelator, EventRecord, EventRecorder, Flow, ObjectReference
 from pumice.client.retry import Backoff, Retry
 
 NOW = 1767225600.0
@@ -83,10 +83,10 @@ def test_names_never_stand_twice_and_cluster_wide_objects_have_theirs_in_default
     assert {write.namespace for write in writes if write} == {"default"}
 
 
-def with_recorder(story: Callable[[FakeApi, Recorder], Coroutine[Any, Any, Any]], **flow: Any) -> None:
+def with_recorder(story: Callable[[FakeApi, EventRecorder], Coroutine[Any, Any, Any]], **flow: Any) -> None:
     async def whole() -> None:
         async with FakeApi() as api, Client(Access(api.url, Fixed()), retry=Retry(1, Backoff(0.001, 0.01))) as client:
-            recorder = Recorder(client, "volcano", flow=Flow(**{"pause_s": 0.01, **flow}))
+            recorder = EventRecorder(client, "volcano", flow=Flow(**{"pause_s": 0.01, **flow}))
             task = asyncio.create_task(recorder.run())
             await story(api, recorder)
             assert not task.done()
@@ -96,7 +96,7 @@ def with_recorder(story: Callable[[FakeApi, Recorder], Coroutine[Any, Any, Any]]
 
 
 def test_repeats_are_patched_on_the_server() -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         for _ in range(3):
             recorder.tell(happened())
         await recorder.drain(5.0)
@@ -107,7 +107,7 @@ def test_repeats_are_patched_on_the_server() -> None:
 
 
 def test_an_event_that_the_server_forgot_is_created_again() -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         recorder.tell(happened())
         await recorder.drain(5.0)
         api.objects.clear()
@@ -120,7 +120,7 @@ def test_an_event_that_the_server_forgot_is_created_again() -> None:
 
 @pytest.mark.parametrize("fault", [Fault(500), Fault(429, retry_after="0"), Fault(lose="answer"), Fault(lose="request")])
 def test_what_fails_for_a_while_is_tried_again(fault: Fault) -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         api.faults.extend([fault] * 3)
         recorder.tell(happened())
         await recorder.drain(5.0)
@@ -130,7 +130,7 @@ def test_what_fails_for_a_while_is_tried_again(fault: Fault) -> None:
 
 
 def test_what_the_server_refuses_is_dropped_at_once_and_the_rest_goes_on() -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         api.faults.append(Fault(403, "Forbidden"))
         recorder.tell(happened())
         recorder.tell(happened("another"))
@@ -141,7 +141,7 @@ def test_what_the_server_refuses_is_dropped_at_once_and_the_rest_goes_on() -> No
 
 
 def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         ending = "unable to create new content in namespace team because it is being terminated"
         api.faults.extend([Fault(403, ending), Fault(403, "Forbidden"), Fault(403, "Forbidden"), Fault(422, "Invalid")])
         for number in range(4):
@@ -157,7 +157,7 @@ def test_a_missing_right_is_told_once_and_a_namespace_that_ends_not_at_all(caplo
 
 
 def test_tries_and_queue_have_an_end() -> None:
-    async def story(api: FakeApi, recorder: Recorder) -> None:
+    async def story(api: FakeApi, recorder: EventRecorder) -> None:
         api.faults.extend([Fault(500)] * 3)
         recorder.tell(happened("one"))
         recorder.tell(happened("two"))
@@ -174,7 +174,7 @@ def test_events_wait_while_there_is_something_better_to_do_but_not_for_ever() ->
     async def story(api: FakeApi) -> None:
         busy = True
         async with Client(Access(api.url, Fixed())) as client:
-            recorder = Recorder(client, "volcano", flow=Flow(patience_s=60.0), busy=lambda: busy)
+            recorder = EventRecorder(client, "volcano", flow=Flow(patience_s=60.0), busy=lambda: busy)
             running = asyncio.create_task(recorder.run())
             recorder.tell(happened())
             await asyncio.sleep(0.2)
@@ -182,7 +182,7 @@ def test_events_wait_while_there_is_something_better_to_do_but_not_for_ever() ->
             busy = False
             await until(lambda: len(api.requests) == 1)
             await ended(running)
-            recorder = Recorder(client, "volcano", flow=Flow(patience_s=0.2), busy=lambda: True)
+            recorder = EventRecorder(client, "volcano", flow=Flow(patience_s=0.2), busy=lambda: True)
             running = asyncio.create_task(recorder.run())
             recorder.tell(happened())
             await until(lambda: len(api.requests) == 2)

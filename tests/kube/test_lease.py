@@ -16,20 +16,20 @@ from hypothesis import strategies as st
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.client.leader_election import Candidate, Election, Lease, LeaseSpec, Term, micro_time, new_identity
+from pumice.client.leader_election import Election, Lease, LeaseCandidate, LeaseSpec, Term, micro_time, new_identity
 from pumice.client.retry import Backoff, Retry
 
 LOCK = ObjectRef("volcano", "volcano-system")
 
 
-def stored(candidate: Candidate, at: float, version: int) -> Lease:
+def stored(candidate: LeaseCandidate, at: float, version: int) -> Lease:
     wanted = candidate.wanted(at, at)
     assert wanted is not None
     return msgspec.structs.replace(wanted, metadata={"resourceVersion": str(version)})
 
 
 def test_a_first_lease_is_created_with_kubernetes_times() -> None:
-    candidate = Candidate("host_1", LOCK)
+    candidate = LeaseCandidate("host_1", LOCK)
     candidate.observed(None, 0.0)
     wanted = candidate.wanted(0.0, 1767225600.396501)
     assert wanted is not None and wanted.version == ""
@@ -39,7 +39,7 @@ def test_a_first_lease_is_created_with_kubernetes_times() -> None:
 
 
 def test_a_leader_leads_until_the_deadline_after_its_last_write_was_sent() -> None:
-    candidate = Candidate("a", LOCK)
+    candidate = LeaseCandidate("a", LOCK)
     candidate.observed(None, 0.0)
     candidate.granted(stored(candidate, 0.0, 1), sent_at=1.0, received_at=4.0)
     assert candidate.leading(10.9) and not candidate.leading(11.0)
@@ -53,7 +53,7 @@ def stored_by(holder: str, version: int, seconds: int = 15, transitions: int = 0
 
 
 def test_another_ones_lease_is_taken_when_it_was_not_renewed_as_seen_here() -> None:
-    candidate = Candidate("b", LOCK)
+    candidate = LeaseCandidate("b", LOCK)
     candidate.observed(stored_by("a", 1), 0.0)
     assert candidate.wanted(14.9, 0.0) is None
     candidate.observed(stored_by("a", 2), 10.0)  # renewed
@@ -64,13 +64,13 @@ def test_another_ones_lease_is_taken_when_it_was_not_renewed_as_seen_here() -> N
 
 
 def test_the_holders_own_promise_counts() -> None:
-    candidate = Candidate("b", LOCK)
+    candidate = LeaseCandidate("b", LOCK)
     candidate.observed(stored_by("a", 1, seconds=60), 0.0)
     assert candidate.wanted(59.0, 0.0) is None and candidate.wanted(60.0, 0.0) is not None
 
 
 def test_a_released_lease_is_taken_at_once() -> None:
-    leader, successor = Candidate("a", LOCK), Candidate("b", LOCK)
+    leader, successor = LeaseCandidate("a", LOCK), LeaseCandidate("b", LOCK)
     leader.observed(None, 0.0)
     leader.granted(stored(leader, 0.0, 1), 0.0, 0.0)
     given_up = leader.released(5.0)
@@ -80,7 +80,7 @@ def test_a_released_lease_is_taken_at_once() -> None:
 
 
 def test_a_leader_that_reads_another_name_has_lost() -> None:
-    candidate = Candidate("a", LOCK)
+    candidate = LeaseCandidate("a", LOCK)
     candidate.observed(None, 0.0)
     candidate.granted(stored(candidate, 0.0, 1), 0.0, 0.0)
     candidate.observed(stored_by("b", 2), 1.0)
@@ -99,7 +99,7 @@ class World:
         self.now = 0.0
         self.version = 0
         self.record: Lease | None = None
-        self.candidates = [Candidate(name, LOCK) for name in "ab"]
+        self.candidates = [LeaseCandidate(name, LOCK) for name in "ab"]
         self.delays, self.losses, self.pauses = iter(delays), iter(losses), iter(pauses)
         self._queue: list[tuple[float, int, Any]] = []
         self._number = 0
@@ -123,16 +123,16 @@ class World:
         assert len(leading) <= 1, f"both lead at {self.now}"
         self.led.update(leading)
 
-    def step(self, candidate: Candidate) -> None:
+    def step(self, candidate: LeaseCandidate) -> None:
         candidate.check(self.now)
         if not candidate.lost:
             self.at(next(self.delays, 0.01), lambda: self.read(candidate))
 
-    def read(self, candidate: Candidate) -> None:
+    def read(self, candidate: LeaseCandidate) -> None:
         record = self.record
         self.at(next(self.delays, 0.01), lambda: self.decide(candidate, record))
 
-    def decide(self, candidate: Candidate, record: Lease | None) -> None:
+    def decide(self, candidate: LeaseCandidate, record: Lease | None) -> None:
         candidate.observed(record, self.now)
         wanted = candidate.wanted(self.now, self.now)
         sent_at = self.now
@@ -140,7 +140,7 @@ class World:
             self.at(next(self.delays, 0.01), lambda: self.write(candidate, wanted, sent_at))
         self.at(2.0 + next(self.pauses, 0.0), lambda: self.step(candidate))
 
-    def write(self, candidate: Candidate, wanted: Lease, sent_at: float) -> None:
+    def write(self, candidate: LeaseCandidate, wanted: Lease, sent_at: float) -> None:
         if wanted.version != (self.record.version if self.record else ""):
             return
         self.version += 1
@@ -177,8 +177,8 @@ def client(api: FakeApi) -> Client:
 def test_an_election_on_a_server_is_won_lost_and_followed_and_the_loser_writes_nothing() -> None:
     async def story() -> None:
         async with FakeApi() as api, client(api) as ours, client(api) as theirs:
-            first = Election(ours, Candidate(new_identity(), LOCK, QUICK))
-            second = Election(theirs, Candidate(new_identity(), LOCK, QUICK))
+            first = Election(ours, LeaseCandidate(new_identity(), LOCK, QUICK))
+            second = Election(theirs, LeaseCandidate(new_identity(), LOCK, QUICK))
             run_first = asyncio.create_task(first.run())
             await first.won.wait()
             run_second = asyncio.create_task(second.run())
@@ -202,13 +202,13 @@ def test_an_election_on_a_server_is_won_lost_and_followed_and_the_loser_writes_n
 def test_a_clean_end_releases_the_lease() -> None:
     async def story() -> None:
         async with FakeApi() as api, client(api) as ours, client(api) as theirs:
-            first = Election(ours, Candidate("a", LOCK))
+            first = Election(ours, LeaseCandidate("a", LOCK))
             task = asyncio.create_task(first.run())
             await first.won.wait()
             await ended(task)
             await first.release()
             assert not first.leading()
-            second = Election(theirs, Candidate("b", LOCK))
+            second = Election(theirs, LeaseCandidate("b", LOCK))
             task = asyncio.create_task(second.run())
             await until(second.won.is_set)
             await ended(task)

@@ -20,7 +20,7 @@ from pumice.client.client import Client
 from pumice.client.known_objects import Added, Deleted, KnownObjects, Modified, OutOfOrder
 from pumice.client.reflector import Pace, Reflector, dict_metadata
 from pumice.client.retry import Backoff, Retry
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 
 QUICK = Pace(Backoff(0.001, 0.01), idle_s=0.1, shortest_watch_s=300, page=2)
 
@@ -72,7 +72,7 @@ def name_of(change: Any) -> str:
 async def following(api: FakeApi, **options: Any):
     consumer = Consumer()
     async with Client(Access(api.url, Fixed()), retry=Retry(2, Backoff(0.001, 0.01))) as client:
-        reflector = Reflector(client, Scope(PODS), decode, consumer, **{"pace": QUICK, **options})
+        reflector = Reflector(client, ListScope(PODS), decode, consumer, **{"pace": QUICK, **options})
         task = asyncio.create_task(reflector.run())
         try:
             yield reflector, consumer
@@ -217,7 +217,7 @@ def test_objects_may_be_followed_as_plain_dicts() -> None:
         async with FakeApi() as api, Client(Access(api.url, Fixed())) as client:
             await api.put("pods", "a", spec={"x": 1})
             told: list[Any] = []
-            reflector = Reflector(client, Scope(PODS), as_dict, told.append, metadata=dict_metadata, pace=QUICK)
+            reflector = Reflector(client, ListScope(PODS), as_dict, told.append, metadata=dict_metadata, pace=QUICK)
             task = asyncio.create_task(reflector.run())
             await reflector.synced.wait()
             await ended(task)

@@ -17,7 +17,7 @@ from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
 from pumice.client.retry import Backoff, Retry
 from pumice.client.tls import KeyPair, Trust
-from pumice.client.transport import NoAnswer, Scope
+from pumice.client.transport import ListScope, NoAnswer
 from pumice.live.webhooks.certificates import Authority
 
 QUICK = Retry(2, Backoff(0.001, 0.01))
@@ -97,7 +97,7 @@ def test_calls_and_watches_go_through_the_tunnel(tmp_path: Path, proxy_tls: bool
         async with server, listening:
             async with Client(access, retry=QUICK) as client:
                 assert await client.get_path("/version") == LARGE == await client.get_path("/version")
-                watch = client.watch(Scope(PODS), resource_version="1", timeout_s=1, idle_s=5.0)
+                watch = client.watch(ListScope(PODS), resource_version="1", timeout_s=1, idle_s=5.0)
                 lines = [line async for batch in watch for line in batch]
                 assert lines == [b"one", b"two"]
             await guests_gone()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.cluster.cycles import advance
-from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.session import Session
@@ -78,7 +78,7 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
     opened = Session(made(world), POLICY, NOW)
     with opened:
         assert POLICY.profiles is not None
-        loop = Loop(opened, POLICY.profiles)
+        loop = ScheduleLoop(opened, POLICY.profiles)
         for task in loop.queue():
             search = loop.searches[task.template.scheduler_name]
             found = search.find(task)
@@ -150,7 +150,7 @@ def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) 
     opened = Session(made(world), POLICY, NOW)
     with opened:
         assert POLICY.profiles is not None
-        loop = Loop(opened, POLICY.profiles)
+        loop = ScheduleLoop(opened, POLICY.profiles)
         task = next(loop.queue())
         found = loop.searches[task.template.scheduler_name].find(task)
         if not isinstance(found, FitError):

@@ -16,7 +16,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from pumice.api.kinds import EVENTS, PODS, Kind, ObjectRef
-from pumice.client.transport import ApiError, NoAnswer, Page, PatchType, Scope, Transport
+from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType, Transport
 
 REFUSALS = {
     "403": ApiError(403, "Forbidden", "made to fail"),
@@ -122,14 +122,14 @@ class Faulty:
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         return await self._call("get", lambda: self._transport.get(resource, ref))
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         fault = self._faults.of_call("list")
         await self._before(fault)
         async for page in self._transport.pages(scope, limit=limit):
             yield page
             await self._after(fault)
 
-    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         await self._before(self._faults.of_call("watch"))
         lines = self._transport.watch(scope, resource_version=resource_version, timeout_s=timeout_s, idle_s=idle_s)
         ahead = asyncio.ensure_future(_next(lines))
@@ -145,7 +145,7 @@ class Faulty:
             await asyncio.gather(ahead, return_exceptions=True)
 
     async def _told(
-        self, scope: Scope, batch: list[bytes], ahead: asyncio.Future[list[bytes]], idle_s: float
+        self, scope: ListScope, batch: list[bytes], ahead: asyncio.Future[list[bytes]], idle_s: float
     ) -> AsyncIterator[list[bytes]]:
         """What becomes of a batch; `ahead` is the one after it."""
         await self._alive()

@@ -18,7 +18,7 @@ import msgspec
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
-from pumice.client.transport import ApiError, NoAnswer, Page, PatchType, Scope
+from pumice.client.transport import ApiError, ListScope, NoAnswer, Page, PatchType
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  #: plural, namespace, name
@@ -113,7 +113,7 @@ class MemoryServer:
         await self._reached()
         return msgspec.json.encode(self._find(resource, ref))
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         await self._reached()
         self._known(scope.resource)
         version, items = str(self.version), [msgspec.Raw(msgspec.json.encode(obj)) for obj in self.all(scope.resource)]
@@ -122,7 +122,7 @@ class MemoryServer:
             yield Page(items[start : start + step], version)
             await self._reached()
 
-    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         await self._reached()
         self._known(scope.resource)
         plural, position = scope.resource.plural, int(resource_version)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.leader_election import Candidate, Election
+from pumice.client.leader_election import Election, LeaseCandidate
 from pumice.client.transport import Fenced, NoAnswer, Transport
 from tests.live.faults import Faults, Faulty, Plan
 from tests.live.virtual import VirtualClock
@@ -35,7 +35,7 @@ class Seat(Wire):
         super().__init__(transport, faults or Faults(CALM))
         self.wire = Wire(transport, of_lease or Faults(CALM))
         clock = VirtualClock().now
-        self.election = Election(self.wire, Candidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
+        self.election = Election(self.wire, LeaseCandidate(name, LOCK), clock=clock, wall=clock, jitter=lambda: 0.5)
 
     async def _call(self, kind: str, make: Callable[[], Awaitable[Any]]) -> Any:
         if not self.election.leading():

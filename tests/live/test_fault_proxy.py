@@ -11,7 +11,7 @@ import pytest
 
 from pumice.api.quantity import quantity
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.cluster.apiserver import Server
 from pumice.cluster.clock import RunningClock
 from pumice.cluster.control_plane import ControlPlane
@@ -83,7 +83,7 @@ async def play(seed: int, rate: float) -> tuple[Watchman, Counter[str]]:
         plane.add([high, job("base", 12, 4), job("train", 4, 4)])
         async with FaultProxy(plane.server.url, seed, rate) as proxy:
             access = Access(proxy.url, Fixed(f"Bearer {plane.server.token}"))
-            async with Client(access, limits=Limits(timeout_s=2.0)) as client:
+            async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client:
                 scheduler = Scheduler(client, policy(PREEMPTING), Options(), clock)
                 deciding = asyncio.create_task(scheduler.run())
                 await asyncio.sleep(TROUBLE_S / 2)

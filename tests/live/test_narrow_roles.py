@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import HYPER_NODES, POD_GROUPS, QUEUES, Kind
-from pumice.client.transport import ApiError, Page, Scope
+from pumice.client.transport import ApiError, ListScope, Page
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import make_queues
@@ -39,7 +39,7 @@ class Forbidding(MemoryServer):
         self._guard(resource)
         return await super().get(resource, ref)  # type: ignore[arg-type]
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         self._guard(scope.resource)
         async for page in super().pages(scope, limit=limit):
             yield page

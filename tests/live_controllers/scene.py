@@ -10,7 +10,7 @@ from typing import Any
 from pumice.api.errors import InputError
 from pumice.client.access import Access, Fixed
 from pumice.client.client import Client
-from pumice.cluster.apiserver import DeleteOptions, Patch, Server
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Server
 from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
@@ -51,7 +51,7 @@ class Scene:
         for group in self.all(GROUPS):
             if group["metadata"]["name"].startswith(f"{job}-"):
                 if (group.get("status") or {}).get("phase") != "Inqueue":
-                    change = Patch("merge", {"status": {"phase": "Inqueue"}})
+                    change = PatchRequest("merge", {"status": {"phase": "Inqueue"}})
                     self.store.patch(GROUPS, group["metadata"]["name"], change, "default")
                 return True
         return False
@@ -61,7 +61,7 @@ class Scene:
 
     def pods_become(self, phase: str, job: str = "") -> None:
         for name in self.pods(job):
-            self.store.patch("pods", name, Patch("merge", {"status": {"phase": phase}}), "default", "status")
+            self.store.patch("pods", name, PatchRequest("merge", {"status": {"phase": phase}}), "default", "status")
 
     def let_go(self) -> None:
         """What a kubelet does with pods that are to end."""

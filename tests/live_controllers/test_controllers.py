@@ -14,7 +14,7 @@ from pumice.cluster.apiserver import DeleteOptions
 from pumice.controllers import kinds
 from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.registry import volcano_controllers
-from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.live.lifecycle import LostLead
 from tests.live_controllers.scene import JOBS, QUEUES, Scene, play, until, working
 
@@ -215,10 +215,10 @@ def test_owners_that_may_be_read_and_not_watched_are_asked_for_what_their_pods_i
 
 
 def test_keys_that_may_be_read_and_not_watched_are_made_once() -> None:
-    made: list[KeyPair] = []
+    made: list[SshKeyPair] = []
 
-    def key_pairs() -> KeyPair:
-        made.append(KeyPair("private", "public"))
+    def key_pairs() -> SshKeyPair:
+        made.append(SshKeyPair("private", "public"))
         return made[-1]
 
     async def story(stage: Scene) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pumice.client.access import Access, Fixed
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from tests.live.fault_proxy import FaultProxy
 from tests.live_controllers.scene import GROUPS, JOBS, Scene, play, until, working
 
@@ -45,7 +45,7 @@ def test_jobs_live_as_they_would_without_faults(seed: int) -> None:
     async def story(stage: Scene) -> None:
         async with FaultProxy(stage.server.url, seed, 0.3) as proxy:
             access = Access(proxy.url, Fixed(f"Bearer {stage.server.token}"))
-            async with Client(access, limits=Limits(timeout_s=2.0)) as client, working(client):
+            async with Client(access, limits=ClientLimits(timeout_s=2.0)) as client, working(client):
                 stage.job("whole", 3, plugins=PLUGINS)
                 stage.job("short", 1)
                 stage.job("halted", 2)

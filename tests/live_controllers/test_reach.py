@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from pumice.controllers.volcano.jobflow import Probe
-from pumice.live.controllers.process import Reach
+from pumice.live.controllers.process import Prober
 from pumice.live.lifecycle import WallClock
 
 CASES = {
@@ -37,7 +37,7 @@ async def found(probe: Probe) -> bool:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         probe = probe._replace(url=probe.url.format(port=runner.addresses[0][1]))
-        async with Reach(WallClock()) as reach, asyncio.timeout(30):
+        async with Prober(WallClock()) as reach, asyncio.timeout(30):
             before = asyncio.all_tasks()
             assert reach(probe) is False
             (asking,) = asyncio.all_tasks() - before

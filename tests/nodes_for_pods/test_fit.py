@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 from pumice.scheduler.plugins.volcano.nodeorder import NodeOrder, NodeOrderArgs
 from pumice.scheduler.plugins.volcano.predicates import Predicates, PredicatesArgs
@@ -45,7 +45,7 @@ def named(rules: list[Any]) -> list[str]:
 
 def test_predicates_can_be_switched_off_but_for_cordons_and_the_number_of_pods() -> None:
     made = made_of(node("a"))
-    with session(made, Choice(Predicates, PredicatesArgs(**ALL_OFF))) as opened:
+    with session(made, PluginOption(Predicates, PredicatesArgs(**ALL_OFF))) as opened:
         assert named(opened.filters) == ["PodLimit", "NodeUnschedulable"]
     with session(made, "predicates") as opened:
         volumes = ["NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding", "DynamicResources"]
@@ -67,7 +67,7 @@ def test_nodeorder_takes_the_scorers_that_have_a_weight() -> None:
         "PodTopologySpread": 2,
     }
     none = dict.fromkeys(NodeOrderArgs.__struct_fields__, 0)
-    with session(made, Choice(NodeOrder, NodeOrderArgs(**none))) as opened:
+    with session(made, PluginOption(NodeOrder, NodeOrderArgs(**none))) as opened:
         assert opened.scorers == []
 
 

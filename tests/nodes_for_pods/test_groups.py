@@ -7,7 +7,7 @@ import pytest
 
 from pumice.api.selectors import Requirement
 from pumice.scheduler.plugins.kube.indexes import existing_pods
-from pumice.scheduler.plugins.kube.indexes.existing_pods import LabelIndex, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import LabelIndex, PodScope
 from pumice.testing import pod
 from tests.nodes_for_pods.asking import ZONE, app, made_of, zoned
 
@@ -15,7 +15,7 @@ from tests.nodes_for_pods.asking import ZONE, app, made_of, zoned
 def test_of_many_groups_of_pods_the_longest_unasked_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(existing_pods, "MOST", 2)
     made = made_of(*zoned(a=""), app("x", "0", "a"))
-    wanted = [existing_pods.CountedPods((Scope((Requirement("app", "In", (str(n),)),), None),)) for n in range(3)]
+    wanted = [existing_pods.CountedPods((PodScope((Requirement("app", "In", (str(n),)),), None),)) for n in range(3)]
     counts = made.index(existing_pods.ExistingPods)
     first = counts.counts(wanted[0])
     counts.counts(wanted[1])
@@ -23,11 +23,11 @@ def test_of_many_groups_of_pods_the_longest_unasked_is_forgotten(monkeypatch: py
     counts.counts(wanted[2])
     assert counts.counts(wanted[0]) is first
     assert counts.counts(wanted[1]).by_row == {} and counts.counts(wanted[0]).by_row == {0: 1}
-    others = existing_pods.CountedPods((Scope((Requirement("app", "In", ("0", "7")),), None),))
+    others = existing_pods.CountedPods((PodScope((Requirement("app", "In", ("0", "7")),), None),))
     assert counts.counts(others).by_row == {0: 1}  # filed beside another under the label of 0, which goes first
     made.put(*app("y", "0", "a").build())
     assert counts.counts(others).by_row == {0: 2}
-    everybody = existing_pods.CountedPods((Scope((Requirement("app", "Exists"),), None),))
+    everybody = existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),))
     counts.counts(everybody)
     counts.counts(wanted[2])
     counts.counts(wanted[0])
@@ -39,7 +39,7 @@ def test_counts_per_domain_are_the_same_by_a_loop_over_few_rows_and_an_array_of_
     where = [f"n{number}" for number in range(rows * 3)]
     zones = {name: f"z{number % 10}" if number % 10 < 8 else "" for number, name in enumerate(where)}
     made = made_of(*zoned(**zones), *(app(f"p{number}", "x", name) for number, name in enumerate(where[::3])))
-    counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((Scope((Requirement("app", "Exists"),), None),)))
+    counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),)))
     codes, values = made.nodes.codes(ZONE)
     expected = [sum(zones[name] == zone for name in where[::3]) for zone in values]
     assert counts.per_domain(codes, len(values)).tolist() == expected
@@ -48,7 +48,7 @@ def test_counts_per_domain_are_the_same_by_a_loop_over_few_rows_and_an_array_of_
 
 def test_an_array_of_counts_grows_with_the_table() -> None:
     made = made_of(*zoned(a=""), app("x", "0", "a"))
-    counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((Scope((Requirement("app", "Exists"),), None),)))
+    counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),)))
     assert counts.array(1).tolist() == [1]
     made.put(*zoned(b="")[0].build())
     made.put(*app("y", "0", "b").build())
@@ -57,7 +57,7 @@ def test_an_array_of_counts_grows_with_the_table() -> None:
 
 def test_a_group_that_no_label_can_be_in_is_empty() -> None:
     made = made_of(*zoned(a=""), app("x", "0", "a"))
-    nobody = existing_pods.CountedPods((Scope((Requirement("app", "In", ()),), None),))
+    nobody = existing_pods.CountedPods((PodScope((Requirement("app", "In", ()),), None),))
     assert not made.index(existing_pods.ExistingPods).counts(nobody)
 
 
@@ -66,7 +66,7 @@ def test_a_register_finds_what_means_a_pod_until_it_is_taken_out() -> None:
     anyone, same, one = (Requirement("app", "Exists"), Requirement("app", "In", ("0",)), Requirement("app", "In", ("0", "1")))
     register: LabelIndex[str] = LabelIndex()
     for name, requirement in (("anyone", anyone), ("same", same), ("one", one)):
-        register.add(name, (Scope((requirement,), None),))
+        register.add(name, (PodScope((requirement,), None),))
     assert sorted(register.meaning(task)) == ["anyone", "one", "same"]
     for name, left in (("same", ["anyone", "one"]), ("anyone", ["one"]), ("one", [])):
         register.remove(name)
@@ -76,7 +76,7 @@ def test_a_register_finds_what_means_a_pod_until_it_is_taken_out() -> None:
 
 def test_pods_without_the_label_come_and_go_unnoticed() -> None:
     made = made_of(*zoned(a=""), app("x", "0", "a"))
-    some = existing_pods.CountedPods((Scope((Requirement("app", "In", ("0",)),), None),))
+    some = existing_pods.CountedPods((PodScope((Requirement("app", "In", ("0",)),), None),))
     counts = made.index(existing_pods.ExistingPods).counts(some)
     made.put(*pod("bare").on("a").build())
     made.remove("Pod", "default/bare")

@@ -7,7 +7,7 @@ import pytest
 from pumice.api.selectors import Requirement
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
 from pumice.scheduler.plugins.kube.indexes.volumes import Attachments, VolumeUses
@@ -30,7 +30,7 @@ EVERYTHING = (
 def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[Index]) -> None:
     csi = {"driver": "csi.test", "volumeHandle": "h"}
     made = made_of(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
-    made.index(ExistingPods).counts(CountedPods((Scope((Requirement("app", "In", ("x",)),), None),)))
+    made.index(ExistingPods).counts(CountedPods((PodScope((Requirement("app", "In", ("x",)),), None),)))
     kept = made.index(kind)
     made.check()
     kept.change(0, made.tasks["default/p"], 1)

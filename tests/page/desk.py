@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pumice.api.meta import Wire
-from pumice.cli.embedded import Wanted, running
+from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of
 from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
@@ -103,7 +103,7 @@ class Town(Loop):
         assert self._ready.wait(PATIENCE_S)
 
     async def _serve(self) -> None:
-        wanted = Wanted(policy_of([str(RUN_CONF)]), read_stages(None), list(nodes_of(pools_of("4x8gpu"))), plain=True)
+        wanted = UpRequest(policy_of([str(RUN_CONF)]), read_stages(None), list(nodes_of(pools_of("4x8gpu"))), plain=True)
         async with running(wanted) as self.cluster, Page(self.cluster.scheduler, "127.0.0.1:0", self.cluster.server) as page:
             self.url, self.acting_url = page.url, page.acting_url
             self._ready.set()

@@ -16,7 +16,7 @@ from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.kube.indexes import pod_counts
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, PodScope
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, PodTopologySpreadScorer, SpreadConstraints
@@ -161,7 +161,7 @@ def test_counts_of_groups_equal_a_recount(
     wanted: list[PodBuilder], happenings: list[tuple[int, str, int]], meant: list[Any], living: bool, few_rows: int
 ) -> None:
     made = world(wanted)
-    scopes = tuple(Scope(convert(each, LabelSelector).requirements, frozenset(["default"])) for each in meant)
+    scopes = tuple(PodScope(convert(each, LabelSelector).requirements, frozenset(["default"])) for each in meant)
     groups = [CountedPods((scope,), living) for scope in dict.fromkeys(scopes)] + [CountedPods(tuple(dict.fromkeys(scopes)), living)]
     kept = made.index(ExistingPods)
     codes, values = made.nodes.codes(ZONE)

@@ -9,7 +9,7 @@ import pytest
 from pumice.api.annotations import ESTIMATE
 from pumice.scheduler.actions.in_order import InOrder, InOrderArgs
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.rule import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
@@ -29,8 +29,8 @@ def put(made: Cluster, name: str, estimate: str, *pods: PodBuilder, least: int =
         made.put(*each.gang(name).build())
 
 
-def started(made: Cluster, args: InOrderArgs, *more: Choice) -> list[str]:
-    policy = Policy((InOrder(args),), ((Choice(PLUGINS["gang"]), Choice(PLUGINS["predicates"]), *more),))
+def started(made: Cluster, args: InOrderArgs, *more: PluginOption) -> list[str]:
+    policy = Policy((InOrder(args),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"]), *more),))
     return [bind.task.name for bind in cycle(made, policy, NOW).binds]
 
 
@@ -66,7 +66,7 @@ def test_neither_half_a_gang_nor_a_pod_whose_claim_is_missing_goes_before(args: 
     put(made, "first", "1m", pod("first").cpu(4))
     gated = pod("gated").cpu(1).having("spec", "schedulingGates", value=[{"name": "example.com/wait"}])
     put(made, "half-gated", "1m", pod("free").cpu(1), gated, least=2)
-    chooses_nodes = Choice(DotProduct, PackingArgs("best-fit"))  # a plugin that is not told of refusals
+    chooses_nodes = PluginOption(DotProduct, PackingArgs("best-fit"))  # a plugin that is not told of refusals
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "missing"}}
     put(made, "claims", "1m", pod("claims").cpu(1).having("spec", "volumes", value=[volume]))
     put(made, "later", "1m", pod("later").cpu(1))

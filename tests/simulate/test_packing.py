@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.cards import Ask, Cards
@@ -123,13 +123,13 @@ def test_ties_go_to_the_first_node_or_to_the_fullest_or_are_drawn() -> None:
     from pumice.scheduler.plugins.volcano.dot_product import DotProduct
     from pumice.scheduler.plugins.volcano.random_node import RandomNode
 
-    drawn = {come(gpu_cluster(a=2, b=2, c=2), Choice(RandomNode, PackingArgs(seed=seed)), 500)[0] for seed in range(20)}
+    drawn = {come(gpu_cluster(a=2, b=2, c=2), PluginOption(RandomNode, PackingArgs(seed=seed)), 500)[0] for seed in range(20)}
     assert {place[0] for place in drawn} == set("abc") and {place[2] for place in drawn} == set("01")
     full = gpu_cluster(a=2, b=2)
-    assert come(full, Choice(DotProduct, PackingArgs("random", seed=2)), 1) in (["a:0"], ["b:0"])
-    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("best-fit")), 1, cpu=1) == ["a:0"]
-    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("random")), 3000) == []
-    assert come(gpu_cluster(b=2, a=1), Choice(DotProduct, PackingArgs("best-fit")), 3000) == []
+    assert come(full, PluginOption(DotProduct, PackingArgs("random", seed=2)), 1) in (["a:0"], ["b:0"])
+    assert come(gpu_cluster(b=2, a=1), PluginOption(DotProduct, PackingArgs("best-fit")), 1, cpu=1) == ["a:0"]
+    assert come(gpu_cluster(b=2, a=1), PluginOption(DotProduct, PackingArgs("random")), 3000) == []
+    assert come(gpu_cluster(b=2, a=1), PluginOption(DotProduct, PackingArgs("best-fit")), 3000) == []
 
 
 def test_clustering_keeps_kinds_together() -> None:
@@ -146,7 +146,7 @@ def test_fgd_leaves_what_others_can_use() -> None:
     from pumice.scheduler.plugins.volcano.fgd import Fgd, FgdArgs
 
     typical = FgdArgs(typical_pods=[(1000.0, 1, 1000.0, 1), (1000.0, 1, 500.0, 1)])
-    assert come(gpu_cluster(a=2, b=2), Choice(Fgd, typical), 500, 500, 2000) == ["a:0", "a:0", "b:0-1"]
+    assert come(gpu_cluster(a=2, b=2), PluginOption(Fgd, typical), 500, 500, 2000) == ["a:0", "a:0", "b:0-1"]
     assert come(gpu_cluster(a=2, b=2), "fgd", 500, 500) == ["a:0", "a:0"]
 
 

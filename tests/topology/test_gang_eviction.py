@@ -12,7 +12,7 @@ from pumice.scheduler.engine.rules import Filter, Reason, Rejected
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.hooks import Refusal
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
@@ -30,7 +30,7 @@ CLASSES = [priority_class("high", 1000), priority_class("mid", 100), priority_cl
 
 def decide(made: Cluster, actions: str, plugins: Sequence[Any] = PLUGINS, **args: Any) -> Any:
     chosen = [ACTIONS[name](ACTIONS[name].Args(**args) if name.startswith("gang") else None) for name in actions.split(", ")]
-    choices = tuple(Choice(CATALOGUE[plugin]) if isinstance(plugin, str) else Choice(plugin) for plugin in plugins)
+    choices = tuple(PluginOption(CATALOGUE[plugin]) if isinstance(plugin, str) else PluginOption(plugin) for plugin in plugins)
     return cycle(made, Policy(tuple(chosen), (choices,)), NOW)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
@@ -20,7 +20,7 @@ from tests.topology.racks import gang, part, racks, running
 
 @contextmanager
 def opened(made: Cluster, **args: Any) -> Iterator[Session]:
-    plugin = Choice(NetworkTopologyAware, NetworkTopologyAwareArgs(**args))
+    plugin = PluginOption(NetworkTopologyAware, NetworkTopologyAwareArgs(**args))
     with session(made, "gang", "predicates", plugin) as found:
         yield found
 

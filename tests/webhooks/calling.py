@@ -14,7 +14,7 @@ import aiohttp
 
 from pumice.cli.webhooks import hooks_of
 from pumice.client.access import Access, Fixed
-from pumice.cluster.apiserver.admission import User
+from pumice.cluster.apiserver.admission import UserInfo
 from pumice.cluster.apiserver.json_patch import json_patch
 from pumice.controllers.admission import Settings as Rules
 from pumice.live.webhooks.hooks import HOOKS, Caller
@@ -78,7 +78,7 @@ def prepare(stage: Scene) -> None:
         stage.create("customresourcedefinitions.apiextensions.k8s.io", body, "")
 
 
-LISTER = {"lister-token": User("lister", ("system:authenticated",))}
+LISTER = {"lister-token": UserInfo("lister", ("system:authenticated",))}
 
 
 def allow_listing(stage: Scene) -> None:

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pumice.api.kinds import NAMESPACES
-from pumice.client.transport import ApiError, Page, Scope
+from pumice.client.transport import ApiError, ListScope, Page
 from pumice.controllers import kinds
 from pumice.controllers.admission import Settings
 from pumice.http.messages import Request
 from pumice.live.lifecycle import synced
-from pumice.live.webhooks.answers import Admission
+from pumice.live.webhooks.answers import AdmissionAnswers
 from pumice.live.webhooks.hooks import HOOKS
 from tests.live.memory import MemoryServer
 from tests.live.virtual import run as virtual
@@ -32,7 +32,7 @@ class NoNamespaces(MemoryServer):
         super().__init__()
         self.listed: dict[str, int] = {}
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         self.listed[scope.resource.plural] = self.listed.get(scope.resource.plural, 0) + 1
         if scope.resource == NAMESPACES:
             raise ApiError(403, "Forbidden", "cannot list namespaces")
@@ -44,7 +44,7 @@ def test_queues_are_answered_from_the_cache_where_the_role_gives_no_namespaces(c
     async def story() -> None:
         api = NoNamespaces()
         api.queue("default")
-        answers = Admission(api, Settings())
+        answers = AdmissionAnswers(api, Settings())
         following = [asyncio.create_task(reflector.run()) for reflector in answers.following.values()]
         await synced((), answers.following.values(), 60.0)
         handler = answers.routes([HOOK])[HOOK.path]
@@ -69,7 +69,7 @@ def test_a_refusal_is_not_given_before_what_it_rests_on_was_read_again() -> None
     async def story() -> None:
         api = MemoryServer()
         api.queue("root")
-        answers = Admission(api, Settings())
+        answers = AdmissionAnswers(api, Settings())
         following = [asyncio.create_task(reflector.run()) for reflector in answers.following.values()]
         await synced((), answers.following.values(), 60.0)
         for task in following:

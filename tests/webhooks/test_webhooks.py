@@ -12,7 +12,7 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.cli.main import cli
 from pumice.cli.webhooks import hooks_of, rules_of
-from pumice.cluster.apiserver import Patch
+from pumice.cluster.apiserver import PatchRequest
 from pumice.controllers.admission import Settings as Rules
 from pumice.live.lifecycle import WallClock
 from pumice.live.webhooks import server
@@ -37,7 +37,7 @@ def job(queue_name: str = "default") -> dict[str, Any]:
 
 
 def open_queue(stage: Scene, name: str) -> None:
-    stage.store.patch(QUEUES, name, Patch("merge", {"status": {"state": "Open"}}), "", "status")
+    stage.store.patch(QUEUES, name, PatchRequest("merge", {"status": {"state": "Open"}}), "", "status")
 
 
 def test_a_bad_queue_is_refused_with_what_to_write() -> None:
@@ -95,7 +95,7 @@ def test_who_may_only_list_reads_before_every_answer() -> None:
             stage.create(QUEUES, queue("fresh"), "")
             open_queue(stage, "fresh")
             assert (await call("/jobs/validate", asked))["allowed"]
-            stage.store.patch(QUEUES, "fresh", Patch("merge", {"status": {"state": "Closed"}}), "", "status")
+            stage.store.patch(QUEUES, "fresh", PatchRequest("merge", {"status": {"state": "Closed"}}), "", "status")
             assert not (await call("/jobs/validate", asked))["allowed"]
 
     play(story, users=LISTER)

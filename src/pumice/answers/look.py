@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pumice.answers.subject import Waiter
-from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.framework.cycle import Onlooker, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
@@ -28,7 +28,7 @@ class Look(Onlooker):
 
     def __init__(self, waiter: Waiter, capture: Capture) -> None:
         self.waiter = waiter
-        self.loop: Loop | None = None
+        self.loop: ScheduleLoop | None = None
         self._capture = capture
         self._has_looked = False
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.actions.schedule import Loop
+from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.engine.view import Scores, View
@@ -60,7 +60,7 @@ class Watcher(Onlooker):
     def begins(self, stage: Stage, subject: Any) -> None:
         super().begins(stage, subject)
         if stage is Stage.SESSION:
-            self._loop: Loop | None = None
+            self._loop: ScheduleLoop | None = None
             self._has_looked = False
         elif stage is Stage.ATTEMPTS:
             self._loop = subject
@@ -90,7 +90,7 @@ def score(cluster: Cluster, policy: Policy, now: float, task: Task, world: World
     return watcher.table
 
 
-def _without_turn(session: Session, loop: Loop | None, task: Task) -> ScoreTable:
+def _without_turn(session: Session, loop: ScheduleLoop | None, task: Task) -> ScoreTable:
     """No action came to it: the table at the end of the cycle, with the reason as far as it is known."""
     if loop is not None and task.template.scheduler_name in loop.searches:
         table = _by_profile(loop, task)
@@ -116,7 +116,7 @@ def _why(session: Session, task: Task) -> str:
 # ---- by kube-scheduler's profiles
 
 
-def _by_profile(loop: Loop, task: Task) -> ScoreTable:
+def _by_profile(loop: ScheduleLoop, task: Task) -> ScoreTable:
     search = loop.searches[task.template.scheduler_name]
     names = search.table.names
     evaluation = search.evaluation(task)

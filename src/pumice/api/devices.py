@@ -51,7 +51,7 @@ class RequestPolicy(Wire, frozen=True):
     valid_range: ValidRange | None = None
 
 
-class Capacity(Wire, frozen=True):
+class DeviceCapacity(Wire, frozen=True):
     value: Quantity
     request_policy: RequestPolicy | None = None
 
@@ -91,7 +91,7 @@ class DeviceToleration(Wire, frozen=True):
 class Device(Wire, frozen=True):
     name: str
     attributes: dict[str, Attribute] | None = None
-    capacity: dict[str, Capacity] | None = None
+    capacity: dict[str, DeviceCapacity] | None = None
     consumes_counters: list[Consumption] | None = None
     node_name: str | None = None
     node_selector: NodeSelector | None = None

@@ -18,7 +18,7 @@ from pumice.api.files import streams
 from pumice.api.kinds import ObjectRef
 from pumice.cli.remote import Remote, namespace_option, remote_options
 from pumice.client.client import Client
-from pumice.client.discovery import Served, discover, of_kind
+from pumice.client.discovery import ServedResource, discover, of_kind
 from pumice.client.transport import ApiError, as_dict
 
 # Manifests to send: YAML and JSON from files, folders and standard input, read as kubectl reads them and kept as they are.
@@ -85,11 +85,11 @@ def apply(remote: Remote, namespace: str | None, paths: tuple[str, ...]) -> None
     remote.run(make)
 
 
-def _has(served: list[Served], item: Manifest) -> bool:
+def _has(served: list[ServedResource], item: Manifest) -> bool:
     return any(one.resource.api_version == item["apiVersion"] and one.resource.kind == item["kind"] for one in served)
 
 
-async def _once_served(client: Client, item: Manifest) -> list[Served]:
+async def _once_served(client: Client, item: Manifest) -> list[ServedResource]:
     """Kinds that were defined a moment ago are served soon."""
     for _ in range(ESTABLISHED_TRIES):
         served = await discover(client)
@@ -99,7 +99,7 @@ async def _once_served(client: Client, item: Manifest) -> list[Served]:
     return served
 
 
-async def _apply(client: Client, item: Manifest, served: list[Served], remote: Remote, namespace: str | None) -> None:
+async def _apply(client: Client, item: Manifest, served: list[ServedResource], remote: Remote, namespace: str | None) -> None:
     one = of_kind(item["apiVersion"], item["kind"], served)
     metadata = item["metadata"]
     name = metadata.get("name")
@@ -117,7 +117,7 @@ async def _apply(client: Client, item: Manifest, served: list[Served], remote: R
     click.echo(f"{one.title}/{name} {'created' if before is None else 'unchanged' if before == after else 'configured'}")
 
 
-async def _version(client: Client, one: Served, ref: ObjectRef) -> Any:
+async def _version(client: Client, one: ServedResource, ref: ObjectRef) -> Any:
     try:
         return as_dict(await client.get(one.resource, ref))["metadata"]["resourceVersion"]
     except ApiError as error:

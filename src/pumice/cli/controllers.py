@@ -23,7 +23,7 @@ from pumice.cli.replica_flags import (
     until_told,
 )
 from pumice.controllers.objects import Key
-from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, Topology, by_labels
+from pumice.controllers.volcano.hypernode import HyperNodeDiscovery, HyperNodeTree, by_labels
 from pumice.controllers.volcano.job.controller import MAX_FAILURES
 from pumice.live.controllers.process import ControllerReplica, ControllerSettings
 from pumice.live.lifecycle import set_up
@@ -113,7 +113,7 @@ def _config_map(namespace: str) -> Key:
     return Key(os.environ.get("KUBE_POD_NAMESPACE") or namespace, f"{release}-controller-configmap")
 
 
-def _topology(text: str) -> Topology:
+def _topology(text: str) -> HyperNodeTree:
     name, equals, labels = text.partition("=")
     if not equals or not name or not all(labels.split(",")):
         raise InputError(f'"{text}" is not a topology; write one such as "network=example.org/spine,example.org/leaf"', where="--topology")

@@ -15,7 +15,7 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.cli.clusters import Given
 from pumice.cli.up_submit import create
-from pumice.cluster.apiserver import Refusal, Review, Rule, Server, World, import_cluster
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Server, import_cluster
 from pumice.cluster.apiserver.journal_files import JournalError
 from pumice.cluster.clock import ClockSetting, RunningClock
 from pumice.cluster.control_plane import ControlPlane, last_instant
@@ -37,22 +37,22 @@ from pumice.scheduler.framework.policy import Policy
 # Who creates pods, or jobs of them, for a scheduler that does not run here is warned: nothing else would ever say why they wait.
 
 
-def warn_of_strange_schedulers(ours: Sequence[str]) -> Rule:
+def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
     """For `Store.admission.add`. `ours` are the schedulerNames that somebody here serves."""
 
-    def judge(review: Review, _: World) -> Refusal | None:
+    def judge(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
         asked = review.obj["spec"].get("schedulerName")
         if asked and asked not in ours:
             review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
         return None
 
-    return Rule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
+    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
 
 
 CYCLE_S = 0.25  #: of the machine's time, between cycles in which nothing but time has passed
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class UpRequest(msgspec.Struct, frozen=True):
     """What `pumice up` was asked for."""
 
     policy: Policy
@@ -85,7 +85,7 @@ class Embedded:
 
 
 @asynccontextmanager
-async def running(wanted: Wanted) -> AsyncIterator[Embedded]:
+async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
     """Inside, everything is up; an error of the scheduler ends the block. Raises OSError if the address is taken."""
     _refuse_taken(wanted.host, wanted.port)
     clock = RunningClock(time.time(), wanted.speed)
@@ -130,7 +130,7 @@ def _refuse_taken(host: str, port: int) -> None:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
 
 
-def _reloaders(wanted: Wanted, scheduler: Scheduler) -> Iterator[Reloader]:
+def _reloaders(wanted: UpRequest, scheduler: Scheduler) -> Iterator[Reloader]:
     """One for each file of --conf."""
     if wanted.load is None:
         return

@@ -15,7 +15,7 @@ from pumice.cli.apply import manifests
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.report.tables import as_json, as_yaml, print_table, without_bookkeeping
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import columns
 
 Cell = tuple[str, Callable[[dict[str, Any]], str]]
@@ -90,7 +90,7 @@ def _list(resource: Kind, more: tuple[Cell, ...]) -> click.Command:
     @everywhere_option
     def list_(remote: Remote, namespace: str | None, everywhere: bool) -> None:
         """List what there is."""
-        scope = Scope(resource, remote.namespace(namespace, everywhere))
+        scope = ListScope(resource, remote.namespace(namespace, everywhere))
         found = remote.run(lambda client: listed(client, scope))
         print_table(_table(found, more) if found else "No resources found")
 
@@ -133,7 +133,9 @@ def _describe(resource: Kind) -> click.Command:
         where = remote.namespace(namespace)
 
         async def ask(client: Client) -> list[dict[str, Any]]:
-            return [as_dict(await client.get(resource, ObjectRef(name, where)))] if name else await listed(client, Scope(resource, where))
+            return (
+                [as_dict(await client.get(resource, ObjectRef(name, where)))] if name else await listed(client, ListScope(resource, where))
+            )
 
         written = as_json if form == "json" else as_yaml
         head = {"apiVersion": resource.api_version, "kind": resource.kind}

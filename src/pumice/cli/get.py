@@ -18,8 +18,8 @@ from pumice.cli.data_dir import DataDir
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.report.tables import ServerTable, as_json, as_yaml, print_table, without_bookkeeping
 from pumice.client.client import Client
-from pumice.client.discovery import Served, discover, named
-from pumice.client.transport import ApiError, NoAnswer, Scope, api_error, as_dict
+from pumice.client.discovery import ServedResource, discover, named
+from pumice.client.transport import ApiError, ListScope, NoAnswer, api_error, as_dict
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
 from pumice.cluster.apiserver.tls import write_private
 from pumice.text_table import GAP
@@ -29,10 +29,10 @@ WATCH_IDLE_S = 600.0
 PAGE = 500
 
 
-class Wanted(NamedTuple):
+class GetTarget(NamedTuple):
     """One resource of the command line, and the names asked for; none for all."""
 
-    served: Served
+    served: ServedResource
     names: tuple[str, ...]
     namespace: str
     selector: str
@@ -80,9 +80,9 @@ def get(
     remote.run(show)
 
 
-def _wanted(what: tuple[str, ...], served: list[Served], namespace: str, selector: str) -> Iterator[Wanted]:
+def _wanted(what: tuple[str, ...], served: list[ServedResource], namespace: str, selector: str) -> Iterator[GetTarget]:
     slashed = [word.partition("/") for word in what]
-    chosen: list[tuple[Served, tuple[str, ...]]]
+    chosen: list[tuple[ServedResource, tuple[str, ...]]]
     if all(slash for _, slash, _ in slashed):
         chosen = [(named(word, served), (name,)) for word, _, name in slashed]
     elif any(slash for _, slash, _ in slashed):
@@ -94,23 +94,23 @@ def _wanted(what: tuple[str, ...], served: list[Served], namespace: str, selecto
             raise InputError("objects are chosen either by name or by labels", where="--selector")
         if its_names and one.resource.namespaced and not namespace:
             raise InputError("an object is in one namespace; give it with -n in place of -A", where="--all-namespaces")
-        yield Wanted(one, its_names, namespace if one.resource.namespaced else "", selector)
+        yield GetTarget(one, its_names, namespace if one.resource.namespaced else "", selector)
 
 
-async def _objects(client: Client, wanted: list[Wanted]) -> list[tuple[Served, dict[str, Any]]]:
+async def _objects(client: Client, wanted: list[GetTarget]) -> list[tuple[ServedResource, dict[str, Any]]]:
     found = []
     for each in wanted:
         resource = each.served.resource
         if each.names:
             items = [as_dict(await client.get(resource, ObjectRef(name, each.namespace))) for name in each.names]
         else:
-            items = await listed(client, Scope(resource, each.namespace, label_selector=each.selector))
+            items = await listed(client, ListScope(resource, each.namespace, label_selector=each.selector))
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         found += [(each.served, head | item) for item in items]
     return found
 
 
-def print_objects(found: list[tuple[Served, dict[str, Any]]], output: str, *, single: bool = False) -> None:
+def print_objects(found: list[tuple[ServedResource, dict[str, Any]]], output: str, *, single: bool = False) -> None:
     """As names, JSON or YAML; several as a List."""
     if output == "name":
         for served, item in found:
@@ -121,7 +121,7 @@ def print_objects(found: list[tuple[Served, dict[str, Any]]], output: str, *, si
     click.echo(as_json(whole) if output == "json" else as_yaml(whole), nl=False)
 
 
-async def _tables(client: Client, wanted: list[Wanted], *, wide: bool, everywhere: bool) -> None:
+async def _tables(client: Client, wanted: list[GetTarget], *, wide: bool, everywhere: bool) -> None:
     texts = []
     for each in wanted:
         table: ServerTable | None = None
@@ -137,7 +137,7 @@ async def _tables(client: Client, wanted: list[Wanted], *, wide: bool, everywher
     print_table("\n\n".join(texts)) if texts else _nothing(wanted, everywhere)
 
 
-def _new_table(part: dict[str, Any], wanted: Wanted, wide: bool, everywhere: bool) -> ServerTable:
+def _new_table(part: dict[str, Any], wanted: GetTarget, wide: bool, everywhere: bool) -> ServerTable:
     return ServerTable(part["columnDefinitions"], wide=wide, with_namespace=everywhere and wanted.served.resource.namespaced)
 
 
@@ -145,12 +145,12 @@ def _prefixed(rows: list[dict[str, Any]], prefix: str) -> list[dict[str, Any]]:
     return [row | {"cells": [f"{prefix}{row['cells'][0]}", *row["cells"][1:]]} for row in rows] if prefix else rows
 
 
-def _nothing(wanted: list[Wanted], everywhere: bool) -> None:
+def _nothing(wanted: list[GetTarget], everywhere: bool) -> None:
     namespace = wanted[0].namespace
     click.echo(f"No resources found in {namespace} namespace." if namespace and not everywhere else "No resources found", err=True)
 
 
-async def _parts(client: Client, wanted: Wanted) -> AsyncIterator[dict[str, Any]]:
+async def _parts(client: Client, wanted: GetTarget) -> AsyncIterator[dict[str, Any]]:
     """The tables of the objects by name, or of the list page by page."""
     for path in wanted.paths:
         query = {} if wanted.names else {"limit": str(PAGE)} | ({"labelSelector": wanted.selector} if wanted.selector else {})
@@ -170,7 +170,7 @@ def _table(raw: bytes) -> dict[str, Any]:
     return part
 
 
-async def _watch(client: Client, wanted: Wanted, *, wide: bool, everywhere: bool) -> None:
+async def _watch(client: Client, wanted: GetTarget, *, wide: bool, everywhere: bool) -> None:
     """The list, and then a row for each change. Rows are as wide as the widest before them."""
     table: ServerTable | None = None
     rows: list[dict[str, Any]] = []
@@ -199,7 +199,7 @@ class _Widths:
         return GAP.join(cell.ljust(width) for cell, width in zip(row, self._widths, strict=True)).rstrip()
 
 
-async def _changes(client: Client, wanted: Wanted, version: str) -> AsyncIterator[dict[str, Any]]:
+async def _changes(client: Client, wanted: GetTarget, version: str) -> AsyncIterator[dict[str, Any]]:
     """The tables of a watch, for as long as the server keeps it open."""
     query = {"watch": "true", "resourceVersion": version}
     query |= {"fieldSelector": f"metadata.name={wanted.names[0]}"} if wanted.names else {}

@@ -21,7 +21,7 @@ from pumice.api.meta import Wire
 from pumice.api.times import instant
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, Scope
+from pumice.client.transport import ApiError, ListScope
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
@@ -35,21 +35,21 @@ from pumice.scheduler.model.cluster import Cluster
 
 # A live cluster as input: every kind that scheduling reads is listed, and nothing is written.
 
-CONFIGURATION = Scope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
+CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
 
 def read_cluster(objects: Objects, kubeconfig: str, context: str) -> None:
     """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
 
     async def read(client: Client) -> None:
-        for scope in (*map(Scope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
+        for scope in (*map(ListScope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
             await _read(client, scope, objects)
 
     objects.whole = True
     Remote(kubeconfig, context, "").run(read)
 
 
-async def _read(client: Client, scope: Scope, objects: Objects) -> None:
+async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
     resource = scope.resource
     try:
         async for page in client.pages(scope):

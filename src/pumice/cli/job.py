@@ -17,7 +17,7 @@ from pumice.cli.remote import Remote, everywhere_option, listed, namespace_optio
 from pumice.cli.report.describe import described
 from pumice.cli.report.tables import print_table
 from pumice.client.client import Client
-from pumice.client.transport import Scope, as_dict
+from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import wide_columns
 
 COLUMNS = (
@@ -124,7 +124,7 @@ def _amounts(text: str, flag: str) -> dict[str, str]:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def list_(remote: Remote, namespace: str | None, everywhere: bool, output: str | None, names: tuple[str, ...], **chosen: Any) -> None:
     """List jobs, all or those named."""
-    scope = Scope(JOBS, remote.namespace(namespace, everywhere))
+    scope = ListScope(JOBS, remote.namespace(namespace, everywhere))
     found = [item for item in remote.run(lambda client: listed(client, scope)) if _is_meant(item, names, **chosen)]
     if output in ("json", "yaml", "name"):
         print_all(JOBS, found, output)
@@ -166,7 +166,9 @@ def view(remote: Remote, namespace: str | None, name: str) -> None:
         found = as_dict(await client.get(JOBS, ObjectRef(name, where)))
         uid = found["metadata"]["uid"]
         both = f"kind=Job,involvedObject.name={name},involvedObject.uid={uid}", f"kind=PodGroup,involvedObject.name={name}-{uid}"
-        events = [each for about in both for each in await listed(client, Scope(EVENTS, where, field_selector=f"involvedObject.{about}"))]
+        events = [
+            each for about in both for each in await listed(client, ListScope(EVENTS, where, field_selector=f"involvedObject.{about}"))
+        ]
         return found, sorted(events, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "")
 
     click.echo(described(*remote.run(ask), now=time.time()))

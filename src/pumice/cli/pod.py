@@ -12,7 +12,7 @@ from pumice.api.kinds import PODS
 from pumice.api.times import age
 from pumice.cli.remote import Remote, everywhere_option, listed, namespace_option, remote_options
 from pumice.cli.report.tables import print_table
-from pumice.client.transport import Scope
+from pumice.client.transport import ListScope
 from pumice.text_table import columns
 
 HEAD = ("Name", "Ready", "Status", "Restart", "Age")
@@ -32,7 +32,7 @@ def pod() -> None:
 def list_(remote: Remote, namespace: str | None, everywhere: bool, job: str | None, queue: str | None) -> None:
     """List the pods that belong to jobs."""
     chosen = f"{JOB_NAME}={job}" if job else "" if queue else JOB_NAME
-    scope = Scope(PODS, remote.namespace(namespace, everywhere), label_selector=chosen)
+    scope = ListScope(PODS, remote.namespace(namespace, everywhere), label_selector=chosen)
     found = [item for item in remote.run(lambda client: listed(client, scope)) if queue in (None, _queue(item["metadata"]))]
     if not found:
         click.echo("No resources found")

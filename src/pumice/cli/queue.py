@@ -17,7 +17,7 @@ from pumice.cli.commands import name_option, order
 from pumice.cli.remote import Remote, listed, output_option, print_all, remote_options
 from pumice.cli.report.tables import print_table
 from pumice.client.client import Client
-from pumice.client.transport import ApiError, PatchType, Scope, as_dict
+from pumice.client.transport import ApiError, ListScope, PatchType, as_dict
 from pumice.text_table import wide_columns
 
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
@@ -60,7 +60,7 @@ def list_(remote: Remote, output: str | None, names: tuple[str, ...]) -> None:
     """List queues, all or those named, and how many PodGroups they have; with -o wide what they use, deserve, may use and wait for."""
 
     async def both(client: Client) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        return await listed(client, Scope(QUEUES)), await _groups(client)
+        return await listed(client, ListScope(QUEUES)), await _groups(client)
 
     found, groups = remote.run(both)
     found = [item for item in found if not names or item["metadata"]["name"] in names]
@@ -86,7 +86,7 @@ def get(remote: Remote, name: str) -> None:
 async def _groups(client: Client) -> list[dict[str, Any]]:
     """The PodGroups; none where this user may not list them."""
     try:
-        return await listed(client, Scope(POD_GROUPS))
+        return await listed(client, ListScope(POD_GROUPS))
     except ApiError as error:
         if error.code != 403:
             raise

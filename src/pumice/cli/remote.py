@@ -25,7 +25,7 @@ from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.client.kubeconfig import files
 from pumice.client.resolve_access import find
-from pumice.client.transport import ApiError, KubeError, Scope, as_dict
+from pumice.client.transport import ApiError, KubeError, ListScope, as_dict
 
 KUBECONFIG_HELP = "Path of the kubeconfig. Default: KUBECONFIG, then ~/.kube/config, then that of `pumice up`."
 
@@ -104,13 +104,13 @@ everywhere_option = click.option("-A", "--all-namespaces", "everywhere", is_flag
 def print_all(resource: Kind, items: list[dict[str, Any]], output: str) -> None:
     """As names, or as a List in JSON or YAML."""
     from pumice.cli.get import print_objects
-    from pumice.client.discovery import Served
+    from pumice.client.discovery import ServedResource
 
     head = {"apiVersion": resource.api_version, "kind": resource.kind}
-    print_objects([(Served(resource), head | item) for item in items], output)
+    print_objects([(ServedResource(resource), head | item) for item in items], output)
 
 
-async def listed(client: Client, scope: Scope) -> list[dict[str, Any]]:
+async def listed(client: Client, scope: ListScope) -> list[dict[str, Any]]:
     """All objects of a scope, by namespace and name."""
     found = [as_dict(raw) async for page in client.pages(scope, limit=500) for raw in page.items]
     return sorted(found, key=lambda item: (item["metadata"].get("namespace") or "", item["metadata"]["name"]))

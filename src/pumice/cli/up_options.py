@@ -10,7 +10,7 @@ import click
 
 from pumice.api.manifests import ConfigText
 from pumice.cli.clusters import read_cluster_file
-from pumice.cli.embedded import Wanted
+from pumice.cli.embedded import UpRequest
 from pumice.cli.inputs import read_file
 from pumice.cli.up import NODES
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
@@ -37,7 +37,7 @@ def wanted(
     recover: bool,
     archive: Path | None,
     record: str,
-) -> Wanted:
+) -> UpRequest:
     """Raises InputError."""
     begin = [read_cluster_file(path) for path in files]
     later = [read_cluster_file(submitted)] if submitted else []
@@ -45,7 +45,7 @@ def wanted(
     if nodes is None and archive is None and not any(one.obj["kind"] == "Node" for file in (*begin, *later) for one in file.objects):
         nodes = NODES
     load = partial(policy_of, conf, plugins_dir, found)
-    return Wanted(
+    return UpRequest(
         policy=load(),
         stages=read_stages(stages),
         objects=list(nodes_of(pools_of(nodes))) if nodes is not None else (),

@@ -11,7 +11,7 @@ import click
 
 from pumice.api.errors import did_you_mean
 from pumice.cli.clusters import Given
-from pumice.cluster.apiserver import ApiError, Options, Patch, Store
+from pumice.cluster.apiserver import ApiError, PatchRequest, Store, WriteOptions
 from pumice.cluster.apiserver.table import table
 from pumice.cluster.control_plane import ControlPlane
 from pumice.controllers.objects import Object, name_of, namespace_of, owners_of, status_of, uid_of
@@ -70,7 +70,7 @@ def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], N
             settled = True
         _refuse_unknown(plane, one)
         _make_namespace(plane, one.obj)
-        options = Options(validation="Warn")
+        options = WriteOptions(validation="Warn")
         try:
             yield one.obj, _written(plane, one.obj, options)
         except ApiError as error:
@@ -79,7 +79,7 @@ def _each(plane: ControlPlane, objects: Iterable[Given], tell: Callable[[str], N
             tell(f"{one.wrong(warning)}{' is not taken' if warning.startswith('unknown field') else ''}")
 
 
-def _written(plane: ControlPlane, obj: Object, options: Options) -> str:
+def _written(plane: ControlPlane, obj: Object, options: WriteOptions) -> str:
     """What is there stays as it is, but for queues: every cluster begins with some, and a file may want them otherwise. Raises ApiError."""
     if plane.add([obj], options):
         return "created"
@@ -89,7 +89,7 @@ def _written(plane: ControlPlane, obj: Object, options: Options) -> str:
     assert kind is not None
     before = plane.store.get(kind, name)
     wanted = {part: obj[part] for part in ("metadata", "spec") if part in obj}
-    return "exists" if plane.store.patch(kind, name, Patch("merge", wanted), options=options) == before else "configured"
+    return "exists" if plane.store.patch(kind, name, PatchRequest("merge", wanted), options=options) == before else "configured"
 
 
 def _refuse_unknown(plane: ControlPlane, one: Given) -> None:
@@ -167,7 +167,7 @@ async def _until_they_run(submitted: Submitted, ended: asyncio.Event) -> bool:
     clock = asyncio.get_running_loop().time
     began = clock()
     since: tuple[frozenset[str], float] = frozenset(), began  #: which pods wait for a reason that is told, and since when
-    with Progress() as progress:
+    with ProgressLine() as progress:
         while (pending := submitted.pending()) != []:
             told = frozenset(map(uid_of, pending or ())) if pending and all(map(_is_told, pending)) else frozenset()
             if told != since[0]:
@@ -194,7 +194,7 @@ def _is_told(pod: Object) -> bool:
     return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
 
 
-class Progress:
+class ProgressLine:
     """A line that is written over, where a terminal is."""
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class Progress:
             click.echo(f"\r\x1b[K{text}", nl=False, err=True)
             self._text = text
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *error: object) -> None:

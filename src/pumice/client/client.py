@@ -23,10 +23,10 @@ from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.access import Access, Clock
 from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat
 from pumice.client.retry import Retry, TokenBucket, perhaps_done
-from pumice.client.transport import ApiError, Fenced, KubeError, Page, PatchType, Scope
+from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, Page, PatchType
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ClientLimits(msgspec.Struct, frozen=True):
     """How much may leave at once, and how long an answer may take."""
 
     qps: float = 2000.0  #: writes a second
@@ -35,7 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
     timeout_s: float = 30.0
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ClientLimits()
 DEFAULT_RETRY = Retry()
 _JSON = WireFormat(JSON)
 _LIST = WireFormat(zipped=True)
@@ -63,7 +63,7 @@ class Client:
         access: Access,
         *,
         user_agent: str = f"pumice/{__version__}",
-        limits: Limits = DEFAULT_LIMITS,
+        limits: ClientLimits = DEFAULT_LIMITS,
         retry: Retry = DEFAULT_RETRY,
         jitter: Callable[[], float] = random.random,
         clock: Clock = time.monotonic,
@@ -103,7 +103,7 @@ class Client:
         """The lines of a watch in another form than that of the objects themselves."""
         return self._wire.lines(path, idle_s, WireFormat(accept=accept))
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         # No resourceVersion: the list must not be older than anything seen before, so a server's stale cache will not do.
         query = _selection(scope) | ({"limit": str(limit)} if limit else {})
         path = scope.resource.path(namespace=scope.namespace)
@@ -114,7 +114,7 @@ class Client:
                 return
             query["continue"] = page.metadata.next
 
-    def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         how = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": str(timeout_s), "resourceVersion": resource_version}
         query = _selection(scope) | how
         return self._wire.lines(_target(scope.resource.path(namespace=scope.namespace), query), idle_s)
@@ -176,7 +176,7 @@ class Client:
             return await self._wire.call(method, target, body, form, self._timeout_s)
 
 
-def _selection(scope: Scope) -> dict[str, str]:
+def _selection(scope: ListScope) -> dict[str, str]:
     chosen = {"fieldSelector": scope.field_selector, "labelSelector": scope.label_selector}
     return {key: value for key, value in chosen.items() if value}
 

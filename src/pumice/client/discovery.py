@@ -20,7 +20,7 @@ ACCEPT = ",".join(f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGro
 LISTED_AS = "APIGroupDiscoveryList"
 
 
-class Served(msgspec.Struct, frozen=True):
+class ServedResource(msgspec.Struct, frozen=True):
     """A resource as a server offers it."""
 
     resource: Kind
@@ -39,9 +39,9 @@ class Served(msgspec.Struct, frozen=True):
         return f"{name}.{self.resource.group}" if self.resource.group else name
 
 
-async def discover(client: Client) -> list[Served]:
+async def discover(client: Client) -> list[ServedResource]:
     """Every resource in the server's order, the preferred version of a group first."""
-    found: list[Served] = []
+    found: list[ServedResource] = []
     for path in ("/api", "/apis"):
         answer = as_dict(await client.get_path(path, ACCEPT))
         if answer.get("kind") != LISTED_AS:
@@ -50,7 +50,7 @@ async def discover(client: Client) -> list[Served]:
     return found
 
 
-def _served(answer: dict[str, Any]) -> Iterator[Served]:
+def _served(answer: dict[str, Any]) -> Iterator[ServedResource]:
     for group in answer.get("items") or ():
         for version in group.get("versions") or ():
             for entry in version.get("resources") or ():
@@ -58,10 +58,10 @@ def _served(answer: dict[str, Any]) -> Iterator[Served]:
                 namespaced = entry.get("scope") == "Namespaced"
                 resource = Kind(group["metadata"].get("name") or "", version["version"], kind, entry["resource"], namespaced)
                 short_names = tuple(entry.get("shortNames") or ())
-                yield Served(resource, entry.get("singularResource") or "", short_names, tuple(entry.get("verbs") or ()))
+                yield ServedResource(resource, entry.get("singularResource") or "", short_names, tuple(entry.get("verbs") or ()))
 
 
-def named(word: str, served: Iterable[Served]) -> Served:
+def named(word: str, served: Iterable[ServedResource]) -> ServedResource:
     """The resource that a person calls by this word. Raises InputError."""
     known = list(served)
     name, _, group = word.lower().partition(".")
@@ -72,7 +72,7 @@ def named(word: str, served: Iterable[Served]) -> Served:
     raise InputError(f'the server doesn\'t have a resource type "{word}"{did_you_mean(name, names)}')
 
 
-def of_kind(api_version: str, kind: str, served: Iterable[Served]) -> Served:
+def of_kind(api_version: str, kind: str, served: Iterable[ServedResource]) -> ServedResource:
     """The resource of a manifest. Raises InputError."""
     for one in served:
         if one.resource.kind == kind and one.resource.api_version == api_version:

@@ -195,7 +195,7 @@ class Flow(msgspec.Struct, frozen=True):
 DEFAULT_FLOW = Flow()
 
 
-class Recorder:
+class EventRecorder:
     """`tell` from anywhere in the loop's thread; `run` sends until it is cancelled."""
 
     def __init__(

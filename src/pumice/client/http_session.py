@@ -20,7 +20,7 @@ from pumice.client.tls import KeyPair, context
 from pumice.client.transport import KubeError, NoAnswer, NoCredentials, api_error, shallow
 from pumice.http.connection import Answer
 from pumice.http.head import head_of
-from pumice.http.pool import NotConnected, Pool
+from pumice.http.pool import ConnectionPool, NotConnected
 
 JSON = "application/json"
 _json = msgspec.json.Decoder(msgspec.Raw)  # goes through it without making anything
@@ -48,7 +48,7 @@ class HttpSession:
         self._pair: KeyPair | None = None
         self._tls = context(access.trust, None, access.server) if access.server.startswith("https:") else None
         self._heads: dict[tuple[str, WireFormat], bytes] = {}
-        self._pool = Pool(access.server, access.trust.server_name, access.proxy)
+        self._pool = ConnectionPool(access.server, access.trust.server_name, access.proxy)
 
     async def __aenter__(self) -> Self:
         return self

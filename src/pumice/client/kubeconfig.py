@@ -20,7 +20,7 @@ from pumice.api.yaml import Document, documents
 from pumice.client.exec_plugin import ExecSpec
 
 
-class Cluster(msgspec.Struct, rename="kebab"):
+class ClusterEntry(msgspec.Struct, rename="kebab"):
     server: str = ""
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -31,7 +31,7 @@ class Cluster(msgspec.Struct, rename="kebab"):
     extensions: list[dict[str, Any]] | None = None
 
 
-class User(msgspec.Struct, rename="kebab"):
+class UserEntry(msgspec.Struct, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -48,7 +48,7 @@ class User(msgspec.Struct, rename="kebab"):
     auth_provider: dict[str, Any] | None = None
 
 
-class Context(msgspec.Struct):
+class ContextEntry(msgspec.Struct):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
@@ -56,17 +56,17 @@ class Context(msgspec.Struct):
 
 class NamedCluster(msgspec.Struct):
     name: str
-    cluster: Cluster
+    cluster: ClusterEntry
 
 
 class NamedUser(msgspec.Struct):
     name: str
-    user: User
+    user: UserEntry
 
 
 class NamedContext(msgspec.Struct):
     name: str
-    context: Context
+    context: ContextEntry
 
 
 class _File(msgspec.Struct):
@@ -99,7 +99,7 @@ class Chosen(msgspec.Struct):
     """The context that is used, with the two entries it names."""
 
     name: str
-    context: Context
+    context: ContextEntry
     cluster: Entry
     user: Entry | None  #: None: the context names no user
 
@@ -138,7 +138,7 @@ class Kubeconfig:
         entry = self.contexts.get(name)
         if entry is None:
             raise InputError(f'there is no context "{name}"{did_you_mean(name, self.contexts)}', where=self.where, field="contexts")
-        value: Context = entry.value
+        value: ContextEntry = entry.value
         cluster = self._named(entry, "cluster", value.cluster, self.clusters)
         if cluster is None:
             raise entry.error("names no cluster", "cluster")

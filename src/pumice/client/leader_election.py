@@ -1,4 +1,4 @@
-"""Leader election, run against a server: reads and writes the Lease that a `Candidate` asks for.
+"""Leader election, run against a server: reads and writes the Lease that a `LeaseCandidate` asks for.
 
 Every step has a deadline of its own, so that a call that hangs costs a step and not the lease. The transport should be a client of its
 own: it may not ask the fence, which is `leading` of this very election, and renewals may not queue behind binds.
@@ -24,8 +24,8 @@ from pumice.client.transport import ApiError, KubeError, NoAnswer, Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
 #
-# A `Candidate` is told what was read and what was granted, each with the local time at which we knew, and says what to write. Other clocks
-# are never believed: a lease may be taken once nobody renewed it, as we saw it, for the time that its holder promised.
+# A `LeaseCandidate` is told what was read and what was granted, each with the local time at which we knew, and says what to write. Other
+# clocks are never believed: a lease may be taken once nobody renewed it, as we saw it, for the time that its holder promised.
 #
 # The fence: `leading` holds until `renew_deadline_s` after the last granted write was *sent*. Others saw that write no earlier than it was
 # sent and wait the whole lease from there, so the difference of the two (5 s) is left for writes under way and for clocks that drift. A
@@ -69,7 +69,7 @@ decode_lease = msgspec.json.Decoder(Lease).decode
 DEFAULT_TERM = Term()
 
 
-class Candidate:
+class LeaseCandidate:
     """One replica's part in an election. Times are seconds of the local monotonic clock, `wall` is seconds since 1970."""
 
     def __init__(self, identity: str, lock: ObjectRef, term: Term = DEFAULT_TERM) -> None:
@@ -170,7 +170,7 @@ class Election:
     def __init__(
         self,
         transport: Transport,
-        candidate: Candidate,
+        candidate: LeaseCandidate,
         *,
         clock: Clock = time.monotonic,
         wall: Clock = time.time,

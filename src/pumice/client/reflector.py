@@ -21,7 +21,7 @@ import msgspec
 from pumice.api.meta import Metadata
 from pumice.client.known_objects import Change, KnownObjects, OutOfOrder
 from pumice.client.retry import Backoff, asked_delay_s
-from pumice.client.transport import ApiError, KubeError, NoAnswer, Scope, Transport, api_error, decode, shallow
+from pumice.client.transport import ApiError, KubeError, ListScope, NoAnswer, Transport, api_error, decode, shallow
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         transport: Transport,
-        scope: Scope,
+        scope: ListScope,
         decode: Callable[[msgspec.Raw], T],
         deliver: Callable[[Change[T]], None],
         *,

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from pumice.api.errors import InputError
 from pumice.client.access import Access, Clock, Credentials, Fixed, Keys, TokenFile
 from pumice.client.exec_plugin import VERSIONS, ExecPlugin
-from pumice.client.kubeconfig import Chosen, Cluster, Entry, Kubeconfig, User, files
+from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.tls import KeyFiles, KeyPair, Trust
 from pumice.http.head import basic
 
@@ -132,12 +132,12 @@ def from_context(
     )
 
 
-def _cluster(entry: Entry) -> Cluster:
-    value: Cluster = entry.value
+def _cluster(entry: Entry) -> ClusterEntry:
+    value: ClusterEntry = entry.value
     return value
 
 
-def _cluster_server(entry: Entry, cluster: Cluster) -> str:
+def _cluster_server(entry: Entry, cluster: ClusterEntry) -> str:
     if not cluster.server:
         raise entry.error("is empty; write the API server's URL", "server")
     try:
@@ -154,14 +154,14 @@ def _server(url: str, where: str) -> str:
     return url.rstrip("/")
 
 
-def _trust(entry: Entry, cluster: Cluster) -> Trust:
+def _trust(entry: Entry, cluster: ClusterEntry) -> Trust:
     authority = _material(entry, cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")
     if cluster.insecure_skip_tls_verify and authority:
         raise entry.error("has no sense together with a certificate authority; remove one of them", "insecure-skip-tls-verify")
     return Trust(authority, cluster.tls_server_name, cluster.insecure_skip_tls_verify)
 
 
-def _proxy(entry: Entry, cluster: Cluster, server: str, environ: Mapping[str, str]) -> str:
+def _proxy(entry: Entry, cluster: ClusterEntry, server: str, environ: Mapping[str, str]) -> str:
     if not cluster.proxy_url:
         return from_environment(server, environ)
     if urlsplit(cluster.proxy_url).scheme not in ("http", "https"):
@@ -188,7 +188,7 @@ def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
     entry = chosen.user
     if entry is None:
         return Fixed()
-    user: User = entry.value
+    user: UserEntry = entry.value
     if user.auth_provider:
         raise entry.error("is no longer supported by Kubernetes; use an exec plugin", "auth-provider")
     keys = _keys(entry, user, clock)
@@ -205,14 +205,14 @@ def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
     return Fixed("", keys)
 
 
-def _token_file(entry: Entry, user: User, clock: Clock, keys: Keys | None) -> TokenFile:
+def _token_file(entry: Entry, user: UserEntry, clock: Clock, keys: Keys | None) -> TokenFile:
     path = entry.folder / user.token_file
     if not path.is_file():
         raise entry.error(f'"{user.token_file}" is not a file', "tokenFile")
     return TokenFile(path, clock, keys)
 
 
-def _keys(entry: Entry, user: User, clock: Clock) -> Keys | None:
+def _keys(entry: Entry, user: UserEntry, clock: Clock) -> Keys | None:
     """The client certificate; one in files may be renewed."""
     pair = _key_pair(entry, user)
     named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
@@ -220,7 +220,7 @@ def _keys(entry: Entry, user: User, clock: Clock) -> Keys | None:
     return KeyFiles(paths, lambda: _key_pair(entry, user) or pair, clock) if pair and paths else pair
 
 
-def _key_pair(entry: Entry, user: User) -> KeyPair | None:
+def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:
     certificate = _material(entry, user.client_certificate, user.client_certificate_data, "client-certificate")
     key = _material(entry, user.client_key, user.client_key_data, "client-key")
     if bool(certificate) != bool(key):
@@ -229,7 +229,7 @@ def _key_pair(entry: Entry, user: User) -> KeyPair | None:
     return KeyPair(certificate, key, source=f"{entry.document.where}: {entry.subject}") if certificate else None
 
 
-def _plugin(chosen: Chosen, entry: Entry, user: User, wall: Clock) -> ExecPlugin:
+def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: Clock) -> ExecPlugin:
     spec = user.exec
     assert spec is not None
     if spec.api_version not in VERSIONS:
@@ -260,7 +260,7 @@ def _cluster_info(entry: Entry) -> dict[str, object]:
 def _impersonation(entry: Entry | None) -> tuple[tuple[str, str], ...]:
     if entry is None:
         return ()
-    user: User = entry.value
+    user: UserEntry = entry.value
     if not user.impersonate and (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra):
         raise entry.error("is empty, but groups, uid or extra are given; name the user to act as", "as")
     if not user.impersonate:

@@ -21,7 +21,7 @@ from pumice.api.kinds import Kind, ObjectRef
 as_dict = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Scope(msgspec.Struct, frozen=True):
+class ListScope(msgspec.Struct, frozen=True):
     """Which objects of a resource: all, or those of a namespace, or those that selectors choose."""
 
     resource: Kind
@@ -50,10 +50,10 @@ class Transport(Protocol):
 
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes: ...
 
-    def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         """The list as it is now. ApiError 410 if it took so long that the server forgot that instant. No limit with 0."""
 
-    def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         """The lines of a watch from that version on, until the server ends it. NoAnswer after `idle_s` of silence."""
 
     async def create(

@@ -12,8 +12,8 @@ import heapq
 import time
 from collections.abc import Callable
 
-from pumice.cluster.apiserver import Refusal, Review, Rule, Store, World
-from pumice.cluster.apiserver.watch import Event
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Store
+from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.controllers.objects import field
 
 
@@ -30,7 +30,7 @@ class Alarm:
         self.call = None
 
 
-class Clock:
+class AlarmClock:
     """Alarms in the order of their instants; equal ones in the order they were set."""
 
     speed = 1.0  #: seconds here per second of the machine
@@ -72,7 +72,7 @@ class Clock:
             alarm.cancel()
 
 
-class VirtualClock(Clock):
+class VirtualClock(AlarmClock):
     """Moved by hand."""
 
     speed = float("inf")
@@ -89,7 +89,7 @@ class VirtualClock(Clock):
         self.ring()
 
 
-class RunningClock(Clock):
+class RunningClock(AlarmClock):
     """Runs `speed` times as fast as `machine`, from `start` on."""
 
     def __init__(self, start: float, speed: float = 1.0, machine: Callable[[], float] = time.monotonic) -> None:
@@ -163,21 +163,21 @@ class ClockSetting:
             store.create("configmaps", body, KEY[0])
         else:
             store.update("configmaps", body | {"metadata": {"name": KEY[1], "namespace": KEY[0]}})
-        store.admission.add([Rule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
+        store.admission.add([AdmissionRule(("configmaps",), ("CREATE", "UPDATE"), validate=_only_a_speed)])
         store.ledger.listeners.append(self._heard)
 
-    def _heard(self, storage: str, event: Event) -> None:
+    def _heard(self, storage: str, event: WatchEvent) -> None:
         if storage == "configmaps" and event.key == KEY and event.type != "DELETED":
             speed = read_speed(field(event.object, "data.speed"))
             if speed is not None and speed != self._clock.speed:
                 self._clock.set_speed(speed)
 
 
-def _only_a_speed(review: Review, world: World) -> Refusal | None:
+def _only_a_speed(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     speed = field(review.obj, "data.speed")
     if (review.namespace, review.name) != KEY or read_speed(speed) is not None:
         return None
-    return Refusal(f'data.speed: "{speed}" is no speed; write a number from 0, which pauses, to 1000000')
+    return AdmissionRefusal(f'data.speed: "{speed}" is no speed; write a number from 0, which pauses, to 1000000')
 
 
 def read_speed(text: object) -> float | None:

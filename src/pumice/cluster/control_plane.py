@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from pumice.api.annotations import DEFAULT_STORAGE_CLASS
 from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.times import instant
-from pumice.cluster.apiserver import ApiError, Options, Server, Store
-from pumice.cluster.apiserver.kinds import Kind
-from pumice.cluster.clock import Alarm, Clock, RunningClock
+from pumice.cluster.apiserver import ApiError, Server, Store, WriteOptions
+from pumice.cluster.apiserver.kinds import ServedKind
+from pumice.cluster.clock import Alarm, AlarmClock, RunningClock
 from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.kubelet import Kubelets
 from pumice.cluster.nodes.node_agent import LEASES
@@ -37,7 +37,7 @@ from pumice.controllers.keys import rsa_key_pair
 from pumice.controllers.kubernetes.service_account import RootCertificates
 from pumice.controllers.objects import Object, field
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
-from pumice.controllers.work_queue import KeyQueue, Retries, Work
+from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 
 # The controllers at work on a store: changes become keys, keys become writes, one at a time.
@@ -53,7 +53,7 @@ SLICE_S = 0.005  #: of the machine's time, that a step may take
 class ControllerLoop:
     """Some controllers, their queue and their failures."""
 
-    def __init__(self, world: StoreWorld, controllers: Sequence[Controller], clock: Clock) -> None:
+    def __init__(self, world: StoreWorld, controllers: Sequence[Controller], clock: AlarmClock) -> None:
         self.wake: Callable[[], None] | None = None
         self._world = world
         self._clock = clock
@@ -79,7 +79,7 @@ class ControllerLoop:
             self._do(work)
         return True
 
-    def _do(self, work: Work) -> None:
+    def _do(self, work: QueuedKey) -> None:
         now = self._clock.now()
         try:
             outcome = work.controller.reconcile(work.key, self._world, now)
@@ -174,7 +174,7 @@ def serve_kube_batch(store: Store) -> None:
         store.kinds.add(_of_kube_batch(store.kind(f"{plural}.scheduling.volcano.sh")))
 
 
-def _of_kube_batch(kind: Kind) -> Kind:
+def _of_kube_batch(kind: ServedKind) -> ServedKind:
     def to_stored(obj: Object) -> Object:
         return {**obj, "apiVersion": kind.api_version}
 
@@ -184,7 +184,9 @@ def _of_kube_batch(kind: Kind) -> Kind:
 class ControlPlane:
     """Everything around one store."""
 
-    def __init__(self, clock: Clock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME)) -> None:
+    def __init__(
+        self, clock: AlarmClock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME)
+    ) -> None:
         self.clock = clock
         self.server = server
         self.store = server.store
@@ -200,7 +202,7 @@ class ControlPlane:
     def transport(self, manager: str) -> InProcess:
         return InProcess(self.store, manager)
 
-    def add(self, objects: Iterable[Object], options: Options | None = None) -> int:
+    def add(self, objects: Iterable[Object], options: WriteOptions | None = None) -> int:
         """Create objects of any kinds that are not there yet, and say how many. Raises ApiError."""
         added = 0
         for obj in objects:
@@ -208,7 +210,7 @@ class ControlPlane:
             namespace = obj["metadata"].get("namespace", "default") if kind is None or kind.namespaced else ""
             name = obj["metadata"].get("name", "")
             if kind is None or self.store.find(kind.resource, namespace, name) is None:
-                self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace, options or Options())
+                self.store.create(kind or f"{obj['kind'].lower()}s", obj, namespace, options or WriteOptions())
                 added += 1
         return added
 

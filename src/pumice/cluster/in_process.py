@@ -15,17 +15,16 @@ import msgspec
 
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.selectors import parse_selector
-from pumice.client.transport import ApiError, Page, PatchType, Scope
-from pumice.cluster.apiserver import DeleteOptions, Options, Store
-from pumice.cluster.apiserver import Patch as StorePatch
-from pumice.cluster.apiserver.kinds import Kind as ServedKind
+from pumice.client.transport import ApiError, ListScope, Page, PatchType
+from pumice.cluster.apiserver import DeleteOptions, PatchRequest, Store, WriteOptions
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.patch import CONTENT_TYPES
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import parse_field_selector
 from pumice.cluster.apiserver.status import ApiError as Refused
 from pumice.cluster.apiserver.status import no_such_path
 from pumice.cluster.apiserver.store import seen
-from pumice.cluster.apiserver.watch import Event, Watch, seen_object
+from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 
 BATCH = 1000  #: events in one piece
 WRITES_AT_ONCE = 16  #: before others have their turn
@@ -38,20 +37,20 @@ class InProcess:
 
     def __init__(self, store: Store, manager: str) -> None:
         self._store = store
-        self._options = Options(manager=manager, validation="Ignore")
+        self._options = WriteOptions(manager=manager, validation="Ignore")
         self._writes = 0
 
     async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
         with _answering():
             return _encode(self._store.get(self._kind(resource), ref.name, ref.namespace))
 
-    async def pages(self, scope: Scope, *, limit: int = 500) -> AsyncIterator[Page]:
+    async def pages(self, scope: ListScope, *, limit: int = 500) -> AsyncIterator[Page]:
         with _answering():
             kind = self._kind(scope.resource)
             page = self._store.list(kind, scope.namespace, *_selectors(scope, kind))
         yield Page([msgspec.Raw(_encode(obj)) for obj in page.items], str(page.version))
 
-    async def watch(self, scope: Scope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
+    async def watch(self, scope: ListScope, *, resource_version: str, timeout_s: int, idle_s: float) -> AsyncIterator[list[bytes]]:
         woken = asyncio.Event()
         with _answering():
             kind = self._kind(scope.resource)
@@ -91,7 +90,7 @@ class InProcess:
     ) -> bytes:
         await self._turn()
         with _answering():
-            patch = StorePatch(CONTENT_TYPES[patch_type.value], _plain(body))
+            patch = PatchRequest(CONTENT_TYPES[patch_type.value], _plain(body))
             return _encode(self._store.patch(self._kind(resource), ref.name, patch, ref.namespace, subresource, self._options))
 
     async def delete(self, resource: Kind, ref: ObjectRef, *, propagation: str = "", grace_s: int | None = None) -> None:
@@ -135,12 +134,12 @@ def _lines(kind: ServedKind, watch: Watch) -> list[bytes]:
     return [_event(kind, seen_as, event) for seen_as, event in events]
 
 
-def _selectors(scope: Scope, kind: ServedKind) -> tuple[Any, Any]:
+def _selectors(scope: ListScope, kind: ServedKind) -> tuple[Any, Any]:
     labels = parse_selector(scope.label_selector) if scope.label_selector else ()
     return labels, parse_field_selector(scope.field_selector, kind.fields) if scope.field_selector else ()
 
 
-def _event(kind: ServedKind, seen_as: str, event: Event) -> bytes:
+def _event(kind: ServedKind, seen_as: str, event: WatchEvent) -> bytes:
     if seen_as == event.type and event.object["apiVersion"] == kind.api_version:
         return event.json()
     return _line(seen_as, seen(kind, seen_object(seen_as, event)))

@@ -22,10 +22,10 @@ from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
 from pumice.controllers import admission, kinds
 from pumice.controllers.controller import Create
-from pumice.controllers.in_memory import Loop, Memory
+from pumice.controllers.in_memory import InMemoryLoop, Memory
 from pumice.controllers.objects import Object, controller_of, namespace_of
 from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
-from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.controllers.volcano.job.plugins import SshKeyPair
 from pumice.scheduler.model.template import POD_LEVEL, is_pod_level, requested_by_containers
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -121,7 +121,7 @@ def _requested(spec: PodSpec) -> ResourceRequirements | None:
 # Volcano's controllers make no pods before a job is let in; here they are there from the start, and enqueue decides in the cycle whether
 # they may run.
 
-NO_KEYS = KeyPair("", "")
+NO_KEYS = SshKeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
 CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: what quotas count of it
 LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
@@ -138,7 +138,7 @@ def expanded(
     world = Memory((_plain(kind, item) for kind, item in present if kind in LOOKED_UP), now)
     known = {kind: {subject["metadata"]["uid"] for subject in world.all(kind)} for kind in MADE}
     controllers = [*volcano_controllers(lambda: NO_KEYS), *kubernetes_controllers()]
-    loop = Loop(world, controllers)
+    loop = InMemoryLoop(world, controllers)
     for manifest in wanted:
         loop.observe(world.apply(Create(_admitted(manifest, world))))
     loop.settle(now)

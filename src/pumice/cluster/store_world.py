@@ -1,7 +1,7 @@
 """The store as controllers see it: their `World`, read straight from the store, and the changes they have not heard of yet.
 
-Objects are not copied. The questions that the store has no answer for are answered by an `Index` that follows every write. Changes wait in
-`take` until the controllers have time for them; `wake` says that some do.
+Objects are not copied. The questions that the store has no answer for are answered by a `KeyIndex` that follows every write. Changes wait
+in `take` until the controllers have time for them; `wake` says that some do.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.client.events import EventCorrelator, EventRecord, ObjectReference
-from pumice.cluster.apiserver import ApiError, DeleteOptions, Options, Store
-from pumice.cluster.apiserver import Patch as StorePatch
-from pumice.cluster.apiserver.watch import Event
-from pumice.controllers.controller import Change, Create, Delete, Emit, Patch, Write
+from pumice.cluster.apiserver import ApiError, DeleteOptions, PatchRequest, Store, WriteOptions
+from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.controllers.controller import Create, Delete, Emit, ObjectChange, Patch, Write
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, uid_of
-from pumice.controllers.world import Index, IndexKey
+from pumice.controllers.world import IndexKey, KeyIndex
 
 
 class StoreWorld:
@@ -24,10 +23,10 @@ class StoreWorld:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.wake: Callable[[], None] | None = None  #: called when there is something to take after there was nothing
-        self._changes: list[Change] = []
+        self._changes: list[ObjectChange] = []
         self._storages: dict[str, str] = {}  #: kind to where its objects live
         self._revision = -1  #: of the table of kinds that `_storages` is made of
-        self._index = Index()
+        self._index = KeyIndex()
         for storage, shelf in store.ledger.shelves.items():
             for key in shelf.keys:
                 self._heard(storage, None, shelf.objects[key])
@@ -73,18 +72,18 @@ class StoreWorld:
 
     # The store's feed
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[ObjectChange]:
         """What has changed since the last time, in order."""
         taken, self._changes = self._changes, []
         return taken
 
-    def _written(self, storage: str, event: Event) -> None:
+    def _written(self, storage: str, event: WatchEvent) -> None:
         self._heard(storage, event.previous, None if event.type == "DELETED" else event.object)
 
     def _heard(self, storage: str, old: Object | None, new: Object | None) -> None:
         if storage == "events":  # no controller looks at them, and there are many
             return
-        change = Change(old, new)
+        change = ObjectChange(old, new)
         kind = kind_of(change.object)
         metadata = change.object["metadata"]
         key = Key(metadata.get("namespace") or "", metadata["name"])
@@ -107,7 +106,7 @@ class StoreWrites:
     def __init__(self, world: StoreWorld, component: str) -> None:
         self._world = world
         self._store: Store = world.store
-        self._options = Options(manager=component, validation="Ignore")
+        self._options = WriteOptions(manager=component, validation="Ignore")
         self._book = EventCorrelator(component)
 
     def apply(self, write: Write) -> None:
@@ -130,7 +129,7 @@ class StoreWrites:
             return
         try:
             if event.patch is not None and self._store.find("events", event.namespace, event.name) is not None:
-                self._store.patch("events", event.name, StorePatch("merge", event.patch), event.namespace, options=self._options)
+                self._store.patch("events", event.name, PatchRequest("merge", event.patch), event.namespace, options=self._options)
             else:
                 self._store.create("events", event.event, event.namespace, self._options)
         except ApiError:
@@ -151,7 +150,7 @@ class StoreWrites:
         found = self._world.get(write.kind, write.namespace, write.name)
         if found is None or (write.uid and uid_of(found) != write.uid):
             return
-        patch = StorePatch("merge", write.patch)
+        patch = PatchRequest("merge", write.patch)
         self._store.patch(self._storage(write.kind), write.name, patch, write.namespace, write.subresource, self._options)
 
     def _delete(self, write: Delete) -> None:

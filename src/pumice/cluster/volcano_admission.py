@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
-from pumice.cluster.apiserver import Refusal, Review, Rule, Store, World
+from pumice.cluster.apiserver import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, Store
 from pumice.cluster.apiserver.admission import Mutate, Validate
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.store_world import StoreWorld
@@ -25,31 +25,31 @@ RESOURCES = {
 }  #: by kind: the resource, and the word in the name of its webhook
 
 
-def volcano_rules(world: StoreWorld, settings: admission.Settings = admission.DEFAULTS) -> Iterable[Rule]:
+def volcano_rules(world: StoreWorld, settings: admission.Settings = admission.DEFAULTS) -> Iterable[AdmissionRule]:
     """For `Store.admission.add`. Mutations of all kinds come before validations, as the server does it."""
     for kind, rules in admission.RULES.items():
         resource, word = RESOURCES[kind]
         if rules.mutate is not None:
-            yield Rule((resource,), (admission.CREATE,), mutate=_mutation(world, settings))
+            yield AdmissionRule((resource,), (admission.CREATE,), mutate=_mutation(world, settings))
         if rules.validate is not None:
-            yield Rule((resource,), tuple(sorted(rules.operations)), validate=_validation(world, settings, word))
+            yield AdmissionRule((resource,), tuple(sorted(rules.operations)), validate=_validation(world, settings, word))
 
 
 def _mutation(world: StoreWorld, settings: admission.Settings) -> Mutate:
-    def mutate(review: Review, _: World) -> Object:
+    def mutate(review: AdmissionAttributes, _: AdmissionWorld) -> Object:
         return admission.mutate(review.operation, review.obj, world, settings)
 
     return mutate
 
 
 def _validation(world: StoreWorld, settings: admission.Settings, word: str) -> Validate:
-    def validate(review: Review, _: World) -> Refusal | None:
+    def validate(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
         new = None if review.operation == admission.DELETE else review.obj
         problems = admission.validate(review.operation, new, review.old, world, settings)
         if not problems:
             return None
         found = "; ".join(map(str, problems))
-        return Refusal(f'admission webhook "validate{word}.volcano.sh" denied the request: {found}', 400, "")
+        return AdmissionRefusal(f'admission webhook "validate{word}.volcano.sh" denied the request: {found}', 400, "")
 
     return validate
 

@@ -89,7 +89,7 @@ def status_change(subject: Object, status: Object, subresource: str = "status") 
 EVERY = "*"  #: in `watches`: changes of all kinds
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """One object before and after; None where it did not exist."""
 
     old: Object | None
@@ -116,7 +116,7 @@ class Result(NamedTuple):
 
 NOTHING = Result()
 
-KeysOf = Callable[[Change, World], Iterable[Hashable]]
+KeysOf = Callable[[ObjectChange, World], Iterable[Hashable]]
 
 
 class Controller(Protocol):
@@ -160,15 +160,15 @@ class LooksUp(Protocol):
     def looks_up(self, key: Hashable, world: World) -> Iterable[tuple[str, Key]]: ...
 
 
-def itself(change: Change, world: World) -> Iterable[Key]:
+def itself(change: ObjectChange, world: World) -> Iterable[Key]:
     """The changed object."""
     return (key_of(change.object),)
 
 
-def its_controller(kind: str) -> Callable[[Change, World], Iterable[Key]]:
+def its_controller(kind: str) -> Callable[[ObjectChange, World], Iterable[Key]]:
     """The object of this kind that controls, or did control, the changed one."""
 
-    def keys(change: Change, world: World) -> Iterable[Key]:
+    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
         owners = ((namespace_of(state), controller_of(state)) for state in change.states)
         return {Key(namespace, owner["name"]): None for namespace, owner in owners if owner and kind_of(owner) == kind}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pumice.api.json_objects import copied, merged
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Controller, Create, Delete, Emit, Patch, Write
+from pumice.controllers.controller import Controller, Create, Delete, Emit, ObjectChange, Patch, Write
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, controller_of, field, key_of, owners_of, terminating, uid_of
 from pumice.controllers.work_queue import KeyQueue
@@ -55,7 +55,7 @@ class Memory:
 
     # What writes do to it
 
-    def apply(self, write: Write) -> list[Change]:
+    def apply(self, write: Write) -> list[ObjectChange]:
         """Carry out one write. The changes it made are none if it had nothing to do."""
         match write:
             case Create(subject):
@@ -68,17 +68,17 @@ class Memory:
                 self.emitted.append(write)
         return []
 
-    def put(self, subject: Object) -> list[Change]:
+    def put(self, subject: Object) -> list[ObjectChange]:
         """Store an object as it is, new or not: what a user or a kubelet does."""
         if self.get(kind_of(subject), *key_of(subject)) is None:
             return self._create(subject)
         return self._store(subject)
 
-    def finish(self, subject: Object) -> list[Change]:
+    def finish(self, subject: Object) -> list[ObjectChange]:
         """Remove an object at once, as a kubelet does with a pod that has ended."""
         return self._remove(kind_of(subject), key_of(subject))
 
-    def _create(self, subject: Object) -> list[Change]:
+    def _create(self, subject: Object) -> list[ObjectChange]:
         if self.get(kind_of(subject), *key_of(subject)) is not None:
             return []
         fresh = copied(subject)
@@ -88,13 +88,13 @@ class Memory:
         meta.setdefault("generation", 1)
         return self._store(fresh)
 
-    def _patch(self, write: Patch) -> list[Change]:
+    def _patch(self, write: Patch) -> list[ObjectChange]:
         before = self.get(write.kind, write.namespace, write.name)
         if before is None or (write.uid and uid_of(before) != write.uid):
             return []
         return self._store(merged(before, write.patch))
 
-    def _store(self, subject: Object) -> list[Change]:
+    def _store(self, subject: Object) -> list[ObjectChange]:
         kind, key = kind_of(subject), key_of(subject)
         before = self.get(kind, *key)
         after = copied(subject)
@@ -105,10 +105,10 @@ class Memory:
         self._link(before, after)
         self._objects.setdefault(kind, {})[key] = after
         if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_somebody(after):
-            return [Change(before, after), *self._remove(kind, key)]
-        return [Change(before, after)]
+            return [ObjectChange(before, after), *self._remove(kind, key)]
+        return [ObjectChange(before, after)]
 
-    def _delete(self, write: Delete) -> list[Change]:
+    def _delete(self, write: Delete) -> list[ObjectChange]:
         before = self.get(write.kind, write.namespace, write.name)
         if before is None or (write.uid and uid_of(before) != write.uid):
             return []
@@ -124,10 +124,10 @@ class Memory:
         meta["deletionTimestamp"] = rfc3339(self.now)
         return self._store(after)
 
-    def _remove(self, kind: str, key: Key) -> list[Change]:
+    def _remove(self, kind: str, key: Key) -> list[ObjectChange]:
         before = self._objects[kind].pop(key)
         self._link(before, None)
-        return [Change(before, None)]
+        return [ObjectChange(before, None)]
 
     def _link(self, before: Object | None, after: Object | None) -> None:
         for subject, add in ((before, False), (after, True)):
@@ -161,16 +161,16 @@ class Unsettled(RuntimeError):
     """Controllers that undo each other's work, or one that never finds its result good."""
 
 
-class Loop:
+class InMemoryLoop:
     """Controllers at work on a world: tell it what others changed, and let it settle."""
 
     def __init__(self, world: Memory, controllers: Sequence[Controller]) -> None:
         self.world = world
         self.controllers = controllers
         self.queue = KeyQueue(controllers)
-        self.queue.observe((Change(None, subject) for kind in world.kinds() for subject in world.all(kind)), world)
+        self.queue.observe((ObjectChange(None, subject) for kind in world.kinds() for subject in world.all(kind)), world)
 
-    def observe(self, changes: Sequence[Change]) -> None:
+    def observe(self, changes: Sequence[ObjectChange]) -> None:
         self.queue.observe(changes, self.world)
 
     def settle(self, now: float, limit: int = 10_000) -> int:
@@ -192,4 +192,4 @@ class Loop:
 
 def settle(world: Memory, controllers: Sequence[Controller], now: float, limit: int = 10_000) -> int:
     """Start from every object of the world and work until nothing changes; how many writes that took."""
-    return Loop(world, controllers).settle(now, limit)
+    return InMemoryLoop(world, controllers).settle(now, limit)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from pumice.controllers.volcano.job.plugins import KeyPair
+from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 BITS = 2048
 
 
-def rsa_key_pair() -> KeyPair:
+def rsa_key_pair() -> SshKeyPair:
     key = rsa.generate_private_key(public_exponent=65537, key_size=BITS)
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return KeyPair(private.decode(), public.decode())
+    return SshKeyPair(private.decode(), public.decode())

@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from pumice.controllers.controller import EVERY, Change, Controller, GivesUp, KeysOf
+from pumice.controllers.controller import EVERY, Controller, GivesUp, KeysOf, ObjectChange
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.world import World
 
 log = logging.getLogger(__name__)
 
 
-class Work(NamedTuple):
+class QueuedKey(NamedTuple):
     controller: Controller
     key: Hashable
 
@@ -33,9 +33,9 @@ class KeyQueue:
         for controller in controllers:
             for kind, keys_of in controller.watches.items():
                 self._watchers.setdefault(kind, []).append((controller, keys_of))
-        self._ready: deque[Work] = deque()
+        self._ready: deque[QueuedKey] = deque()
         self._waiting: set[tuple[str, Hashable]] = set()  #: what stands in `_ready`
-        self._later: list[tuple[float, int, Work]] = []  #: heap
+        self._later: list[tuple[float, int, QueuedKey]] = []  #: heap
         self._due: dict[tuple[str, Hashable], float] = {}  #: earliest time of what stands in `_later`
         self._serial = 0
 
@@ -43,7 +43,7 @@ class KeyQueue:
         """How much can be done at once."""
         return len(self._ready)
 
-    def observe(self, changes: Iterable[Change], world: World) -> None:
+    def observe(self, changes: Iterable[ObjectChange], world: World) -> None:
         """Queue what these changes touch."""
         for change in changes:
             kind = kind_of(change.object)
@@ -54,7 +54,7 @@ class KeyQueue:
     def add(self, controller: Controller, key: Hashable) -> None:
         if (controller.name, key) not in self._waiting:
             self._waiting.add((controller.name, key))
-            self._ready.append(Work(controller, key))
+            self._ready.append(QueuedKey(controller, key))
 
     def add_later(self, when: float, controller: Controller, key: Hashable) -> None:
         """Queue a key at a time, unless it comes up earlier anyway."""
@@ -63,13 +63,13 @@ class KeyQueue:
             return
         self._due[identity] = when
         self._serial += 1
-        heapq.heappush(self._later, (when, self._serial, Work(controller, key)))
+        heapq.heappush(self._later, (when, self._serial, QueuedKey(controller, key)))
 
     def next_time(self) -> float | None:
         """When the earliest of the later keys is due."""
         return self._later[0][0] if self._later else None
 
-    def pop(self, now: float) -> Work | None:
+    def pop(self, now: float) -> QueuedKey | None:
         """The next piece of work that is due."""
         while self._later and self._later[0][0] <= now:
             when, _, work = heapq.heappop(self._later)
@@ -84,7 +84,7 @@ class KeyQueue:
         return work
 
 
-def _keys(controller: Controller, keys_of: KeysOf, change: Change, world: World) -> list[Hashable]:
+def _keys(controller: Controller, keys_of: KeysOf, change: ObjectChange, world: World) -> list[Hashable]:
     try:
         return list(keys_of(change, world))
     except Exception:
@@ -106,10 +106,10 @@ class Retries:
         self._queue = queue
         self._counts: dict[tuple[str, Hashable], tuple[int, int]] = {}  #: all, and those that were refusals
 
-    def succeeded(self, work: Work) -> None:
+    def succeeded(self, work: QueuedKey) -> None:
         self._counts.pop((work.controller.name, work.key), None)
 
-    def failed(self, work: Work, now: float, *, refused: bool = True) -> None:
+    def failed(self, work: QueuedKey, now: float, *, refused: bool = True) -> None:
         identity = (work.controller.name, work.key)
         count, refusals = self._counts.get(identity, (0, 0))
         count, refusals = self._counts[identity] = count + 1, refusals + refused

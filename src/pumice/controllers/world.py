@@ -55,7 +55,7 @@ class World(Protocol):
 IndexKey = tuple[str, Key]  #: kind and key of an object
 
 
-class Index:
+class KeyIndex:
     """Keys by field and by owner."""
 
     def __init__(self) -> None:

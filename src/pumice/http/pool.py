@@ -24,7 +24,7 @@ class NotConnected(Exception):
     """No connection could be made; nothing was sent."""
 
 
-class Pool:
+class ConnectionPool:
     """`server` is the URL that targets are added to; `server_name` the name its certificate must have, if not the URL's."""
 
     def __init__(self, server: str, server_name: str = "", proxy: str = "") -> None:
@@ -152,7 +152,7 @@ async def fetch(
     named = {"Accept-Encoding": "identity", **({"Authorization": known} if known else {}), **(headers or {})}
     head = head_of(named.items())
     target = quote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/", safe=AS_WRITTEN)
-    pool = Pool(f"{parts.scheme}://{parts.netloc}")
+    pool = ConnectionPool(f"{parts.scheme}://{parts.netloc}")
     context = tls or ssl.create_default_context() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(timeout_s):

@@ -18,11 +18,11 @@ from pumice.api.annotations import JOB_NAME
 from pumice.api.kinds import Kind
 from pumice.client import known_objects
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector, dict_metadata
-from pumice.client.transport import Scope, Transport
+from pumice.client.transport import ListScope, Transport
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change
+from pumice.controllers.controller import ObjectChange
 from pumice.controllers.objects import Key, Object, key_of, labels_of, uid_of
-from pumice.controllers.world import Index, IndexKey
+from pumice.controllers.world import IndexKey, KeyIndex
 
 BURIED = 10_000  #: uids of objects that went, remembered for late answers
 
@@ -36,8 +36,8 @@ class ObjectCache:
         self.wake: Callable[[], None] = lambda: None
         self._followers: dict[str, Callable[[Object], bool]] = {}
         self._objects: dict[str, dict[str, dict[str, Object]]] = {}  #: by kind, namespace, name
-        self._index = Index()
-        self._changes: list[Change] = []
+        self._index = KeyIndex()
+        self._changes: list[ObjectChange] = []
         self._buried: OrderedDict[str, None] = OrderedDict()
 
     # The world that controllers see
@@ -72,7 +72,7 @@ class ObjectCache:
 
     # What keeps it
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[ObjectChange]:
         """What has changed since the last time, in order."""
         taken, self._changes = self._changes, []
         return taken
@@ -128,7 +128,7 @@ class ObjectCache:
 
     def _heard(self, kind: str, key: Key, old: Object | None, new: Object | None) -> None:
         self._index.changed(kind, key, old, new)
-        self._changes.append(Change(old, new))
+        self._changes.append(ObjectChange(old, new))
         if len(self._changes) == 1:
             self.wake()
 
@@ -183,29 +183,29 @@ REQUIRED = frozenset({kinds.POD, kinds.QUEUE, kinds.POD_GROUP, kinds.JOB, kinds.
 ADMISSION = (kinds.QUEUE, kinds.NAMESPACE)  #: what admission rules look up
 
 
-def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, Scope]:
+def single_scopes(wanted: Iterable[tuple[str, Key]]) -> dict[str, ListScope]:
     """By kind and name: one object each."""
     return {
-        f"{kind} {key.namespace}/{key.name}": Scope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
+        f"{kind} {key.namespace}/{key.name}": ListScope(RESOURCES[kind], key.namespace, field_selector=f"metadata.name={key.name}")
         for kind, key in wanted
     }
 
 
-def is_shown(subject: Object, scope: Scope) -> bool:
+def is_shown(subject: Object, scope: ListScope) -> bool:
     """Whether a scope of these has the object."""
     return not scope.label_selector or scope.label_selector in labels_of(subject)
 
 
-def scopes(wanted: Iterable[str]) -> dict[str, Scope]:
-    return {kind: Scope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}
+def scopes(wanted: Iterable[str]) -> dict[str, ListScope]:
+    return {kind: ListScope(RESOURCES[kind], label_selector=JOB_NAME if kind in LABELLED else "") for kind in wanted}
 
 
 def followed(
-    transport: Transport, cache: ObjectCache, wanted: Mapping[str, Scope], pace: Pace = DEFAULT_PACE
+    transport: Transport, cache: ObjectCache, wanted: Mapping[str, ListScope], pace: Pace = DEFAULT_PACE
 ) -> dict[str, Reflector[Object]]:
     """A reflector for each scope, delivering into the cache."""
 
-    def reflector(name: str, scope: Scope) -> Reflector[Object]:
+    def reflector(name: str, scope: ListScope) -> Reflector[Object]:
         kind = scope.resource.name
         deliver = cache.delivery(kind, scope.resource)
         made = Reflector(transport, scope, decode, deliver, metadata=dict_metadata, pace=pace, optional=name not in REQUIRED)

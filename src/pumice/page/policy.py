@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 
 Told = dict[str, Any]
 
@@ -22,7 +22,7 @@ def told_policy(policy: Policy) -> Told:
     }
 
 
-def _plugin(choice: Choice, usual: frozenset[str]) -> Told:
+def _plugin(choice: PluginOption, usual: frozenset[str]) -> Told:
     """Switches that are off for all say nothing."""
     off = sorted(choice.off - usual)
     return {"name": choice.plugin.name, "text": _promise(choice.plugin), "args": _args(choice.args), "off": off}

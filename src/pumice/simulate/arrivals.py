@@ -17,7 +17,7 @@ import numpy as np
 from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.api.errors import InputError
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE
@@ -71,7 +71,7 @@ def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
 def informed(policy: Policy, kinds: Counter[Kind], seed: int) -> Policy:
     """The policy, where FGD knows the trace's typical pods and chance has the seed."""
 
-    def told(choice: Choice) -> Choice:
+    def told(choice: PluginOption) -> PluginOption:
         if not issubclass(choice.plugin, Packing):
             return choice
         args: Any = choice.args or choice.plugin.Args()

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import ACTIONS, PLUGINS
 from pumice.testing.builders import _Builder, queue
 
-Chosen = str | type[Plugin] | Choice
+Chosen = str | type[Plugin] | PluginOption
 
 NOW = 1_767_225_600.0  #: 2026-01-01T00:00:00Z
 
@@ -40,10 +40,10 @@ def policy(actions: str, plugins: Sequence[Chosen]) -> Policy:
     return Policy(tuple(ACTIONS[name]() for name in chosen), (tuple(_choice(plugin) for plugin in plugins),))
 
 
-def _choice(plugin: Chosen) -> Choice:
-    if isinstance(plugin, Choice):
+def _choice(plugin: Chosen) -> PluginOption:
+    if isinstance(plugin, PluginOption):
         return plugin
-    return Choice(PLUGINS[plugin] if isinstance(plugin, str) else plugin)
+    return PluginOption(PLUGINS[plugin] if isinstance(plugin, str) else plugin)
 
 
 def session(made: Cluster, *plugins: Chosen, now: float = NOW, world: World = NOWHERE) -> Session:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pumice.answers.difference import owner_of
 from pumice.answers.lint.finding import Finding, Level
 from pumice.scheduler.framework.cycle import rehearse
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model.cluster import Cluster
 
@@ -43,7 +43,7 @@ def unheard_voters(cluster: Cluster, policy: Policy, now: float, world: World) -
             )
 
 
-def _votes(choice: Choice, hook: str) -> bool:
+def _votes(choice: PluginOption, hook: str) -> bool:
     return hasattr(choice.plugin, hook) and choice.enabled(hook)
 
 

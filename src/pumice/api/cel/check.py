@@ -15,7 +15,7 @@ from pumice.api.cel.kinds import (
     DYN,
     INT,
     STRING,
-    Kind,
+    CelType,
     Known,
     fits,
     kind,
@@ -26,19 +26,34 @@ from pumice.api.cel.kinds import (
     settled,
     with_fresh,
 )
-from pumice.api.cel.tree import Bind, Call, Choice, CompileError, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.tree import (
+    BindMacro,
+    Call,
+    CompileError,
+    Construct,
+    Each,
+    Has,
+    Items,
+    Literal,
+    Logic,
+    Name,
+    Node,
+    Select,
+    Subscript,
+    Ternary,
+)
 from pumice.api.cel.values import TYPE_KINDS, kind_of
 
-Scope = Mapping[str, Kind]
-Signature = tuple[tuple[Kind, ...], Kind]
+Scope = Mapping[str, CelType]
+Signature = tuple[tuple[CelType, ...], CelType]
 _SHOWN = {"in": "@in", "!_": "!_", "-_": "-_"}
 
 
 class Environment(NamedTuple):
     """What expressions of one place may name, and what they may do that others may not."""
 
-    names: dict[str, Kind]
-    fields: dict[str, dict[str, Kind]]  #: of the kinds that have declared ones
+    names: dict[str, CelType]
+    fields: dict[str, dict[str, CelType]]  #: of the kinds that have declared ones
     extras: frozenset[str] = frozenset()  #: `cel.bind`, `includes`
 
 
@@ -56,7 +71,7 @@ _OPTIONAL_INDEX = [(takes, gives if gives.name == "optional_type" else optional_
 _CHOICE = _signatures("bool, A, A -> A")
 
 
-def check(tree: Node, environment: Environment) -> Kind:
+def check(tree: Node, environment: Environment) -> CelType:
     """The kind of the value. Raises CompileError."""
     checker = _Checker(environment)
     found = settled(checker.kind(tree, environment.names), checker.known, DYN)
@@ -70,7 +85,7 @@ def check(tree: Node, environment: Environment) -> Kind:
 def type_named(node: Node, scope: Scope) -> str | None:
     """The name of a type, dots and all, if the node is one and no variable."""
     parts: list[str] = []
-    while isinstance(node, Member) and not node.optional:
+    while isinstance(node, Select) and not node.optional:
         parts.append(node.name)
         node = node.target
     if not isinstance(node, Name) or node.name in scope:
@@ -84,71 +99,71 @@ class _Checker:
         self.environment = environment
         self.known: Known = {}
         self.uses = 0
-        self.equal_kinds: list[tuple[Kind, Kind]] = []
+        self.equal_kinds: list[tuple[CelType, CelType]] = []
         self.mixed = 0  #: within how many calls that take lists of all kinds
 
-    def fresh(self, *kinds: Kind) -> list[Kind]:
+    def fresh(self, *kinds: CelType) -> list[CelType]:
         self.uses += 1
         return [with_fresh(each, str(self.uses)) for each in kinds]
 
-    def settled(self, found: Kind) -> Kind:
+    def settled(self, found: CelType) -> CelType:
         return settled(found, self.known)
 
-    def fits(self, found: Kind, wanted: Kind) -> bool:
+    def fits(self, found: CelType, wanted: CelType) -> bool:
         known = dict(self.known)
         if not fits(found, wanted, known):
             return False
         self.known = known
         return True
 
-    def want(self, found: Kind, wanted: Kind) -> None:
+    def want(self, found: CelType, wanted: CelType) -> None:
         if not self.fits(found, wanted):
             raise CompileError(f"expected type '{self.settled(wanted)}' but found '{self.settled(found)}'")
 
-    def kind(self, node: Node, scope: Scope) -> Kind:
+    def kind(self, node: Node, scope: Scope) -> CelType:
         match node:
             case Literal(value):
                 return _kind_of(value)
             case Name(name) if name in scope:
                 return scope[name]
-            case Name() | Member() if (type_name := type_named(node, scope)) is not None:
+            case Name() | Select() if (type_name := type_named(node, scope)) is not None:
                 return TYPE_KINDS[type_name]
             case Name(name):
                 raise _undeclared(name)
-            case Member(target, name, optional):
+            case Select(target, name, optional):
                 return self.member(self.kind(target, scope), name, optional)
             case Has(target, name, optional):
                 self.member(self.kind(target, scope), name, optional)
                 return BOOL
-            case Index():
+            case Subscript():
                 return self.index(node, scope)
             case Call():
                 return self.call(node, scope)
-            case Items() | Record():
+            case Items() | Construct():
                 return self.written(node, scope)
             case Logic(_, sides):
                 for side in sides:
                     self.want(self.kind(side, scope), BOOL)
                 return BOOL
-            case Choice(condition, yes, no):
+            case Ternary(condition, yes, no):
                 return self.chosen("_?_:_", _CHOICE, [self.kind(each, scope) for each in (condition, yes, no)])
-            case Bind():
+            case BindMacro():
                 return self.bind(node, scope)
             case Each():
                 return self.each(node, scope)
 
-    def written(self, node: Items | Record, scope: Scope) -> Kind:
+    def written(self, node: Items | Construct, scope: Scope) -> CelType:
         if isinstance(node, Items):
             return list_of(self.joined(((item, index in node.optional) for index, item in enumerate(node.items)), scope))
         keys = self.joined(((key, False) for key, _ in node.entries), scope)
         values = ((value, index in node.optional) for index, (_, value) in enumerate(node.entries))
         return map_of(keys, self.joined(values, scope))
 
-    def index(self, node: Index, scope: Scope) -> Kind:
+    def index(self, node: Subscript, scope: Scope) -> CelType:
         found = [self.kind(node.target, scope), self.kind(node.key, scope)]
         return self.chosen("_[?_]", _OPTIONAL_INDEX, found) if node.optional else self.chosen("_[_]", _INDEX, found)
 
-    def member(self, target: Kind, name: str, optional: bool) -> Kind:
+    def member(self, target: CelType, name: str, optional: bool) -> CelType:
         held = self.settled(target)
         is_optional = held.name == "optional_type"
         held = self.settled(held.of[0]) if is_optional else held
@@ -168,7 +183,7 @@ class _Checker:
             raise CompileError(f"type '{held}' does not support field selection")
         return optional_of(found) if optional or is_optional else found
 
-    def call(self, node: Call, scope: Scope) -> Kind:
+    def call(self, node: Call, scope: Scope) -> CelType:
         table = METHODS if node.is_method else FUNCTIONS
         function = table.get(node.name)
         known_at_all = function or (FUNCTIONS if node.is_method else METHODS).get(node.name)
@@ -184,9 +199,9 @@ class _Checker:
             _SHOWN.get(node.name, node.name if node.name[0].isalpha() else f"_{node.name}_"), signatures, found, node.is_method
         )
 
-    def chosen(self, name: str, signatures: Sequence[Signature], found: list[Kind], is_method: bool = False) -> Kind:
+    def chosen(self, name: str, signatures: Sequence[Signature], found: list[CelType], is_method: bool = False) -> CelType:
         """What the overloads that fit give; if they differ, that is only known when there is a value."""
-        answer: Kind | None = None
+        answer: CelType | None = None
         for takes, gives in signatures:
             if len(takes) != len(found):
                 continue
@@ -206,9 +221,9 @@ class _Checker:
             raise CompileError(f"found no matching overload for '{name}' applied to '{of}'")
         return answer
 
-    def joined(self, nodes: Iterable[tuple[Node, bool]], scope: Scope) -> Kind:
+    def joined(self, nodes: Iterable[tuple[Node, bool]], scope: Scope) -> CelType:
         """The one kind of several; of none it may be any."""
-        before: Kind | None = None
+        before: CelType | None = None
         for node, optional in nodes:
             found = self.kind(node, scope)
             if optional:
@@ -224,23 +239,23 @@ class _Checker:
                     self.equal_kinds.append((before, found))
                     found = more_general(self.settled(before), self.settled(found))
             before = found
-        return before or self.fresh(Kind("$"))[0]
+        return before or self.fresh(CelType("$"))[0]
 
-    def bind(self, node: Bind, scope: Scope) -> Kind:
+    def bind(self, node: BindMacro, scope: Scope) -> CelType:
         if node.macro == "cel.bind":
             if node.macro not in self.environment.extras:
                 raise _undeclared("cel")
             return self.kind(node.body, {**scope, node.variable: self.kind(node.value, scope)})
-        held = self.fresh(Kind("$"))[0]
+        held = self.fresh(CelType("$"))[0]
         value = self.kind(node.value, scope)
         if not self.fits(value, optional_of(held)):
             raise CompileError(f"found no matching overload for 'hasValue' applied to '{self.settled(value)}.()'")
         body = self.kind(node.body, {**scope, node.variable: self.settled(held)})
         if node.macro == "optMap":
             return optional_of(body)
-        return self.chosen("_?_:_", _CHOICE, [BOOL, body, optional_of(self.fresh(Kind("$"))[0])])
+        return self.chosen("_?_:_", _CHOICE, [BOOL, body, optional_of(self.fresh(CelType("$"))[0])])
 
-    def each(self, node: Each, scope: Scope) -> Kind:
+    def each(self, node: Each, scope: Scope) -> CelType:
         held = self.settled(self.kind(node.target, scope))
         if held.is_variable:
             self.fits(DYN, held)
@@ -275,7 +290,7 @@ def _undeclared(name: str) -> CompileError:
     return CompileError(f"undeclared reference to '{name}' (in container '')")
 
 
-def _kind_of(value: Any) -> Kind:
+def _kind_of(value: Any) -> CelType:
     if isinstance(value, list):
         return list_of(_kind_of(value[0]) if value else DYN)
-    return STRING if isinstance(value, str) else Kind(kind_of(value))
+    return STRING if isinstance(value, str) else CelType(kind_of(value))

@@ -14,8 +14,23 @@ from pumice.api.cel.check import type_named
 from pumice.api.cel.functions import FUNCTIONS, METHODS, NO_OVERLOAD
 from pumice.api.cel.library.operators import is_key, truth
 from pumice.api.cel.loops import MACROS, Bound, decided
-from pumice.api.cel.run import LIST, Run, Step
-from pumice.api.cel.tree import Bind, Call, Choice, Each, EvaluationError, Has, Index, Items, Literal, Logic, Member, Name, Node, Record
+from pumice.api.cel.run import LIST, Activation, Step
+from pumice.api.cel.tree import (
+    BindMacro,
+    Call,
+    Construct,
+    Each,
+    EvaluationError,
+    Has,
+    Items,
+    Literal,
+    Logic,
+    Name,
+    Node,
+    Select,
+    Subscript,
+    Ternary,
+)
 from pumice.api.cel.values import TYPES, Optional, kind_of
 
 MAP = 30  #: what making one costs
@@ -40,25 +55,25 @@ def steps(node: Node) -> Step:
     match node:
         case Literal(value):
             return lambda run: value
-        case Name() | Member() if (type_name := type_named(node, {})) is not None:
+        case Name() | Select() if (type_name := type_named(node, {})) is not None:
             return _name(type_name, TYPES.get(type_name))
         case Name(name):
             return _name(name, None)
-        case Member(target, name, optional):
+        case Select(target, name, optional):
             return _member(target, name, optional)
         case Has(target, name):
             return _has(target, name)
-        case Index(target, key, optional):
+        case Subscript(target, key, optional):
             return _index(target, key, optional)
         case Items():
             return _items(node)
-        case Record():
+        case Construct():
             return _record(node)
         case Logic(operator, sides):
             return _logic(operator == "||", [steps(side) for side in sides])
-        case Choice(condition, yes, no):
+        case Ternary(condition, yes, no):
             return _choice(steps(condition), steps(yes), steps(no))
-        case Bind():
+        case BindMacro():
             return _bind(node)
         case Each():
             return _each(node)
@@ -69,7 +84,7 @@ def steps(node: Node) -> Step:
 def _name(name: str, type: Any) -> Step:
     first = name.partition(".")[0]
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         run.purse.pay(1)
         if first in run.names and (type is None or first == name):
             found = run.names[name]
@@ -87,7 +102,7 @@ def _target(node: Node) -> Step:
     if not isinstance(node, Literal):
         return inner
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         run.purse.pay(1)
         return inner(run)
 
@@ -97,7 +112,7 @@ def _target(node: Node) -> Step:
 def _member(target: Node, name: str, optional: bool) -> Step:
     holder, plain = _target(target), _plain(name)
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         held = holder(run)
         if optional or isinstance(held, Optional):
             return _if_there(held, name, plain, run)
@@ -110,7 +125,7 @@ def _member(target: Node, name: str, optional: bool) -> Step:
 def _index(target: Node, key: Node, optional: bool) -> Step:
     holder, chosen = _target(target), steps(key)
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         held, wanted = holder(run), chosen(run)
         if optional or isinstance(held, Optional):
             return _if_there(held, wanted, wanted, run)
@@ -120,7 +135,7 @@ def _index(target: Node, key: Node, optional: bool) -> Step:
     return step
 
 
-def _if_there(held: Any, key: Any, plain: Any, run: Run) -> Optional:
+def _if_there(held: Any, key: Any, plain: Any, run: Activation) -> Optional:
     if isinstance(held, Optional):
         if not held.present:
             return held
@@ -162,7 +177,7 @@ def _plain(name: str) -> str:
 def _has(target: Node, name: str) -> Step:
     holder, plain = _target(target), _plain(name)
 
-    def step(run: Run) -> bool:
+    def step(run: Activation) -> bool:
         held = holder(run)
         if isinstance(held, Optional):
             held = held.value
@@ -174,7 +189,7 @@ def _has(target: Node, name: str) -> Step:
 def _items(node: Items) -> Step:
     parts = [(steps(item), index in node.optional) for index, item in enumerate(node.items)]
 
-    def step(run: Run) -> list[Any]:
+    def step(run: Activation) -> list[Any]:
         found = []
         for part, optional in parts:
             value = part(run)
@@ -188,10 +203,10 @@ def _items(node: Items) -> Step:
     return step
 
 
-def _record(node: Record) -> Step:
+def _record(node: Construct) -> Step:
     parts = [(steps(key), steps(value), index in node.optional) for index, (key, value) in enumerate(node.entries)]
 
-    def step(run: Run) -> dict[Any, Any]:
+    def step(run: Activation) -> dict[Any, Any]:
         found = {}
         for key_step, value_step, optional in parts:
             key, value = key_step(run), value_step(run)
@@ -227,7 +242,7 @@ def _call(node: Call) -> Step:
     if node.is_method and node.name in ("or", "orValue"):
         return _otherwise(node.name, *parts)
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         values = [part(run) for part in parts]
         overload = function.overload_for(values)
         try:
@@ -240,7 +255,7 @@ def _call(node: Call) -> Step:
 
 
 def _otherwise(name: str, value: Step, other: Step) -> Step:
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
             raise EvaluationError(NO_OVERLOAD)
@@ -251,12 +266,12 @@ def _otherwise(name: str, value: Step, other: Step) -> Step:
     return step
 
 
-def _bind(node: Bind) -> Step:
+def _bind(node: BindMacro) -> Step:
     value, body = steps(node.value), steps(node.body)
     if node.macro == "cel.bind":
         return _lazily_bound(node.variable, value, body)
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         found = value(run)
         if not isinstance(found, Optional):
             raise EvaluationError(NO_OVERLOAD)
@@ -279,9 +294,9 @@ def _bind(node: Bind) -> Step:
 def _lazily_bound(variable: str, value: Step, body: Step) -> Step:
     """A name whose value is only asked for if it is used, and once."""
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         before = run.names
-        run.names = {**before, variable: _Later(lambda: value(Run(before, run.purse)))}
+        run.names = {**before, variable: _Later(lambda: value(Activation(before, run.purse)))}
         try:
             return body(run)
         finally:
@@ -295,7 +310,7 @@ def _each(node: Each) -> Step:
     target, parts, macro, names = steps(node.target), [steps(part) for part in node.parts], node.macro, node.variables
     run_macro = MACROS[macro]
 
-    def step(run: Run) -> Any:
+    def step(run: Activation) -> Any:
         held = target(run)
         if not isinstance(held, list | Mapping):
             raise EvaluationError(f"got '{kind_of(held)}', expected iterable type")
@@ -309,7 +324,7 @@ def _each(node: Each) -> Step:
     return step
 
 
-def _bound(run: Run, held: Any, names: tuple[str, ...]) -> Bound:
+def _bound(run: Activation, held: Any, names: tuple[str, ...]) -> Bound:
     """Each item with what it is called by, while the variables stand for it."""
     pairs = held.items() if isinstance(held, Mapping) else enumerate(held)
     is_map, first, second, bound = isinstance(held, Mapping), names[0], names[-1], run.names

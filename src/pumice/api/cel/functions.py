@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
-from pumice.api.cel.kinds import Kind, kind
+from pumice.api.cel.kinds import CelType, kind
 from pumice.api.cel.tree import EvaluationError
 from pumice.api.cel.values import kind_of, size_of
 
@@ -25,8 +25,8 @@ NO_OVERLOAD = "no such overload"
 
 
 class Overload(NamedTuple):
-    takes: tuple[Kind, ...]
-    gives: Kind
+    takes: tuple[CelType, ...]
+    gives: CelType
     run: Run
     price: Price | None  #: None is 1
     is_paid_by_itself: bool  #: its first argument is the purse, to be asked before something large is made

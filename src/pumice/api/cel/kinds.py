@@ -15,9 +15,9 @@ _TOKEN = re.compile(r"[\w.]+|[<>,]")
 _SPELLED = {"null_type": "null", "duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
 
 
-class Kind(NamedTuple):
+class CelType(NamedTuple):
     name: str
-    of: tuple[Kind, ...] = ()
+    of: tuple[CelType, ...] = ()
 
     def __str__(self) -> str:
         return _SPELLED.get(self.name, self.name) + (f"({', '.join(map(str, self.of))})" if self.of else "")
@@ -31,55 +31,55 @@ class Kind(NamedTuple):
         return self.name in ("dyn", "any")
 
 
-Known = dict[str, Kind]  #: by the name of a variable
-ANY, DYN, NULL, BOOL, INT, STRING = (Kind(name) for name in ("any", "dyn", "null_type", "bool", "int", "string"))
+Known = dict[str, CelType]  #: by the name of a variable
+ANY, DYN, NULL, BOOL, INT, STRING = (CelType(name) for name in ("any", "dyn", "null_type", "bool", "int", "string"))
 _NEVER_NULL = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type"}
 
 
-def list_of(item: Kind) -> Kind:
-    return Kind("list", (item,))
+def list_of(item: CelType) -> CelType:
+    return CelType("list", (item,))
 
 
-def map_of(key: Kind, value: Kind) -> Kind:
-    return Kind("map", (key, value))
+def map_of(key: CelType, value: CelType) -> CelType:
+    return CelType("map", (key, value))
 
 
-def optional_of(value: Kind) -> Kind:
-    return Kind("optional_type", (value,))
+def optional_of(value: CelType) -> CelType:
+    return CelType("optional_type", (value,))
 
 
 @lru_cache(maxsize=256)
-def kind(text: str) -> Kind:
+def kind(text: str) -> CelType:
     """`map<string, list<A>>` as in signatures."""
     return next(_read(iter([*_TOKEN.findall(text), ","])))[0]
 
 
-def _read(tokens: Iterator[str]) -> Iterator[tuple[Kind, str]]:
+def _read(tokens: Iterator[str]) -> Iterator[tuple[CelType, str]]:
     """The kinds up to a closing bracket, each with the mark behind it."""
     mark = ","
     while mark == ",":
-        name, mark, of = next(tokens), next(tokens), tuple[Kind, ...]()
+        name, mark, of = next(tokens), next(tokens), tuple[CelType, ...]()
         if mark == "<":
             of = tuple(inner for inner, _ in _read(tokens))
             mark = next(tokens, ">")
-        yield Kind(f"${name}" if len(name) == 1 else name, of), mark
+        yield CelType(f"${name}" if len(name) == 1 else name, of), mark
 
 
-def with_fresh(of: Kind, suffix: str) -> Kind:
+def with_fresh(of: CelType, suffix: str) -> CelType:
     """The kind with its variables renamed, so that two uses of a signature do not meet."""
-    return Kind(of.name + suffix if of.is_variable else of.name, tuple(with_fresh(inner, suffix) for inner in of.of))
+    return CelType(of.name + suffix if of.is_variable else of.name, tuple(with_fresh(inner, suffix) for inner in of.of))
 
 
-def settled(of: Kind, known: Known, default: Kind | None = None) -> Kind:
+def settled(of: CelType, known: Known, default: CelType | None = None) -> CelType:
     """The kind with what is known put in, and the default for variables of which nothing is."""
     while of.is_variable and of.name in known:
         of = known[of.name]
     if of.is_variable:
         return default or of
-    return Kind(of.name, tuple(settled(inner, known, default) for inner in of.of)) if of.of else of
+    return CelType(of.name, tuple(settled(inner, known, default) for inner in of.of)) if of.of else of
 
 
-def fits(found: Kind, wanted: Kind, known: Known) -> bool:
+def fits(found: CelType, wanted: CelType, known: Known) -> bool:
     """What is found out about variables is added to what is known, also when the answer is no."""
     if wanted.is_variable:
         answer = _stands_for(wanted, found, known)
@@ -98,7 +98,7 @@ def fits(found: Kind, wanted: Kind, known: Known) -> bool:
     )
 
 
-def _stands_for(variable: Kind, other: Kind, known: Known) -> bool | None:
+def _stands_for(variable: CelType, other: CelType, known: Known) -> bool | None:
     """None if nothing is known of the variable and it occurs in the other."""
     if variable == other:
         return True
@@ -116,18 +116,18 @@ def _stands_for(variable: Kind, other: Kind, known: Known) -> bool | None:
     return True
 
 
-def _occurs(variable: Kind, within: Kind, known: Known) -> bool:
+def _occurs(variable: CelType, within: CelType, known: Known) -> bool:
     if within.is_variable:
         return variable == within or (within.name in known and _occurs(variable, known[within.name], known))
     return any(_occurs(variable, inner, known) for inner in within.of)
 
 
-def more_general(one: Kind, other: Kind) -> Kind:
+def more_general(one: CelType, other: CelType) -> CelType:
     """Of two kinds that fit."""
     return one if _is_as_general(one, other) else other
 
 
-def _is_as_general(one: Kind, other: Kind) -> bool:
+def _is_as_general(one: CelType, other: CelType) -> bool:
     if one.is_open or one.is_variable:
         return True
     if other.is_open or other.is_variable or one.name != other.name or len(one.of) != len(other.of):

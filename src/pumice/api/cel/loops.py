@@ -8,13 +8,13 @@ from typing import Any
 from pumice.api.cel.functions import NO_OVERLOAD
 from pumice.api.cel.library.lists import sort_by
 from pumice.api.cel.library.operators import truth
-from pumice.api.cel.run import LIST, PASSED_OVER, Run, Step
+from pumice.api.cel.run import LIST, PASSED_OVER, Activation, Step
 from pumice.api.cel.tree import CostError, EvaluationError
 
 Bound = Iterator[tuple[Any, Any]]
 
 
-def decided(run: Run, decisive: bool, sides: Iterable[Step]) -> bool:
+def decided(run: Activation, decisive: bool, sides: Iterable[Step]) -> bool:
     """One side that decides is enough, though others have no value."""
     error: EvaluationError | None = None
     for side in sides:
@@ -31,26 +31,26 @@ def decided(run: Run, decisive: bool, sides: Iterable[Step]) -> bool:
     return not decisive
 
 
-def _decided(decisive: bool) -> Callable[[Run, Bound, list[Step], Any], bool]:
-    def turns(run: Run, items: Bound, part: Step) -> Iterator[Step]:
+def _decided(decisive: bool) -> Callable[[Activation, Bound, list[Step], Any], bool]:
+    def turns(run: Activation, items: Bound, part: Step) -> Iterator[Step]:
         for _ in items:
             run.purse.pay(4 if decisive else 3)
             yield part
 
-    def decide(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+    def decide(run: Activation, items: Bound, parts: list[Step], held: Any) -> bool:
         run.purse.pay(1)
         return decided(run, decisive, turns(run, items, parts[0]))
 
     return decide
 
 
-def _one(run: Run, items: Bound, parts: list[Step], held: Any) -> bool:
+def _one(run: Activation, items: Bound, parts: list[Step], held: Any) -> bool:
     count = sum(truth(parts[0](run)) for _ in items)
     run.purse.pay(2 * count + 2)
     return count == 1
 
 
-def _filtered(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+def _filtered(run: Activation, items: Bound, parts: list[Step], held: Any) -> list[Any]:
     found = []
     for _, item in items:
         if truth(parts[0](run)):
@@ -60,7 +60,7 @@ def _filtered(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]
     return found
 
 
-def _mapped(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+def _mapped(run: Activation, items: Bound, parts: list[Step], held: Any) -> list[Any]:
     found = []
     for _ in items:
         if len(parts) == 1 or truth(parts[0](run)):
@@ -70,7 +70,7 @@ def _mapped(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
     return found
 
 
-def _mapped_values(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+def _mapped_values(run: Activation, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
     found = {}
     for key, _ in items:
         if len(parts) == 1 or truth(parts[0](run)):
@@ -80,7 +80,7 @@ def _mapped_values(run: Run, items: Bound, parts: list[Step], held: Any) -> dict
     return found
 
 
-def _mapped_entries(run: Run, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
+def _mapped_entries(run: Activation, items: Bound, parts: list[Step], held: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for _ in items:
         if len(parts) == 1 or truth(parts[0](run)):
@@ -96,13 +96,13 @@ def _mapped_entries(run: Run, items: Bound, parts: list[Step], held: Any) -> dic
     return found
 
 
-def _sorted(run: Run, items: Bound, parts: list[Step], held: Any) -> list[Any]:
+def _sorted(run: Activation, items: Bound, parts: list[Step], held: Any) -> list[Any]:
     keys = _mapped(run, items, parts, held)
     run.purse.pay(2 * len(keys) ** 2 + 13)
     return sort_by(list(held), keys)
 
 
-MACROS: dict[str, Callable[[Run, Bound, list[Step], Any], Any]] = {
+MACROS: dict[str, Callable[[Activation, Bound, list[Step], Any], Any]] = {
     "all": _decided(False),
     "exists": _decided(True),
     "exists_one": _one,

@@ -9,12 +9,12 @@ import pumice.api.cel.library  # noqa: F401  (the functions enter themselves)
 from pumice.api.cel.check import Environment, check
 from pumice.api.cel.evaluate import steps
 from pumice.api.cel.functions import FUNCTIONS, METHODS
-from pumice.api.cel.kinds import BOOL, Kind
+from pumice.api.cel.kinds import BOOL, CelType
 from pumice.api.cel.library.operators import is_key
 from pumice.api.cel.library.text import pattern_of
-from pumice.api.cel.run import Purse, Run
+from pumice.api.cel.run import Activation, Purse
 from pumice.api.cel.syntax import parse
-from pumice.api.cel.tree import Call, CompileError, EvaluationError, Items, Literal, Node, Record, names_in
+from pumice.api.cel.tree import Call, CompileError, Construct, EvaluationError, Items, Literal, Node, names_in
 
 # What can be known without any names is known beforehand: lists and maps as written, conversions of what is written, patterns.
 
@@ -33,7 +33,7 @@ def folded(node: Any) -> Any:
     match found:
         case Items(items, optional) if not optional and all(isinstance(item, Literal) for item in items):
             return Literal([item.value for item in items if isinstance(item, Literal)])
-        case Record(entries, optional) if not optional and all(isinstance(each, Literal) for entry in entries for each in entry):
+        case Construct(entries, optional) if not optional and all(isinstance(each, Literal) for entry in entries for each in entry):
             return _record(found)
         case Call(name, (Literal(), *_)) if name in CONVERSIONS and not found.is_method:
             return _converted(found)
@@ -44,7 +44,7 @@ def folded(node: Any) -> Any:
     return found
 
 
-def _record(node: Record) -> Node:
+def _record(node: Construct) -> Node:
     pairs = [(key.value, value.value) for key, value in node.entries if isinstance(key, Literal) and isinstance(value, Literal)]
     return Literal(dict(pairs)) if all(is_key(key) for key, _ in pairs) else node
 
@@ -75,13 +75,13 @@ class Program:
     def __init__(self, text: str, environment: Environment) -> None:
         tree = parse(text)
         self.text = text
-        self.kind: Kind = check(tree, environment)
+        self.kind: CelType = check(tree, environment)
         self.names = names_in(tree)  #: that it mentions
         self._step = steps(folded(tree))
 
     def value(self, names: Mapping[str, Any], purse: Purse | None = None) -> Any:
         """Raises EvaluationError."""
-        return self._step(Run(names, purse or Purse()))
+        return self._step(Activation(names, purse or Purse()))
 
     def holds(self, names: Mapping[str, Any], purse: Purse | None = None) -> bool:
         """Raises EvaluationError, also for a value that is neither true nor false."""
@@ -91,7 +91,7 @@ class Program:
         return found
 
 
-def condition(text: str, environment: Environment, unknown: Kind) -> Program:
+def condition(text: str, environment: Environment, unknown: CelType) -> Program:
     """A program that is true or false, as far as that can be told before there is a value. Raises CompileError."""
     program = Program(text, environment)
     if program.kind not in (BOOL, unknown):

@@ -29,7 +29,7 @@ LIST = 10  #: what making a list costs
 PASSED_OVER = 3  #: what an error costs that does not count in the end; upstream it costs nothing, here more than a value
 
 
-class Run:
+class Activation:
     """One evaluation: what names stand for now, and what may still be spent."""
 
     __slots__ = ("names", "purse")
@@ -39,4 +39,4 @@ class Run:
         self.purse = purse
 
 
-Step = Callable[[Run], Any]
+Step = Callable[[Activation], Any]

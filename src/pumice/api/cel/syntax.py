@@ -6,7 +6,23 @@ import re
 from typing import Any, NamedTuple
 
 from pumice.api.cel.functions import FUNCTIONS
-from pumice.api.cel.tree import Bind, Call, Choice, CompileError, Each, Has, Index, Items, Literal, Logic, Member, Name, Node, Record, depth
+from pumice.api.cel.tree import (
+    BindMacro,
+    Call,
+    CompileError,
+    Construct,
+    Each,
+    Has,
+    Items,
+    Literal,
+    Logic,
+    Name,
+    Node,
+    Select,
+    Subscript,
+    Ternary,
+    depth,
+)
 from pumice.api.cel.values import Uint
 
 # From text to tokens.
@@ -127,15 +143,17 @@ def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Nod
     """A call as what it means. Raises CompileError."""
     if target is None and name == "has" and len(arguments) == 1:
         member = arguments[0]
-        if not isinstance(member, Member):
+        if not isinstance(member, Select):
             raise CompileError("invalid argument to has() macro")
         return Has(*member)
     if target is None:
         return Call(name, arguments)
     if target == Name("cel") and name == "bind" and len(arguments) == 3:
-        return Bind("cel.bind", _variable(arguments[0], "cel.bind() variable name must be a simple identifier"), arguments[1], arguments[2])
+        return BindMacro(
+            "cel.bind", _variable(arguments[0], "cel.bind() variable name must be a simple identifier"), arguments[1], arguments[2]
+        )
     if name in _BIND and len(arguments) == 2:
-        return Bind(name, _variable(arguments[0], f"{name}() variable name must be a simple identifier"), target, arguments[1])
+        return BindMacro(name, _variable(arguments[0], f"{name}() variable name must be a simple identifier"), target, arguments[1])
     count = _EACH.get(name, {}).get(len(arguments))
     if count is None:
         full = f"{_dotted(target)}.{name}"
@@ -148,7 +166,7 @@ def expanded(target: Node | None, name: str, arguments: tuple[Node, ...]) -> Nod
 
 def _dotted(node: Node) -> str:
     """A name with a dot in it may be that of a function."""
-    if isinstance(node, Member) and not node.optional:
+    if isinstance(node, Select) and not node.optional:
         return f"{_dotted(node.target)}.{node.name}"
     return node.name if isinstance(node, Name) else ""
 
@@ -209,7 +227,7 @@ class _Parser:
         if self.accept("?"):
             yes = self.binary(1)
             self.expect(":")
-            found = Choice(found, yes, self.expression())
+            found = Ternary(found, yes, self.expression())
         self.level -= 1
         return found
 
@@ -243,15 +261,15 @@ class _Parser:
     def postfix(self, node: Node) -> Node:
         while True:
             if self.accept(".?"):
-                node = Member(node, self.name(), optional=True)
+                node = Select(node, self.name(), optional=True)
             elif self.accept("."):
                 name = self.name()
-                node = expanded(node, name, self.arguments(")")) if self.accept("(") else Member(node, name)
+                node = expanded(node, name, self.arguments(")")) if self.accept("(") else Select(node, name)
             elif self.accept("[?"):
-                node = Index(node, self.expression(), optional=True)
+                node = Subscript(node, self.expression(), optional=True)
                 self.expect("]")
             elif self.accept("["):
-                node = Index(node, self.expression())
+                node = Subscript(node, self.expression())
                 self.expect("]")
             else:
                 return node
@@ -312,7 +330,7 @@ class _Parser:
             key = self.expression()
             self.expect(":")
             entries.append((key, self.expression()))
-        return Record(tuple(entries), frozenset(optional))
+        return Construct(tuple(entries), frozenset(optional))
 
     def arguments(self, end: str) -> tuple[Node, ...]:
         found: list[Node] = []

@@ -37,13 +37,13 @@ class Name(NamedTuple):
     name: str
 
 
-class Member(NamedTuple):
+class Select(NamedTuple):
     target: Node
     name: str
     optional: bool = False
 
 
-class Index(NamedTuple):
+class Subscript(NamedTuple):
     target: Node
     key: Node
     optional: bool = False
@@ -66,7 +66,7 @@ class Each(NamedTuple):
     parts: tuple[Node, ...]
 
 
-class Bind(NamedTuple):
+class BindMacro(NamedTuple):
     """`cel.bind`, and with an optional value `optMap` and `optFlatMap`."""
 
     macro: str
@@ -88,7 +88,7 @@ class Items(NamedTuple):
     optional: frozenset[int] = frozenset()  #: places whose value may not be there
 
 
-class Record(NamedTuple):
+class Construct(NamedTuple):
     entries: tuple[tuple[Node, Node], ...]
     optional: frozenset[int] = frozenset()
 
@@ -100,13 +100,13 @@ class Logic(NamedTuple):
     sides: tuple[Node, ...]
 
 
-class Choice(NamedTuple):
+class Ternary(NamedTuple):
     condition: Node
     yes: Node
     no: Node
 
 
-Node = Literal | Name | Member | Index | Has | Each | Bind | Call | Items | Record | Logic | Choice
+Node = Literal | Name | Select | Subscript | Has | Each | BindMacro | Call | Items | Construct | Logic | Ternary
 
 
 def names_in(node: Any) -> set[str]:

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
-from pumice.api.cel.kinds import DYN, Kind, kind
+from pumice.api.cel.kinds import DYN, CelType, kind
 
 
 class Uint(int):
@@ -105,7 +105,7 @@ _MADE = ("list", "map", "optional_type", "net.IP", "net.CIDR", "kubernetes.Quant
 TYPES = {name: Type(name) for name in (*_PLAIN, *_MADE)}  #: names that stand for types
 _HOLDING = {"list": "list<dyn>", "map": "map<dyn, dyn>", "optional_type": "optional_type<dyn>"}
 _SPELLED = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
-TYPE_KINDS = {name: Kind("type", (kind(_HOLDING.get(name, _SPELLED.get(name, name))),)) for name in TYPES}
+TYPE_KINDS = {name: CelType("type", (kind(_HOLDING.get(name, _SPELLED.get(name, name))),)) for name in TYPES}
 NUMBERS = (int, float)
 
 
@@ -115,7 +115,7 @@ def kind_of(value: Any) -> str:
 
 
 def type_of(value: Any) -> Type:
-    return Type(str(Kind(kind_of(value))) if value is not None else "null_type")
+    return Type(str(CelType(kind_of(value))) if value is not None else "null_type")
 
 
 def equal(left: Any, right: Any) -> bool:

@@ -1,31 +1,31 @@
 """The embedded control plane's API server: a store of Kubernetes objects, and the Kubernetes API over HTTP in front of it.
 
 `Store` is the API without HTTP, for whoever lives in the same process; `Server` puts it on an address. Admission rules of others are
-given to either as `Rule`s.
+given to either as `AdmissionRule`s.
 """
 
-from pumice.cluster.apiserver.admission import Options, Refusal, Review, Rule, User, World
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, UserInfo, WriteOptions
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.deletion import DeleteOptions
 from pumice.cluster.apiserver.journal import export_cluster, import_cluster
-from pumice.cluster.apiserver.patch import Patch
+from pumice.cluster.apiserver.patch import PatchRequest
 from pumice.cluster.apiserver.server import Server
 from pumice.cluster.apiserver.status import ApiError
-from pumice.cluster.apiserver.store import Page, Store
+from pumice.cluster.apiserver.store import ListPage, Store
 
 __all__ = [
+    "AdmissionAttributes",
+    "AdmissionRefusal",
+    "AdmissionRule",
+    "AdmissionWorld",
     "ApiError",
     "DeleteOptions",
-    "Options",
-    "Page",
-    "Patch",
-    "Refusal",
-    "Review",
-    "Rule",
+    "ListPage",
+    "PatchRequest",
     "Server",
     "Store",
-    "User",
-    "World",
+    "UserInfo",
+    "WriteOptions",
     "bootstrap",
     "export_cluster",
     "import_cluster",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import User, World
+from pumice.cluster.apiserver.admission import AdmissionWorld, UserInfo
 from pumice.cluster.apiserver.rbac import ADMINISTRATORS, Attributes, allowed
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.store import Store
@@ -20,7 +20,7 @@ _ACCOUNT = "system:serviceaccount:"
 _ANONYMOUS, _UNAUTHENTICATED, _AUTHENTICATED = "system:anonymous", "system:unauthenticated", "system:authenticated"
 
 
-def wanted(headers: Mapping[str, str]) -> User | None:
+def wanted(headers: Mapping[str, str]) -> UserInfo | None:
     """Whom the request wants to act as, as it says it; None if it does not. Raises ApiError 400 for parts without a user."""
     groups = _values(headers.get("impersonate-group", ""))
     extra = tuple(
@@ -31,7 +31,7 @@ def wanted(headers: Mapping[str, str]) -> User | None:
         if groups or extra or uid:
             raise status.bad_request("a request that impersonates groups, a uid or extra must impersonate a user too")
         return None
-    return User(name, groups, uid, extra)
+    return UserInfo(name, groups, uid, extra)
 
 
 def _values(text: str) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def _values(text: str) -> tuple[str, ...]:
     return tuple(value.strip() for value in text.split(",") if value.strip())
 
 
-def acting(world: World, user: User, as_: User) -> User:
+def acting(world: AdmissionWorld, user: UserInfo, as_: UserInfo) -> UserInfo:
     """The user that the request acts as. Raises ApiError 403 for the first part that is not allowed."""
     for act in _acts(as_):
         if not allowed(world, user, act):
@@ -55,7 +55,7 @@ def acting(world: World, user: User, as_: User) -> User:
     return as_._replace(groups=groups if known in groups else (*groups, known))
 
 
-def _acts(as_: User) -> Iterator[Attributes]:
+def _acts(as_: UserInfo) -> Iterator[Attributes]:
     account = account_of(as_.name)
     if account is None:
         yield Attributes("impersonate", "", "users", name=as_.name)
@@ -77,19 +77,19 @@ def account_of(name: str) -> tuple[str, str] | None:
     return (namespace, account) if is_account else None
 
 
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+ANONYMOUS = UserInfo("system:anonymous", ("system:unauthenticated",))
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
 
 
-class Access:
+class AccessControl:
     """Authentication and authorization of one server."""
 
     def __init__(self, store: Store, tokens: Tokens) -> None:
         self._store = store
         self.tokens = tokens
 
-    def user_of(self, request: Request) -> User:
+    def user_of(self, request: Request) -> UserInfo:
         """Raises ApiError 401 without a token that is known."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not token:
@@ -102,7 +102,7 @@ class Access:
         other = wanted(request.headers)
         return acting(self._store, user, other) if other is not None else user
 
-    def require(self, user: User, verb: str, target: Target) -> None:
+    def require(self, user: UserInfo, verb: str, target: Target) -> None:
         """Raises ApiError 403."""
         if ADMINISTRATORS in user.groups or (target.kind.reviewed_only and target.kind.kind.startswith("SelfSubject")):
             return
@@ -113,7 +113,7 @@ class Access:
         where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
         raise kind.forbidden(target.name, f'User "{user.name}" cannot {verb} resource "{resource}" in API group "{kind.group}" {where}')
 
-    def require_path(self, user: User, path: str) -> None:
+    def require_path(self, user: UserInfo, path: str) -> None:
         """Everybody who is somebody may discover what there is; other paths need a rule."""
         if (
             ADMINISTRATORS in user.groups

@@ -1,7 +1,8 @@
 """Admission: rules that may change an object on its way in, and rules that may refuse it.
 
-A `Rule` names resources and operations and has a `mutate` or a `validate`, or both. They are pure: a `Review` and a read-only `World`
-go in, an object or a `Refusal` comes out. The server brings rules of its own (`own_rules`); others, such as Volcano's, are added to them.
+An `AdmissionRule` names resources and operations and has a `mutate` or a `validate`, or both. They are pure: `AdmissionAttributes` and a
+read-only `AdmissionWorld` go in, an object or an `AdmissionRefusal` comes out. The server brings rules of its own (`own_rules`); others,
+such as Volcano's, are added to them.
 All mutations run before all validations. `mutate` returns a new object or changes the given one, which nobody else holds.
 """
 
@@ -13,13 +14,13 @@ from typing import NamedTuple, Protocol
 
 from pumice.api.quantity import quantity
 from pumice.api.quota import pod_totals, why_refused, written
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.pod_defaults import qos_class
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import ApiError, forbidden
 
 
-class User(NamedTuple):
+class UserInfo(NamedTuple):
     """Who asks."""
 
     name: str
@@ -28,24 +29,24 @@ class User(NamedTuple):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()  #: what else is known, values by name
 
 
-SYSTEM = User("system:pumice", ("system:masters",))
+SYSTEM = UserInfo("system:pumice", ("system:masters",))
 
 
 @dataclass
-class Options:
+class WriteOptions:
     """What a write may say about itself, in the API's words."""
 
     dry_run: bool = False
     manager: str = ""  #: fieldManager
     validation: str = "Warn"  #: of unknown fields: Strict, Warn or Ignore
     force: bool = False  #: of an apply: take over fields of other managers
-    user: User = SYSTEM
+    user: UserInfo = SYSTEM
     tracked: bool = False  #: what is created has owners of its fields from the start
     owned: bool = False  #: the object handed in is nobody else's and may be kept as it is
     warnings: list[str] = field(default_factory=list)  #: filled by the store
 
 
-class World(Protocol):
+class AdmissionWorld(Protocol):
     """What a rule may look up."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None: ...
@@ -54,45 +55,45 @@ class World(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class AdmissionAttributes:
     """One write to be judged."""
 
     operation: str  #: CREATE, UPDATE, DELETE
-    kind: Kind
+    kind: ServedKind
     namespace: str
     name: str
     subresource: str
     obj: Object  #: as it would be stored; when DELETE, as it is
     old: Object | None  #: as it is stored; None when CREATE
-    user: User
+    user: UserInfo
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)  #: what the rules have to say to the user beside yes and no
 
-    def about(self, obj: Object) -> Review:
+    def about(self, obj: Object) -> AdmissionAttributes:
         """The same of an object that a rule has changed."""
         same = (self.operation, self.kind, self.namespace, self.name, self.subresource)
-        return Review(*same, obj, self.old, self.user, self.dry_run, self.warnings)
+        return AdmissionAttributes(*same, obj, self.old, self.user, self.dry_run, self.warnings)
 
 
-class Refusal(NamedTuple):
+class AdmissionRefusal(NamedTuple):
     """Why not."""
 
     message: str
     code: int = 403
     reason: str = "Forbidden"
 
-    def error(self, review: Review) -> ApiError:
+    def error(self, review: AdmissionAttributes) -> ApiError:
         if self.reason == "Forbidden":
             return forbidden(review.kind.plural, review.kind.group, review.name, self.message)
         return ApiError(self.code, self.reason, self.message)
 
 
-Mutate = Callable[[Review, World], Object]
-Validate = Callable[[Review, World], "Refusal | None"]
+Mutate = Callable[[AdmissionAttributes, AdmissionWorld], Object]
+Validate = Callable[[AdmissionAttributes, AdmissionWorld], "AdmissionRefusal | None"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class AdmissionRule:
     """One rule for some resources ("pods", "jobs.batch.volcano.sh", "*") and operations. Status and other subresources are not asked about
     unless named, as `pods/status`."""
 
@@ -105,15 +106,15 @@ class Rule:
 class Admission:
     """The rules in their order, found by resource and operation."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, rules: Iterable[AdmissionRule] = ()) -> None:
         self._rules = list(rules)
         self._found: dict[tuple[str, str], tuple[tuple[Mutate, ...], tuple[Validate, ...]]] = {}
 
-    def add(self, rules: Iterable[Rule]) -> None:
+    def add(self, rules: Iterable[AdmissionRule]) -> None:
         self._rules.extend(rules)
         self._found.clear()
 
-    def _for(self, review: Review) -> tuple[tuple[Mutate, ...], tuple[Validate, ...]]:
+    def _for(self, review: AdmissionAttributes) -> tuple[tuple[Mutate, ...], tuple[Validate, ...]]:
         resource = f"{review.kind.resource}/{review.subresource}" if review.subresource else review.kind.resource
         found = self._found.get((resource, review.operation))
         if found is None:
@@ -123,13 +124,13 @@ class Admission:
             self._found[(resource, review.operation)] = found
         return found
 
-    def mutated(self, review: Review, world: World) -> Object:
+    def mutated(self, review: AdmissionAttributes, world: AdmissionWorld) -> Object:
         obj = review.obj
         for mutate in self._for(review)[0]:
             obj = mutate(review if obj is review.obj else review.about(obj), world)
         return obj
 
-    def check(self, review: Review, world: World) -> None:
+    def check(self, review: AdmissionAttributes, world: AdmissionWorld) -> None:
         """Raises ApiError with the first refusal."""
         for validate in self._for(review)[1]:
             refusal = validate(review, world)
@@ -145,7 +146,7 @@ class Admission:
 GROWING = ("services", "persistentvolumeclaims", "pods/resize")  #: what a change may make dearer
 
 
-def within_quota(review: Review, world: World) -> Refusal | None:
+def within_quota(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     """Refuses what would take a namespace over one of its quotas, and pods that do not say what a quota asks."""
     if not review.namespace:
         return None
@@ -153,7 +154,7 @@ def within_quota(review: Review, world: World) -> Refusal | None:
     for quota in world.all("resourcequotas", review.namespace):
         why = why_refused(quota, resource, review.obj, review.old, lambda counted: world.all(counted, review.namespace))
         if why:
-            return Refusal(why)
+            return AdmissionRefusal(why)
     return None
 
 
@@ -162,15 +163,15 @@ def within_quota(review: Review, world: World) -> Refusal | None:
 Amounts = dict[str, int]  #: thousandths by resource
 
 
-def limit_range_rules() -> list[Rule]:
+def limit_range_rules() -> list[AdmissionRule]:
     return [
-        Rule(("pods",), ("CREATE",), mutate=_with_defaults, validate=_pod_within),
-        Rule(("pods/resize",), ("UPDATE",), validate=_pod_within),
-        Rule(("persistentvolumeclaims",), ("CREATE", "UPDATE"), validate=_claim_within),
+        AdmissionRule(("pods",), ("CREATE",), mutate=_with_defaults, validate=_pod_within),
+        AdmissionRule(("pods/resize",), ("UPDATE",), validate=_pod_within),
+        AdmissionRule(("persistentvolumeclaims",), ("CREATE", "UPDATE"), validate=_claim_within),
     ]
 
 
-def _limits(review: Review, world: World, *types: str) -> list[Object]:
+def _limits(review: AdmissionAttributes, world: AdmissionWorld, *types: str) -> list[Object]:
     ranges = (limit for obj in world.all("limitranges", review.namespace) for limit in (obj.get("spec") or {}).get("limits", ()))
     return [limit for limit in ranges if limit.get("type") in types]
 
@@ -179,7 +180,7 @@ def _containers(spec: Object) -> list[Object]:
     return [*spec.get("containers", ()), *spec.get("initContainers", ())]
 
 
-def _with_defaults(review: Review, world: World) -> Object:
+def _with_defaults(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     limits = _limits(review, world, "Container")
     if not limits:
         return review.obj
@@ -193,7 +194,7 @@ def _with_defaults(review: Review, world: World) -> Object:
     return review.obj
 
 
-def _pod_within(review: Review, world: World) -> Refusal | None:
+def _pod_within(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     found: list[str] = []
     spec = review.obj["spec"]
     for limit in _limits(review, world, "Container", "Pod"):
@@ -206,7 +207,7 @@ def _pod_within(review: Review, world: World) -> Refusal | None:
     return _outside_range(found)
 
 
-def _claim_within(review: Review, world: World) -> Refusal | None:
+def _claim_within(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     requests = _milli(((review.obj.get("spec") or {}).get("resources") or {}).get("requests") or {})
     found: list[str] = []
     for limit in _limits(review, world, "PersistentVolumeClaim"):
@@ -218,10 +219,10 @@ def _milli(amounts: Object) -> Amounts:
     return {name: quantity(amount).milli for name, amount in amounts.items()}
 
 
-def _outside_range(complaints: list[str]) -> Refusal | None:
+def _outside_range(complaints: list[str]) -> AdmissionRefusal | None:
     if not complaints:
         return None
-    return Refusal(complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]")
+    return AdmissionRefusal(complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]")
 
 
 def _complaints(limit: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:

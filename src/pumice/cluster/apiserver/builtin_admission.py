@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.cluster.apiserver import admission
-from pumice.cluster.apiserver.admission import Refusal, Review, Rule, World, limit_range_rules
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, limit_range_rules
 from pumice.cluster.apiserver.crd import CRDS, with_settled_names
 from pumice.cluster.apiserver.metadata import name_suffix
 from pumice.cluster.apiserver.rbac import escalation_rules
@@ -20,15 +20,15 @@ CLASSES = "priorityclasses.scheduling.k8s.io"
 _COMPUTED = ("priority", "preemptionPolicy")
 
 
-def priority_rules() -> list[Rule]:
+def priority_rules() -> list[AdmissionRule]:
     return [
-        Rule(("pods",), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
-        Rule(("pods",), ("UPDATE",), mutate=_keeping_priority),
-        Rule((CLASSES,), ("CREATE", "UPDATE"), validate=_one_default),
+        AdmissionRule(("pods",), ("CREATE",), mutate=_with_priority, validate=_says_its_class),
+        AdmissionRule(("pods",), ("UPDATE",), mutate=_keeping_priority),
+        AdmissionRule((CLASSES,), ("CREATE", "UPDATE"), validate=_one_default),
     ]
 
 
-def _class_of(pod: Object, world: World) -> Object | None:
+def _class_of(pod: Object, world: AdmissionWorld) -> Object | None:
     """The class a pod names, or the one that is the default for all."""
     name = pod["spec"].get("priorityClassName")
     if name:
@@ -36,7 +36,7 @@ def _class_of(pod: Object, world: World) -> Object | None:
     return min(_defaults(world), key=lambda one: int(one["value"]), default=None)
 
 
-def _defaults(world: World) -> list[Object]:
+def _defaults(world: AdmissionWorld) -> list[Object]:
     return [one for one in world.all(CLASSES) if one.get("globalDefault")]
 
 
@@ -45,7 +45,7 @@ def _computed(found: Object | None) -> dict[str, Any]:
     return {"priority": known.get("value", 0), "preemptionPolicy": known.get("preemptionPolicy", "PreemptLowerPriority")}
 
 
-def _with_priority(review: Review, world: World) -> Object:
+def _with_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     spec, found = review.obj["spec"], _class_of(review.obj, world)
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
@@ -54,19 +54,19 @@ def _with_priority(review: Review, world: World) -> Object:
     return review.obj
 
 
-def _says_its_class(review: Review, world: World) -> Refusal | None:
+def _says_its_class(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     spec, found = review.obj["spec"], _class_of(review.obj, world)
     if found is None and spec.get("priorityClassName"):
-        return Refusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
+        return AdmissionRefusal(f"no PriorityClass with name {spec['priorityClassName']} was found")
     for field, value in _computed(found).items():
         if spec[field] != value:
             what = "integer value of priority" if field == "priority" else "string value of PreemptionPolicy"
             text = f"the {what} ({spec[field]}) must not be provided in pod spec; "
-            return Refusal(f"{text}priority admission controller computed {value} from the given PriorityClass name")
+            return AdmissionRefusal(f"{text}priority admission controller computed {value} from the given PriorityClass name")
     return None
 
 
-def _keeping_priority(review: Review, world: World) -> Object:
+def _keeping_priority(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     """A write that leaves the priority out does not take it away."""
     assert review.old is not None
     for field in _COMPUTED:
@@ -75,11 +75,11 @@ def _keeping_priority(review: Review, world: World) -> Object:
     return review.obj
 
 
-def _one_default(review: Review, world: World) -> Refusal | None:
+def _one_default(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     others = [one["metadata"]["name"] for one in _defaults(world) if one["metadata"]["name"] != review.name]
     if not review.obj.get("globalDefault") or not others:
         return None
-    return Refusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
+    return AdmissionRefusal(f"PriorityClass {others[0]} is already marked as default. Only one default can exist")
 
 
 # A pod runs as a service account, and finds its token where programs look for it.
@@ -96,15 +96,15 @@ _SOURCES = [
 _PROJECTED = {"defaultMode": 420, "sources": _SOURCES}  #: shared by all pods: what is stored is never changed
 
 
-def service_account_rules() -> list[Rule]:
-    return [Rule(("pods",), ("CREATE",), mutate=_with_account, validate=_account_exists)]
+def service_account_rules() -> list[AdmissionRule]:
+    return [AdmissionRule(("pods",), ("CREATE",), mutate=_with_account, validate=_account_exists)]
 
 
-def _account_of(review: Review, world: World) -> Object | None:
+def _account_of(review: AdmissionAttributes, world: AdmissionWorld) -> Object | None:
     return world.find("serviceaccounts", review.namespace, review.obj["spec"].get("serviceAccountName", _DEFAULT))
 
 
-def _with_account(review: Review, world: World) -> Object:
+def _with_account(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     spec = review.obj["spec"]
     spec.setdefault("serviceAccountName", _DEFAULT)
     spec.setdefault("serviceAccount", spec["serviceAccountName"])
@@ -133,46 +133,46 @@ def _mount_token(pod: Object) -> None:
         spec["volumes"] = [*volumes, {"name": name, "projected": _PROJECTED}]
 
 
-def _account_exists(review: Review, world: World) -> Refusal | None:
+def _account_exists(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     name = review.obj["spec"]["serviceAccountName"]
     if name == _DEFAULT or _account_of(review, world) is not None:
         return None
-    return Refusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
+    return AdmissionRefusal(f'error looking up service account {review.namespace}/{name}: serviceaccount "{name}" not found')
 
 
 _PERMANENT = ("default", "kube-system", "kube-public", "kube-node-lease")
 _TOLERATED_S = 300
 
 
-def own_rules() -> list[Rule]:
+def own_rules() -> list[AdmissionRule]:
     return [
-        Rule(("*",), ("CREATE",), validate=_namespace_lives),
-        Rule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
-        Rule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
+        AdmissionRule(("*",), ("CREATE",), validate=_namespace_lives),
+        AdmissionRule(("namespaces",), ("DELETE",), validate=_namespace_may_go),
+        AdmissionRule((CRDS,), ("CREATE", "UPDATE"), mutate=with_settled_names),
         *service_account_rules(),
         *limit_range_rules(),
         *priority_rules(),
-        Rule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
+        AdmissionRule(("pods",), ("CREATE", "UPDATE"), mutate=_with_tolerations),
         *escalation_rules(),
-        Rule(("*",), ("CREATE",), validate=admission.within_quota),
-        Rule(admission.GROWING, ("UPDATE",), validate=admission.within_quota),
+        AdmissionRule(("*",), ("CREATE",), validate=admission.within_quota),
+        AdmissionRule(admission.GROWING, ("UPDATE",), validate=admission.within_quota),
     ]
 
 
-def _namespace_lives(review: Review, world: World) -> Refusal | None:
+def _namespace_lives(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     if not review.namespace:
         return None
     namespace = world.find("namespaces", "", review.namespace)
     if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
-        return Refusal(f"unable to create new content in namespace {review.namespace} because it is being terminated")
+        return AdmissionRefusal(f"unable to create new content in namespace {review.namespace} because it is being terminated")
     return None
 
 
-def _namespace_may_go(review: Review, world: World) -> Refusal | None:
-    return Refusal("this namespace may not be deleted") if review.name in _PERMANENT[:2] else None
+def _namespace_may_go(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
+    return AdmissionRefusal("this namespace may not be deleted") if review.name in _PERMANENT[:2] else None
 
 
-def _with_tolerations(review: Review, world: World) -> Object:
+def _with_tolerations(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     """A pod stays five minutes on a node that is not ready or not reachable."""
     spec = review.obj["spec"]
     tolerations = spec.get("tolerations") or []

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from pumice.api import kinds
 from pumice.cluster.apiserver.columns import columns_of
-from pumice.cluster.apiserver.kinds import ALL_VERBS, Kind, Scale
+from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind
 from pumice.cluster.apiserver.schema import from_autoscaler_v2, from_core_event, object_shape, to_autoscaler_v2, to_core_event
 
 _POD_FIELDS = (
@@ -102,10 +102,10 @@ _SHOWN_WHEN_DELETED = (
 _CREATED_BY_UPDATE = {"Endpoints", "Event", "Lease", "LimitRange", "Service", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
-def builtin_kinds() -> Iterator[Kind]:
+def builtin_kinds() -> Iterator[ServedKind]:
     for kind, short, options in _ROWS:
         to_stored, from_stored = _FORMS.get(kind, (None, None))
-        yield Kind(
+        yield ServedKind(
             **asdict(kind),
             singular=options.get("singular", ""),
             short_names=tuple(short.split()),

@@ -12,14 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver.admission import Review, World
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionWorld
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd_rules import definition_rule_causes, rules_of
-from pumice.cluster.apiserver.kinds import ALL_VERBS, Kind, Scale
+from pumice.cluster.apiserver.kinds import ALL_VERBS, Scale, ServedKind
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.structural_schema import root_shape
 from pumice.cluster.apiserver.table import custom_columns
-from pumice.cluster.apiserver.watch import Event
+from pumice.cluster.apiserver.watch import WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -126,7 +126,7 @@ class CustomKinds:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def heard(self, storage: str, event: Event) -> None:
+    def heard(self, storage: str, event: WatchEvent) -> None:
         if storage != CRDS:
             if event.type == "DELETED" and (definition := self._store.find(CRDS, "", storage)) and _is_going(definition):
                 self._store.collector.note(self._clean_up, storage)
@@ -187,14 +187,14 @@ def _is_going(definition: Object) -> bool:
     return bool(definition["metadata"].get("deletionTimestamp"))
 
 
-def with_settled_names(review: Review, world: World) -> Object:
+def with_settled_names(review: AdmissionAttributes, world: AdmissionWorld) -> Object:
     """An admission rule: what a definition's status says of its names."""
     if not definition_causes(review.obj, None):
         settle_names(review.obj, world.all(CRDS))
     return review.obj
 
 
-def kinds_of(definition: Object) -> list[Kind]:
+def kinds_of(definition: Object) -> list[ServedKind]:
     """The served versions of a definition, the storage version first."""
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
     verbs = tuple(verb for verb in ALL_VERBS if verb != "create") if _is_going(definition) else ALL_VERBS
@@ -202,7 +202,7 @@ def kinds_of(definition: Object) -> list[Kind]:
     return [_kind(spec, names, version, verbs) for version in versions]
 
 
-def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) -> Kind:
+def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) -> ServedKind:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
     body_schema = {
         **schema,
@@ -213,7 +213,7 @@ def _kind(spec: Object, names: Object, version: Object, verbs: tuple[str, ...]) 
     body_schema["required"] = [key for key in schema.get("required") or () if key not in ("apiVersion", "kind", "metadata")]
     subresources = version.get("subresources") or {}
     scale = subresources.get("scale")
-    return Kind(
+    return ServedKind(
         group=spec["group"],
         version=version["name"],
         kind=names["kind"],

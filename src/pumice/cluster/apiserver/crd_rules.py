@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pumice.api.cel.check import Environment
-from pumice.api.cel.kinds import BOOL, DYN, STRING, Kind, kind, list_of, map_of, optional_of
+from pumice.api.cel.kinds import BOOL, DYN, STRING, CelType, kind, list_of, map_of, optional_of
 from pumice.api.cel.library.times import instant, span
 from pumice.api.cel.program import Program
 from pumice.api.cel.run import EACH_EXPRESSION, Purse
@@ -44,12 +44,12 @@ _METADATA = {"name": STRING, "generateName": STRING}
 
 def environment_of(schema: Object, optional_old: bool, is_root: bool) -> Environment:
     """What a rule at this place may name."""
-    fields: dict[str, dict[str, Kind]] = {}
+    fields: dict[str, dict[str, CelType]] = {}
     own = _kind(schema, fields, "self", is_root)
     return Environment({"self": own, "oldSelf": optional_of(own) if optional_old else own}, fields)
 
 
-def _kind(schema: Object, fields: dict[str, dict[str, Kind]], path: str, is_root: bool = False) -> Kind:
+def _kind(schema: Object, fields: dict[str, dict[str, CelType]], path: str, is_root: bool = False) -> CelType:
     if schema.get(INT_OR_STRING):
         return DYN
     each = schema.get("additionalProperties")
@@ -62,9 +62,9 @@ def _kind(schema: Object, fields: dict[str, dict[str, Kind]], path: str, is_root
             inner = {key: _kind(one, fields, f"{path}.{key}") for key, one in (schema.get("properties") or {}).items()}
             if is_root or schema.get(EMBEDDED):
                 fields[f"{path}.metadata"] = {**fields.get(f"{path}.metadata", {}), **_METADATA}
-                inner |= {"apiVersion": STRING, "kind": STRING, "metadata": Kind(f"{path}.metadata")}
+                inner |= {"apiVersion": STRING, "kind": STRING, "metadata": CelType(f"{path}.metadata")}
             fields[path] = {name: one for key, one in inner.items() if (name := _name(key)) is not None}
-            return Kind(path)
+            return CelType(path)
         case str(plain) if plain in _PLAIN:
             special = _FORMATS.get(schema.get("format", "")) if plain == "string" else None
             return kind(special or _PLAIN[plain])
@@ -122,7 +122,7 @@ _SENTENCES = {
 Causes = list[tuple[str, str]]
 
 
-class Rule(NamedTuple):
+class ValidationRule(NamedTuple):
     """One rule, read."""
 
     text: str
@@ -138,7 +138,7 @@ class Rule(NamedTuple):
 class RuleTree(NamedTuple):
     """The rules of one place of a schema, and the places below it that have some."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ValidationRule, ...]
     fields: dict[str, RuleTree]
     each: RuleTree | None  #: of the items of a list or the values of a map
     keys: tuple[str, ...]  #: that tell the items of a list apart
@@ -161,12 +161,12 @@ def rules_of(schema: Object, is_root: bool = True) -> RuleTree | None:
     return RuleTree(rules, fields, each, keys, seen_as(schema) if rules else None)
 
 
-def _rule(stated: Object, schema: Object, is_root: bool) -> Rule:
+def _rule(stated: Object, schema: Object, is_root: bool) -> ValidationRule:
     """Raises CompileError."""
     optional = bool(stated.get("optionalOldSelf"))
     environment, text = environment_of(schema, optional, is_root), stated.get("messageExpression")
     program = _of_kind(Program(str(stated.get("rule") or ""), environment), BOOL)
-    return Rule(
+    return ValidationRule(
         text=str(stated["rule"]),
         program=program,
         is_transition="oldSelf" in program.names,
@@ -178,7 +178,7 @@ def _rule(stated: Object, schema: Object, is_root: bool) -> Rule:
     )
 
 
-def _of_kind(program: Program, wanted: Kind) -> Program:
+def _of_kind(program: Program, wanted: CelType) -> Program:
     """Raises CompileError."""
     if program.kind not in (wanted, DYN):
         raise CompileError(f"must evaluate to a {wanted}")
@@ -257,7 +257,7 @@ def _identity(tree: RuleTree, item: Any) -> str:
     return repr([item.get(key) for key in tree.keys]) if isinstance(item, dict) else ""
 
 
-def _judged(rule: Rule, seen: Seen, value: Any, old: Any, path: str, purse: Purse) -> tuple[str, str] | None:
+def _judged(rule: ValidationRule, seen: Seen, value: Any, old: Any, path: str, purse: Purse) -> tuple[str, str] | None:
     if rule.is_transition and old is _ABSENT and not rule.old_is_optional:
         return None
     names = {"self": seen(value)}
@@ -286,13 +286,13 @@ def _paid(program: Program, names: Object, purse: Purse) -> Any:
         purse.left -= before - max(own.left, 0)
 
 
-def _stopped(error: CostError, rule: Rule, purse: Purse) -> str:
+def _stopped(error: CostError, rule: ValidationRule, purse: Purse) -> str:
     if purse.left <= 0:
         return "validation failed due to running out of cost budget, no further validation rules will be run"
     return f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
 
 
-def _message(rule: Rule, names: Object, purse: Purse) -> str:
+def _message(rule: ValidationRule, names: Object, purse: Purse) -> str:
     if rule.message_program is not None:
         try:
             found = _paid(rule.message_program, names, purse)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pumice.api.quantity import QuantityError, canonical
-from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.crd_rules import rule_causes
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object, Shape, shape_of
 from pumice.cluster.apiserver.status import ApiError, bad_request
 from pumice.cluster.apiserver.structural_schema import Findings, settle
@@ -220,7 +220,7 @@ def _go_type(shape: Shape | None) -> str:
 # Unknown fields are dropped; `fieldValidation` says whether that is an error, a warning, or nobody's business.
 
 
-def shaped(kind: Kind, obj: Object, options: Options) -> Object:
+def shaped(kind: ServedKind, obj: Object, options: WriteOptions) -> Object:
     """The object without what its kind does not know, custom kinds with their defaults. Raises ApiError."""
     try:
         obj, unknown = _custom(kind, obj) if kind.custom else conformed(kind.shape, obj, kind.kind)
@@ -230,7 +230,7 @@ def shaped(kind: Kind, obj: Object, options: Options) -> Object:
     return obj
 
 
-def tell(kind: Kind, problems: list[str], options: Options) -> None:
+def tell(kind: ServedKind, problems: list[str], options: WriteOptions) -> None:
     """Treat fields that are unknown or stand twice as the request wishes."""
     if not problems or options.validation == "Ignore":
         return
@@ -240,7 +240,7 @@ def tell(kind: Kind, problems: list[str], options: Options) -> None:
     options.warnings.extend(problems)
 
 
-def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
+def _custom(kind: ServedKind, obj: Object) -> tuple[Object, list[str]]:
     metadata, unknown = conformed(shape_of("meta.v1.ObjectMeta"), obj["metadata"], "ObjectMeta")
     if kind.schema is None:
         return obj | {"metadata": metadata}, [f"metadata.{path}" for path in unknown]
@@ -252,7 +252,7 @@ def _custom(kind: Kind, obj: Object) -> tuple[Object, list[str]]:
     return head | body, [f"metadata.{path}" for path in unknown] + found.unknown
 
 
-def schema_causes(kind: Kind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
+def schema_causes(kind: ServedKind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
     """What the schema of a kind has against an object; asked after admission had its chance to mend it. Of built-in kinds only the fields
     that an object and its spec must have: what is further inside has checks of its own where it matters."""
     if kind.custom:
@@ -266,7 +266,7 @@ def schema_causes(kind: Kind, obj: Object, old: Object | None) -> list[tuple[str
     return causes
 
 
-def _custom_causes(kind: Kind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
+def _custom_causes(kind: ServedKind, obj: Object, old: Object | None) -> list[tuple[str, str]]:
     if kind.schema is None:
         return []
     found = Findings()

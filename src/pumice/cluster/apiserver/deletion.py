@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import Options, Review
+from pumice.cluster.apiserver.admission import AdmissionAttributes, WriteOptions
 from pumice.cluster.apiserver.crd import CLEANUP, CRDS, terminating
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_delete_options(body: Object, query: dict[str, str]) -> DeleteOptions:
     return DeleteOptions(grace_s, propagation, str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or ""))
 
 
-def is_finished(kind: Kind, obj: Object) -> bool:
+def is_finished(kind: ServedKind, obj: Object) -> bool:
     """Whether an object waits for deletion and nothing holds it any more."""
     metadata = obj["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
@@ -68,13 +68,13 @@ def is_finished(kind: Kind, obj: Object) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-def delete(store: Store, kind: Kind, name: str, namespace: str, wish: DeleteOptions, options: Options) -> tuple[Object, bool]:
+def delete(store: Store, kind: ServedKind, name: str, namespace: str, wish: DeleteOptions, options: WriteOptions) -> tuple[Object, bool]:
     key = (namespace if kind.namespaced else "", name)
     old = store.ledger.get(kind.storage, key)
     if old is None:
         raise kind.not_found(name)
     _check_preconditions(kind, name, wish, old)
-    store.admission.check(Review("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
+    store.admission.check(AdmissionAttributes("DELETE", kind, key[0], name, "", old, old, options.user, options.dry_run), store)
     metadata = dict(old["metadata"])
     grace_s = _grace_s(kind, old, wish)
     _set_finalizers(kind, metadata, wish)
@@ -89,7 +89,7 @@ def delete(store: Store, kind: Kind, name: str, namespace: str, wish: DeleteOpti
     return store.ledger.put(kind.storage, key, obj), False
 
 
-def _check_preconditions(kind: Kind, name: str, wish: DeleteOptions, old: Object) -> None:
+def _check_preconditions(kind: ServedKind, name: str, wish: DeleteOptions, old: Object) -> None:
     metadata = old["metadata"]
     for label, wanted, found in (("UID", wish.uid, metadata["uid"]), ("ResourceVersion", wish.version, metadata["resourceVersion"])):
         if wanted and wanted != found:
@@ -98,7 +98,7 @@ def _check_preconditions(kind: Kind, name: str, wish: DeleteOptions, old: Object
             raise status.conflict(kind.plural, kind.group, name, why)
 
 
-def _grace_s(kind: Kind, pod: Object, wish: DeleteOptions) -> int:
+def _grace_s(kind: ServedKind, pod: Object, wish: DeleteOptions) -> int:
     """Only pods that a kubelet may be running are given time."""
     if kind.resource != "pods" or not pod["spec"].get("nodeName"):
         return 0
@@ -108,11 +108,11 @@ def _grace_s(kind: Kind, pod: Object, wish: DeleteOptions) -> int:
     return max(own if wish.grace_s is None else wish.grace_s, 0)
 
 
-def _is_held_by_spec(kind: Kind, obj: Object) -> bool:
+def _is_held_by_spec(kind: ServedKind, obj: Object) -> bool:
     return kind.resource == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _set_finalizers(kind: Kind, metadata: dict[str, Any], wish: DeleteOptions) -> None:
+def _set_finalizers(kind: ServedKind, metadata: dict[str, Any], wish: DeleteOptions) -> None:
     """What is wished takes the place of what was wished before."""
     before = metadata.get("finalizers") or []
     said = wish.propagation
@@ -127,7 +127,7 @@ def _set_finalizers(kind: Kind, metadata: dict[str, Any], wish: DeleteOptions) -
         metadata["finalizers"] = after
 
 
-def _mark(kind: Kind, obj: Object, grace_s: int, now: float) -> None:
+def _mark(kind: ServedKind, obj: Object, grace_s: int, now: float) -> None:
     metadata = obj["metadata"]
     begun = metadata.get("deletionTimestamp")
     start = instant(begun) - metadata.get("deletionGracePeriodSeconds", 0) if begun else now

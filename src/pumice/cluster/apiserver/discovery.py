@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.http.messages import Request, Response
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -67,8 +67,8 @@ class Discovery:
                 return Response.json({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]})
         return None
 
-    def _versions(self) -> dict[str, dict[str, list[Kind]]]:
-        found: dict[str, dict[str, list[Kind]]] = {}
+    def _versions(self) -> dict[str, dict[str, list[ServedKind]]]:
+        found: dict[str, dict[str, list[ServedKind]]] = {}
         for kind in self._kinds:
             found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
         return found
@@ -106,7 +106,7 @@ def _wants_aggregated(request: Request) -> bool:
     return "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
 
 
-def subresources_of(kind: Kind) -> list[tuple[str, str, str, tuple[str, ...]]]:
+def subresources_of(kind: ServedKind) -> list[tuple[str, str, str, tuple[str, ...]]]:
     names = (*(("status",) if kind.has_status else ()), *(("scale",) if kind.scale else ()), *kind.subresources)
     found = []
     for name in names:
@@ -120,7 +120,7 @@ def _response_kind(api_version: str, kind: str) -> dict[str, str]:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _entry(kind: Kind) -> dict[str, Any]:
+def _entry(kind: ServedKind) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "resource": kind.plural,
         "responseKind": _response_kind(kind.api_version, kind.kind),
@@ -139,7 +139,7 @@ def _entry(kind: Kind) -> dict[str, Any]:
     return entry | ({"subresources": subresources} if subresources else {})
 
 
-def _legacy_entries(kind: Kind) -> list[dict[str, Any]]:
+def _legacy_entries(kind: ServedKind) -> list[dict[str, Any]]:
     entry: dict[str, Any] = {
         "name": kind.plural,
         "singularName": kind.singular,

@@ -13,10 +13,10 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.cluster.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, is_finished
-from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import ApiError
-from pumice.cluster.apiserver.watch import Event, Key
+from pumice.cluster.apiserver.watch import Key, WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -39,7 +39,7 @@ class Owners(NamedTuple):
     certain: bool = True  #: no: a reference that nobody can follow, so that nothing may be concluded
 
 
-class Ownership:
+class OwnerGraph:
     """Looks objects up with `find`."""
 
     def __init__(self, kinds: KindTable, find: Callable[[Place], Object | None]) -> None:
@@ -137,11 +137,11 @@ class GarbageCollector:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._ownership = Ownership(store.kinds, self._find)
+        self._ownership = OwnerGraph(store.kinds, self._find)
         self._todo: OrderedDict[tuple[Callable[..., None], Any], None] = OrderedDict()
         self.wake: Callable[[], None] | None = None  #: called when there is something to do after there was nothing
 
-    def heard(self, storage: str, event: Event) -> None:
+    def heard(self, storage: str, event: WatchEvent) -> None:
         place, metadata = (storage, event.key), event.object["metadata"]
         old = event.previous["metadata"] if event.previous else {}
         before = old.get("ownerReferences")
@@ -178,7 +178,7 @@ class GarbageCollector:
         if after and len(self._ownership.owners(after, namespace).living) < len(after):
             self.note(self._collect, place)
 
-    def _heard_removal(self, event: Event, metadata: dict[str, Any]) -> None:
+    def _heard_removal(self, event: WatchEvent, metadata: dict[str, Any]) -> None:
         for place in sorted(self._ownership.of(metadata["uid"])):
             self.note(self._collect, place)
         if event.key[0] and self._terminating(event.key[0]):
@@ -301,7 +301,7 @@ class GarbageCollector:
         assert obj is not None
         return obj
 
-    def _kind(self, place: Place) -> Kind:
+    def _kind(self, place: Place) -> ServedKind:
         return self._store.kind(place[0])
 
     def _write(self, place: Place, obj: Object) -> None:

@@ -28,10 +28,10 @@ from pumice.chained_file import sealed, seed
 from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.journal_files import (
     NAME,
+    Acknowledged,
     JournalError,
     JournalFiles,
     Place,
-    Progress,
     check,
     groups,
     outdated,
@@ -40,7 +40,7 @@ from pumice.cluster.apiserver.journal_files import (
 )
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.storage import Storage
-from pumice.cluster.apiserver.watch import Event, Key
+from pumice.cluster.apiserver.watch import Key, WatchEvent
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store
@@ -66,7 +66,7 @@ class FileJournal:
         except BaseException:
             os.close(self._lock)
             raise
-        self._pending: list[tuple[str, Event]] = []
+        self._pending: list[tuple[str, WatchEvent]] = []
         self._failed = False
 
     def _open(self, recover: bool) -> None:
@@ -110,7 +110,7 @@ class FileJournal:
             storage, namespace, name = place
             yield storage, (namespace, name), msgspec.json.decode(bodies.pop(place))
 
-    def record(self, storage: str, event: Event) -> None:
+    def record(self, storage: str, event: WatchEvent) -> None:
         self._pending.append((storage, event))
 
     def has_pending(self) -> bool:
@@ -130,7 +130,7 @@ class FileJournal:
             os.fdatasync(self._file)
             self._size += len(record)
             self._log_end += len(record)
-            os.pwrite(self._progress, Progress(self._log_start, self._log_end, version).packed(), 0)
+            os.pwrite(self._progress, Acknowledged(self._log_start, self._log_end, version).packed(), 0)
         except BaseException:
             self._failed = True
             raise

@@ -40,7 +40,7 @@ class JournalError(Exception):
     """The data directory cannot be used; the text says why."""
 
 
-class Progress(NamedTuple):
+class Acknowledged(NamedTuple):
     """What was acknowledged: in which log, up to which byte, up to which version."""
 
     log: int = 0
@@ -79,14 +79,14 @@ class JournalFiles:
             os.truncate(path, self._tail.start)
             _log.warning("%s: %d bytes at its end were cut off: a write that was under way, acknowledged to nobody", path, length)
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> Acknowledged:
         """Nothing if it is damaged: then it cannot vouch for the rest."""
         with suppress(FileNotFoundError):
             data = (self.directory / _ACKNOWLEDGED).read_bytes()
             text, checksum = data[: _PROGRESS.size], data[_PROGRESS.size :]
             if checksum == struct.pack("<I", zlib.crc32(text)):
-                return Progress(*_PROGRESS.unpack(text))
-        return Progress()
+                return Acknowledged(*_PROGRESS.unpack(text))
+        return Acknowledged()
 
     def _snapshot(self) -> None:
         numbers = _numbers(self.directory, _SNAPSHOT)

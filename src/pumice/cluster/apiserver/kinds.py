@@ -43,7 +43,7 @@ class Scale:
     selector: tuple[str, ...] = ()
 
 
-class Kind(kinds.Kind, frozen=True, eq=False, kw_only=True):
+class ServedKind(kinds.Kind, frozen=True, eq=False, kw_only=True):
     """One version of one kind, and how the server keeps and shows it."""
 
     singular: str = ""
@@ -85,14 +85,14 @@ class Kind(kinds.Kind, frozen=True, eq=False, kw_only=True):
 class KindTable:
     """All kinds that are served, by path and by name. The first version added of a kind is the one meant when none is named."""
 
-    def __init__(self, kinds: Iterator[Kind] | list[Kind]) -> None:
-        self._by_path: dict[tuple[str, str, str], Kind] = {}
-        self._by_resource: dict[str, Kind] = {}
+    def __init__(self, kinds: Iterator[ServedKind] | list[ServedKind]) -> None:
+        self._by_path: dict[tuple[str, str, str], ServedKind] = {}
+        self._by_resource: dict[str, ServedKind] = {}
         self.revision = 0  #: grows with every change; caches of discovery and OpenAPI follow it
         for kind in kinds:
             self.add(kind)
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ServedKind) -> None:
         self._by_path[(kind.group, kind.version, kind.plural)] = kind
         first = self._by_resource.get(kind.resource)
         if first is None or first.version == kind.version:
@@ -106,20 +106,20 @@ class KindTable:
         self._by_resource.pop(f"{plural}.{group}" if group else plural, None)
         self.revision += 1
 
-    def at(self, group: str, version: str, plural: str) -> Kind | None:
+    def at(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
 
-    def named(self, resource: str) -> Kind:
+    def named(self, resource: str) -> ServedKind:
         """The kind called `plural` or `plural.group`. Raises KeyError."""
         return self._by_resource[resource]
 
     def known(self, resource: str) -> bool:
         return resource in self._by_resource
 
-    def of_object(self, api_version: str, kind_name: str) -> Kind | None:
+    def of_object(self, api_version: str, kind_name: str) -> ServedKind | None:
         """The kind of an object by its apiVersion and kind."""
         group, _, version = api_version.rpartition("/")
         return next((kind for kind in self if (kind.group, kind.version, kind.kind) == (group, version, kind_name)), None)
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[ServedKind]:
         return iter(list(self._by_path.values()))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, too_large
 
@@ -274,7 +274,7 @@ def _fields(paths: set[Path]) -> Object:
 _shared_fields = lru_cache(maxsize=1024)(to_fields)
 
 
-def note_create(kind: Kind, obj: Object, manager_name: str, now: float) -> None:
+def note_create(kind: ServedKind, obj: Object, manager_name: str, now: float) -> None:
     """All that a new object says, but for its status, belongs to its maker. Changes `obj`."""
     said = {key: value for key, value in obj.items() if key != "status" or not kind.has_status}
     ownership = Ownership([])
@@ -282,7 +282,7 @@ def note_create(kind: Kind, obj: Object, manager_name: str, now: float) -> None:
     obj["metadata"]["managedFields"] = ownership.entries()
 
 
-def note_update(kind: Kind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
+def note_update(kind: ServedKind, obj: Object, old: Object, manager_name: str, now: float, subresource: str = "") -> None:
     """A write that is no apply: what it changed belongs to its manager, what it removed to nobody. Changes `obj`."""
     metadata: dict[str, Any] = obj["metadata"]
     entries = metadata.pop("managedFields", None)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.times import rfc3339
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import bad_request
 
@@ -27,7 +27,7 @@ def clone(obj: Any) -> Any:
     return _decode(_encode(obj))
 
 
-def set_identity(kind: Kind, obj: Object, namespace: str, uid: str, now: float) -> str:
+def set_identity(kind: ServedKind, obj: Object, namespace: str, uid: str, now: float) -> str:
     """Fill in what a new object gets from the server; its name is returned."""
     metadata: dict[str, Any] = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
@@ -67,11 +67,11 @@ _COUNTED = frozenset(
 )
 
 
-def counts_generations(kind: Kind) -> bool:
+def counts_generations(kind: ServedKind) -> bool:
     return kind.custom or kind.resource in _COUNTED or (kind.group in _COUNTED_GROUPS and kind.kind != "ControllerRevision")
 
 
-def count_generation(kind: Kind, obj: Object, old: Object) -> None:
+def count_generation(kind: ServedKind, obj: Object, old: Object) -> None:
     """A change of anything but metadata and status makes a new generation; of a Deployment, one of its annotations too."""
     if not counts_generations(kind):
         return
@@ -82,13 +82,13 @@ def count_generation(kind: Kind, obj: Object, old: Object) -> None:
     obj["metadata"]["generation"] = before if same else before + 1
 
 
-def same_but_status(kind: Kind, one: Object, other: Object) -> bool:
+def same_but_status(kind: ServedKind, one: Object, other: Object) -> bool:
     """Whether two states differ in metadata and status alone, that is: are of one generation."""
     ignored = ("metadata", "status") if kind.has_status or not kind.custom else ("metadata",)
     return all(one.get(key) == other.get(key) for key in {*one, *other} if key not in ignored)
 
 
-def check_head(kind: Kind, obj: Object, namespace: str) -> None:
+def check_head(kind: ServedKind, obj: Object, namespace: str) -> None:
     """That the object is of the kind and namespace of its path. Raises ApiError 400."""
     given = obj.setdefault("apiVersion", kind.api_version), obj.setdefault("kind", kind.kind)
     if given != (kind.api_version, kind.kind):
@@ -106,7 +106,7 @@ def check_head(kind: Kind, obj: Object, namespace: str) -> None:
         )
 
 
-def metadata_causes(kind: Kind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
+def metadata_causes(kind: ServedKind, metadata: dict[str, Any]) -> list[tuple[str, str]]:
     """What is wrong with names, labels, annotations, finalizers."""
     name = metadata.get("name")
     causes: list[tuple[str, str]] = []

@@ -16,7 +16,7 @@ import msgspec
 
 from pumice.cluster.apiserver import openapi_v2
 from pumice.cluster.apiserver.discovery import subresources_of
-from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.schema import Object, Shape, object_shape, shape_of
 from pumice.http.messages import JSON, Request, Response
 
@@ -73,17 +73,17 @@ SchemaOf = Callable[[str], Object]  #: the schema of a built-in struct, which is
 class PathOwner(NamedTuple):
     """What the operations of a kind have in common."""
 
-    kind: Kind
+    kind: ServedKind
     schema: str
     path: str  #: of its collection in one namespace, or in the cluster
     schema_of: SchemaOf
 
 
-def gvk(kind: Kind) -> Object:
+def gvk(kind: ServedKind) -> Object:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def list_schema(kind: Kind, schema: str) -> Object:
+def list_schema(kind: ServedKind, schema: str) -> Object:
     properties = {
         "apiVersion": _TEXT,
         "kind": _TEXT,
@@ -98,7 +98,7 @@ def list_schema(kind: Kind, schema: str) -> Object:
     }
 
 
-def paths_of(kind: Kind, schema: str, root: str, schema_of: SchemaOf) -> Object:
+def paths_of(kind: ServedKind, schema: str, root: str, schema_of: SchemaOf) -> Object:
     """Every path of a kind with the operations that are served there."""
     place = PathOwner(kind, schema, root + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}", schema_of)
     found = {place.path: _item(place, (), [verb for verb in _ON_ALL if verb in kind.verbs])}
@@ -180,7 +180,7 @@ def _json(schema: Object) -> Object:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def _patches(kind: Kind) -> Object:
+def _patches(kind: ServedKind) -> Object:
     """kubectl reads from it whether a kind takes strategic merges; custom ones do not."""
     names = ("json-patch+json", "merge-patch+json", *(() if kind.custom else ("strategic-merge-patch+json",)), "apply-patch+yaml")
     content = {f"application/{name}": {"schema": {"type": "array" if name == "json-patch+json" else "object"}} for name in names}
@@ -237,7 +237,7 @@ class OpenApi:
             self._documents[name] = msgspec.json.encode(document(kinds))
         return Response(self._documents[name])
 
-    def _of_path(self, name: str) -> list[Kind]:
+    def _of_path(self, name: str) -> list[ServedKind]:
         group, _, version = name.removeprefix("apis/").removeprefix("api/").rpartition("/")
         kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
         return kinds if kinds and name == _path(kinds[0]) else []
@@ -267,11 +267,11 @@ def descriptions() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
-def _path(kind: Kind) -> str:
+def _path(kind: ServedKind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def document(kinds: list[Kind]) -> Object:
+def document(kinds: list[ServedKind]) -> Object:
     """Of one group version."""
     schemas: Object = dict(COMMON_SCHEMAS)
     paths: Object = {}
@@ -285,13 +285,13 @@ def document(kinds: list[Kind]) -> Object:
     return {"openapi": "3.0.0", "info": {"title": "Pumice", "version": "v1.36.1"}, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _schema_name(kind: Kind) -> str:
+def _schema_name(kind: ServedKind) -> str:
     if kind.custom:
         return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
     return kind.shape.name
 
 
-def _custom_schema(kind: Kind, schemas: Object) -> Object:
+def _custom_schema(kind: ServedKind, schemas: Object) -> Object:
     body = kind.schema or {"type": "object"}
     head = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": _of(shape_of(_METADATA), schemas)}
     return {**body, "properties": head | (body.get("properties") or {})}

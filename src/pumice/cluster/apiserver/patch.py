@@ -9,10 +9,10 @@ import msgspec
 
 from pumice.api.json_objects import merged
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.decoding import shaped
 from pumice.cluster.apiserver.json_patch import PatchError, json_patch
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import check_head
 from pumice.cluster.apiserver.schema import Object, Shape
 from pumice.cluster.apiserver.server_side_apply import apply
@@ -147,14 +147,16 @@ CONTENT_TYPES = {
 }
 
 
-class Patch(NamedTuple):
+class PatchRequest(NamedTuple):
     """`type` is one of json, merge, strategic, apply."""
 
     type: str
     body: Any
 
 
-def patched(kind: Kind, live: Object | None, patch: Patch, key: Key, options: Options, now: float, subresource: str = "") -> Object:
+def patched(
+    kind: ServedKind, live: Object | None, patch: PatchRequest, key: Key, options: WriteOptions, now: float, subresource: str = ""
+) -> Object:
     """The object as the patch would have it. It may share parts with `live`. Raises ApiError."""
     if patch.type == "apply":
         return _applied(kind, live, patch.body, key, options, now, subresource)
@@ -162,7 +164,7 @@ def patched(kind: Kind, live: Object | None, patch: Patch, key: Key, options: Op
     return changed(kind, live, patch)
 
 
-def changed(kind: Kind, live: Object, patch: Patch) -> Object:
+def changed(kind: ServedKind, live: Object, patch: PatchRequest) -> Object:
     """One of the three patches that need no memory. Raises ApiError."""
     try:
         if patch.type == "json":
@@ -183,7 +185,7 @@ def changed(kind: Kind, live: Object, patch: Patch) -> Object:
     return result
 
 
-def _applied(kind: Kind, live: Object | None, body: Any, key: Key, options: Options, now: float, subresource: str) -> Object:
+def _applied(kind: ServedKind, live: Object | None, body: Any, key: Key, options: WriteOptions, now: float, subresource: str) -> Object:
     if not options.manager:
         raise status.invalid("PatchOptions", "meta.k8s.io", "", [("fieldManager", "Required value: is required for apply patch")])
     if not isinstance(body, dict):

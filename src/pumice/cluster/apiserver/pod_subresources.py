@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.api.annotations import REGION_LABEL, ZONE_LABEL
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.deletion import DeleteOptions
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import matches_selector
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TOPOLOGY_LABELS = (ZONE_LABEL, REGION_LABEL)
 
 
-def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: Options) -> Object:
+def bind(store: Store, namespace: str, name: str, node: str, uid: str, annotations: dict[str, str] | None, options: WriteOptions) -> Object:
     """The pod with `spec.nodeName` set, its PodScheduled condition true, the binding's annotations laid over its own."""
     pod = store.ledger.get("pods", (namespace, name))
     if pod is None:
@@ -72,7 +72,7 @@ def _scheduled(pod_status: dict[str, Any], generation: int, now: str) -> dict[st
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options: Options) -> Object:
+def evict(store: Store, namespace: str, name: str, wish: DeleteOptions, options: WriteOptions) -> Object:
     pod = store.get("pods", name, namespace)
     phase = (pod.get("status") or {}).get("phase")
     if phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp"):
@@ -106,7 +106,7 @@ def _spares_unready(budget: Object, pod: Object) -> bool:
     return bool(now.get("currentHealthy", 0) >= now.get("desiredHealthy", 0) > 0)
 
 
-def _spend(store: Store, budget: Object, pod: Object, options: Options) -> None:
+def _spend(store: Store, budget: Object, pod: Object, options: WriteOptions) -> None:
     name, now = budget["metadata"]["name"], budget.get("status") or {}
     if now.get("observedGeneration", 0) < budget["metadata"].get("generation", 1):
         cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name} is still being processed by the server."}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pumice.cluster.apiserver.admission import Refusal, Review, Rule, User, World
+from pumice.cluster.apiserver.admission import AdmissionAttributes, AdmissionRefusal, AdmissionRule, AdmissionWorld, UserInfo
 from pumice.cluster.apiserver.schema import Object
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -24,13 +24,13 @@ class Attributes(NamedTuple):
     path: str = ""
 
 
-def allowed(world: World, user: User, act: Attributes) -> bool:
+def allowed(world: AdmissionWorld, user: UserInfo, act: Attributes) -> bool:
     if ADMINISTRATORS in user.groups:
         return True
     return any(_permits(rule, act) for rule in rules_of(world, user, act.namespace))
 
 
-def rules_of(world: World, user: User, namespace: str = "") -> Iterator[Object]:
+def rules_of(world: AdmissionWorld, user: UserInfo, namespace: str = "") -> Iterator[Object]:
     """The rules that hold for a user in a namespace, those for the whole cluster first."""
     for binding in world.all(f"clusterrolebindings.{_GROUP}"):
         if _is_subject(binding, user, ""):
@@ -41,7 +41,7 @@ def rules_of(world: World, user: User, namespace: str = "") -> Iterator[Object]:
                 yield from _role_rules(world, binding, namespace)
 
 
-def _role_rules(world: World, binding: Object, namespace: str) -> list[Object]:
+def _role_rules(world: AdmissionWorld, binding: Object, namespace: str) -> list[Object]:
     reference = binding.get("roleRef") or {}
     name = str(reference.get("name", ""))
     clusterwide = reference.get("kind") == "ClusterRole"
@@ -49,7 +49,7 @@ def _role_rules(world: World, binding: Object, namespace: str) -> list[Object]:
     return (role or {}).get("rules") or []
 
 
-def _is_subject(binding: Object, user: User, namespace: str) -> bool:
+def _is_subject(binding: Object, user: UserInfo, namespace: str) -> bool:
     for subject in binding.get("subjects") or ():
         match subject.get("kind"):
             case "User" if subject.get("name") == user.name:
@@ -90,18 +90,18 @@ ROLES = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 BINDINGS = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
 
 
-def escalation_rules() -> list[Rule]:
-    return [Rule(ROLES, ("CREATE", "UPDATE"), validate=_role), Rule(BINDINGS, ("CREATE", "UPDATE"), validate=_binding)]
+def escalation_rules() -> list[AdmissionRule]:
+    return [AdmissionRule(ROLES, ("CREATE", "UPDATE"), validate=_role), AdmissionRule(BINDINGS, ("CREATE", "UPDATE"), validate=_binding)]
 
 
-def _role(review: Review, world: World) -> Refusal | None:
+def _role(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     if review.old is not None and review.old.get("rules") == review.obj.get("rules"):
         return None
     may = Attributes("escalate", GROUP, review.kind.plural, namespace=review.namespace, name=review.name)
     return _refusal(review, world, review.obj.get("rules") or (), may)
 
 
-def _binding(review: Review, world: World) -> Refusal | None:
+def _binding(review: AdmissionAttributes, world: AdmissionWorld) -> AdmissionRefusal | None:
     if review.old is not None and all(review.old.get(field) == review.obj.get(field) for field in ("roleRef", "subjects")):
         return None
     reference = review.obj.get("roleRef") or {}
@@ -109,12 +109,14 @@ def _binding(review: Review, world: World) -> Refusal | None:
     name = str(reference.get("name", ""))
     role = world.find(f"{plural}.{GROUP}", "" if plural == "clusterroles" else review.namespace, name)
     if role is None and ADMINISTRATORS not in review.user.groups:
-        return Refusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
+        return AdmissionRefusal(f'{plural}.{GROUP} "{name}" not found: only who may bind any role may bind one that is not there')
     may = Attributes("bind", GROUP, plural, namespace=review.namespace, name=name)
     return _refusal(review, world, (role or {}).get("rules") or (), may)
 
 
-def _refusal(review: Review, world: World, rules: list[Object] | tuple[()], may: Attributes) -> Refusal | None:
+def _refusal(
+    review: AdmissionAttributes, world: AdmissionWorld, rules: list[Object] | tuple[()], may: Attributes
+) -> AdmissionRefusal | None:
     if allowed(world, review.user, may):
         return None
     for rule in rules:
@@ -122,7 +124,7 @@ def _refusal(review: Review, world: World, rules: list[Object] | tuple[()], may:
             if not allowed(world, review.user, act):
                 subject = act.path or "/".join(part for part in (f"{act.resource}.{act.group}".rstrip("."), act.subresource) if part)
                 what = f"{act.verb} {subject} {act.name}".rstrip()
-                return Refusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')
+                return AdmissionRefusal(f'user "{review.user.name}" is attempting to grant RBAC permissions not currently held: {what}')
     return None
 
 

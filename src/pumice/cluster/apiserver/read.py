@@ -13,13 +13,13 @@ import msgspec
 
 from pumice.api.selectors import Selector, parse_selector
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import Options
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.requests import Target
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import FieldSelector, parse_field_selector
 from pumice.cluster.apiserver.status import ApiError
-from pumice.cluster.apiserver.store import Page, Store
+from pumice.cluster.apiserver.store import ListPage, Store
 from pumice.cluster.apiserver.table import partial, table
 from pumice.cluster.apiserver.watch import Key
 from pumice.cluster.apiserver.watch_stream import ErrorStream, Shown, WatchStream
@@ -58,7 +58,7 @@ class Reader:
 
     # One object
 
-    def one(self, request: Request, kind: Kind, obj: Object, code: int = 200, options: Options | None = None) -> Response:
+    def one(self, request: Request, kind: ServedKind, obj: Object, code: int = 200, options: WriteOptions | None = None) -> Response:
         warnings = warning_headers(options.warnings) if options and options.warnings else ()
         form, content_type = form_of(request)
         if form == "Table":
@@ -70,12 +70,12 @@ class Reader:
 
     # Lists
 
-    def selected(self, request: Request, target: Target, place: _Place | None = None) -> Page:
+    def selected(self, request: Request, target: Target, place: _Place | None = None) -> ListPage:
         labels, fields = _selectors(request, target)
         version, after = place if place else (None, None)
         return self._store.list(target.kind, target.namespace, labels, fields, _number(request, "limit"), version, after)
 
-    def page(self, request: Request, kind: Kind, items: list[Object], page: Page | None = None) -> Response | Pieces:
+    def page(self, request: Request, kind: ServedKind, items: list[Object], page: ListPage | None = None) -> Response | Pieces:
         version = page.version if page else self._store.ledger.version
         metadata: Object = {"resourceVersion": str(version)}
         if page and page.rest:
@@ -145,7 +145,7 @@ class Reader:
         stream.mark_initial_end = initial_events and stream.bookmarks
         return stream
 
-    def _shown(self, request: Request, kind: Kind) -> Shown | None:
+    def _shown(self, request: Request, kind: ServedKind) -> Shown | None:
         form, _ = form_of(request)
         include = request.query.get("includeObject", "Metadata")
         if form == "Table":

@@ -10,9 +10,9 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.api.yaml import documents
 from pumice.cluster.apiserver import protobuf, status
-from pumice.cluster.apiserver.admission import Options
-from pumice.cluster.apiserver.kinds import Kind, KindTable
-from pumice.cluster.apiserver.patch import CONTENT_TYPES, Patch
+from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
+from pumice.cluster.apiserver.patch import CONTENT_TYPES, PatchRequest
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import ApiError, bad_request, unsupported_media
 from pumice.http.messages import Request
@@ -110,7 +110,7 @@ def doubled_fields(body: bytes) -> list[str]:
 class Target(NamedTuple):
     """What a request is about."""
 
-    kind: Kind
+    kind: ServedKind
     namespace: str
     name: str
     subresource: str
@@ -138,7 +138,7 @@ def target_of(kinds: KindTable, path: str) -> Target | None:
     return Target(kind, namespace, name, subresource)
 
 
-def has_subresource(kind: Kind, subresource: str) -> bool:
+def has_subresource(kind: ServedKind, subresource: str) -> bool:
     if subresource == "status":
         return kind.has_status
     if subresource == "scale":
@@ -149,7 +149,7 @@ def has_subresource(kind: Kind, subresource: str) -> bool:
 _LONGEST_MANAGER = 128
 
 
-def options_of(request: Request) -> Options:
+def options_of(request: Request) -> WriteOptions:
     """What the query says about a write. Raises ApiError 400, 422."""
     query = request.query
     dry_run = query.get("dryRun")
@@ -165,15 +165,15 @@ def options_of(request: Request) -> Options:
         raise status.invalid("PatchOptions", "meta.k8s.io", "", [("fieldManager", f'Invalid value: "{manager[:20]}": {rule}')])
     if not manager and "apply" not in request.headers.get("content-type", ""):
         manager = request.headers.get("user-agent", "").split("/")[0][:_LONGEST_MANAGER]
-    return Options(dry_run == "All", manager, validation, request.flag("force"), request.user, tracked=True, owned=True)
+    return WriteOptions(dry_run == "All", manager, validation, request.flag("force"), request.user, tracked=True, owned=True)
 
 
-def patch_of(request: Request) -> Patch:
+def patch_of(request: Request) -> PatchRequest:
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     patch_type = CONTENT_TYPES.get(media)
     if patch_type is None:
         raise status.unsupported_media(media)
-    return Patch(patch_type, read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
+    return PatchRequest(patch_type, read(request.body, "application/yaml" if media.endswith("yaml") else "application/json"))
 
 
 def name_matches(obj: Object, target: Target) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from pumice.cluster.apiserver import deletion, requests, reviews, status
-from pumice.cluster.apiserver.access import Access
-from pumice.cluster.apiserver.admission import Options
+from pumice.cluster.apiserver.access import AccessControl
+from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.decoding import tell
 from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.journal import export_cluster
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
 from pumice.cluster.apiserver.read import Reader
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
@@ -35,10 +35,10 @@ Kept = TypeVar("Kept")
 LogSource = Callable[[Object, str, dict[str, str]], str]  #: pod, container, query: the text of its log
 
 
-class Rest:
+class RestHandler:
     """Answers requests. `log_source` gives the logs of containers, which somebody else runs."""
 
-    def __init__(self, store: Store, access: Access, log_source: LogSource) -> None:
+    def __init__(self, store: Store, access: AccessControl, log_source: LogSource) -> None:
         self.store = store
         self.access = access
         self._discovery = Discovery(store.kinds)
@@ -166,7 +166,7 @@ class Rest:
             return self._reader.page(request, target.kind, objects)
         return asyncio.get_running_loop().create_task(self._go_on(request, target.kind, objects, deleting))
 
-    def _deleted(self, kind: Kind, objects: list[Object], wish: deletion.DeleteOptions, options: Options) -> Iterator[int]:
+    def _deleted(self, kind: ServedKind, objects: list[Object], wish: deletion.DeleteOptions, options: WriteOptions) -> Iterator[int]:
         """Delete them; now and then the number of those that are done is given."""
         for done, obj in enumerate(objects):
             if done and done % DELETED_AT_ONCE == 0:
@@ -175,7 +175,7 @@ class Rest:
             if self.store.find(kind.resource, metadata.get("namespace", ""), metadata["name"]) is not None:
                 self.store.delete(kind, metadata["name"], metadata.get("namespace", ""), wish, options)
 
-    async def _go_on(self, request: Request, kind: Kind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
+    async def _go_on(self, request: Request, kind: ServedKind, objects: list[Object], deleting: Iterator[int]) -> Response | Stream:
         """Delete the rest, and let others have their turn in between."""
 
         def some() -> Response | Stream | None:
@@ -187,14 +187,14 @@ class Rest:
             answer = self._attempted(request, some)
         return self._finished(request, answer)
 
-    def _wish(self, request: Request) -> tuple[deletion.DeleteOptions, Options]:
+    def _wish(self, request: Request) -> tuple[deletion.DeleteOptions, WriteOptions]:
         body = requests.read_object(request.body, request.headers.get("content-type", "")) if request.body else {}
         options = options_of(request)
         dry_run = body.get("dryRun")
         options.dry_run = options.dry_run or (isinstance(dry_run, list) and "All" in dry_run)
         return deletion.read_delete_options(body, request.query), options
 
-    def _body(self, request: Request, kind: Kind, options: Options) -> Object:
+    def _body(self, request: Request, kind: ServedKind, options: WriteOptions) -> Object:
         content_type = request.headers.get("content-type", "")
         obj = requests.read_object(request.body, content_type)
         if "fieldValidation" in request.query and "json" in content_type:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import Options
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import selector_text
@@ -21,7 +21,7 @@ def at_path(obj: Any, path: tuple[str, ...]) -> Any:
     return obj
 
 
-def scale_of(kind: Kind, obj: Object) -> Object:
+def scale_of(kind: ServedKind, obj: Object) -> Object:
     if kind.scale is None:
         raise status.no_such_path()
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -38,7 +38,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
     return scale
 
 
-def rescale(store: Store, kind: Kind, old: Object, scale: Object, options: Options) -> Object:
+def rescale(store: Store, kind: ServedKind, old: Object, scale: Object, options: WriteOptions) -> Object:
     """Write a Scale back to the object it stands for."""
     assert kind.scale is not None
     replicas = (scale.get("spec") or {}).get("replicas", 0)

@@ -30,17 +30,17 @@ import yaml
 
 from pumice.api.errors import InputError
 from pumice.cluster.apiserver import tls
-from pumice.cluster.apiserver.access import Access
-from pumice.cluster.apiserver.admission import Rule, User
+from pumice.cluster.apiserver.access import AccessControl
+from pumice.cluster.apiserver.admission import AdmissionRule, UserInfo
 from pumice.cluster.apiserver.bootstrap import bootstrap
 from pumice.cluster.apiserver.journal import GAP, FileJournal, GroupCommit
 from pumice.cluster.apiserver.journal_files import JournalError
-from pumice.cluster.apiserver.rest import LogSource, Rest
+from pumice.cluster.apiserver.rest import LogSource, RestHandler
 from pumice.cluster.apiserver.status import ApiError, refusal
 from pumice.cluster.apiserver.store import Store
 from pumice.cluster.apiserver.tls import write_private
 from pumice.cluster.apiserver.tokens import Tokens
-from pumice.cluster.apiserver.watch import Event, Key
+from pumice.cluster.apiserver.watch import Key, WatchEvent
 from pumice.http.head import Malformed
 from pumice.http.messages import Request, Response, Stream
 from pumice.http.server import Connections, ServerConnection
@@ -63,7 +63,7 @@ class EventExpiry:
             self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]), obj["metadata"]["resourceVersion"])
         store.ledger.listeners.append(self._heard)
 
-    def _heard(self, storage: str, event: Event) -> None:
+    def _heard(self, storage: str, event: WatchEvent) -> None:
         if storage == self._storage and event.type != "DELETED":
             self._note(event.key, event.object["metadata"]["resourceVersion"])
 
@@ -128,8 +128,8 @@ class Server:
         recover: bool = False,
         clock: Callable[[], float] = time.time,
         new_uid: Callable[[], str] = _random_uid,
-        rules: Iterable[Rule] = (),
-        users: dict[str, User] | None = None,
+        rules: Iterable[AdmissionRule] = (),
+        users: dict[str, UserInfo] | None = None,
         log_source: LogSource = _no_log,
     ) -> None:
         """Raises JournalError if `data` is damaged; with `recover` it goes on without what is."""
@@ -147,7 +147,7 @@ class Server:
                 self.store.restore(storage, key, obj)
         bootstrap(self.store)
         tokens = Tokens(self._secret("token", 32).decode(), self._secret("signing-key", 32), users)
-        self._rest = Rest(self.store, Access(self.store, tokens), log_source)
+        self._rest = RestHandler(self.store, AccessControl(self.store, tokens), log_source)
         self.token = tokens.admin_token
         self._authority: tls.Pair | None = None
         self._server: asyncio.Server | None = None

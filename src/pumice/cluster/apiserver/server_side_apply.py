@@ -11,7 +11,7 @@ from collections.abc import Set
 from typing import Any
 
 from pumice.api.annotations import LAST_APPLIED
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.managed_fields import (
     CLIENT_SIDE,
     UNMANAGED,
@@ -33,7 +33,9 @@ Tree = dict[str, "Tree | None"]  #: steps of paths; None where one ends
 _LAST_APPLIED_PATH = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 
 
-def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = "") -> Object:
+def apply(
+    kind: ServedKind, live: Object | None, applied: Object, manager_name: str, force: bool, now: float, subresource: str = ""
+) -> Object:
     """The merged object with its new managedFields. Raises ApiError 409 on conflicts."""
     manager = Manager(manager_name, "Apply", subresource)
     stated = _stated(kind, applied, subresource)
@@ -51,14 +53,14 @@ def apply(kind: Kind, live: Object | None, applied: Object, manager_name: str, f
     return merged | {"metadata": merged["metadata"] | {"managedFields": ownership.entries()}}
 
 
-def _stated(kind: Kind, applied: Object, subresource: str) -> Object:
+def _stated(kind: ServedKind, applied: Object, subresource: str) -> Object:
     """What counts of an applied object: no status on the main resource, nothing but status on its subresource."""
     if subresource == "status":
         return {key: value for key, value in applied.items() if key in ("apiVersion", "kind", "metadata", "status")}
     return {key: value for key, value in applied.items() if not (kind.has_status and key == "status")}
 
 
-def _ownership(kind: Kind, live: Object, now: float) -> Ownership:
+def _ownership(kind: ServedKind, live: Object, now: float) -> Ownership:
     ownership = Ownership(live["metadata"].get("managedFields") or [])
     if not ownership.paths:
         present = leaves(kind.shape, live).keys()
@@ -79,7 +81,7 @@ def _given_up(wanted: Set[Path], ownership: Ownership, manager: Manager) -> set[
     return gone - {path[:length] for path in kept for length in lengths}
 
 
-def _refuse_conflicts(kind: Kind, live: Object, changed: set[Path], ownership: Ownership, manager: Manager, force: bool) -> None:
+def _refuse_conflicts(kind: ServedKind, live: Object, changed: set[Path], ownership: Ownership, manager: Manager, force: bool) -> None:
     contested = changed
     if manager.name == "kubectl" and manager not in ownership.paths:
         contested = changed - _applied_by_client(kind, live).keys()
@@ -89,7 +91,7 @@ def _refuse_conflicts(kind: Kind, live: Object, changed: set[Path], ownership: O
     ownership.take(changed, manager)
 
 
-def _applied_by_client(kind: Kind, live: Object) -> Leaves:
+def _applied_by_client(kind: ServedKind, live: Object) -> Leaves:
     """Fields that client-side apply set: kubectl takes them over when it changes to server-side apply."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:

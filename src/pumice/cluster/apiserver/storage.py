@@ -19,7 +19,7 @@ import msgspec
 
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import LARGEST_OBJECT, ApiError, expired, full, too_large
-from pumice.cluster.apiserver.watch import Event, Filter, Key, Watch
+from pumice.cluster.apiserver.watch import Key, Watch, WatchEvent, WatchFilter
 
 RING = 16_384  #: events kept of each kind, at least, if they are small
 MOST_STORED = 1024 * 1024 * 1024  #: bytes of the JSON of all objects; in memory they take several times as much
@@ -27,10 +27,10 @@ HISTORY_BYTES = 64 * 1024 * 1024  #: of the JSON of all events kept
 _encode = msgspec.json.encode
 
 
-class Journal(Protocol):
+class StoreJournal(Protocol):
     """Where writes go to last."""
 
-    def record(self, storage: str, event: Event) -> None: ...
+    def record(self, storage: str, event: WatchEvent) -> None: ...
 
 
 class KindStorage:
@@ -40,12 +40,12 @@ class KindStorage:
         self.objects: dict[Key, Object] = {}
         self.keys: list[Key] = []  #: the keys of `objects`, sorted
         self.sizes: dict[Key, int] = {}  #: bytes of the JSON of `objects`
-        self.events: list[Event] = []  #: ascending by version
+        self.events: list[WatchEvent] = []  #: ascending by version
         self.complete_since = start  #: every event after this version is in `events`
         self.size = 0  #: bytes of the JSON of `events`
         self.watches: list[Watch] = []
 
-    def keep(self, event: Event) -> None:
+    def keep(self, event: WatchEvent) -> None:
         self.events.append(event)
         self.size += len(event.body)
 
@@ -81,7 +81,7 @@ class KindStorage:
 class Storage:
     """All shelves under one version."""
 
-    def __init__(self, journal: Journal | None = None, version: int = 0) -> None:
+    def __init__(self, journal: StoreJournal | None = None, version: int = 0) -> None:
         self.version = version  #: of the last write
         self.published = version  #: of the last write that watches may see
         self.shelves: dict[str, KindStorage] = {}
@@ -89,8 +89,8 @@ class Storage:
         self._start = version
         self.stored = 0  #: bytes of the JSON of all objects
         self._history = 0  #: bytes of all shelves' events
-        self._unpublished: list[tuple[KindStorage, Event]] = []
-        self.listeners: list[Callable[[str, Event], None]] = []  #: told of every write at once
+        self._unpublished: list[tuple[KindStorage, WatchEvent]] = []
+        self.listeners: list[Callable[[str, WatchEvent], None]] = []  #: told of every write at once
 
     def shelf(self, storage: str) -> KindStorage:
         shelf = self.shelves.get(storage)
@@ -119,7 +119,7 @@ class Storage:
         shelf.objects[key], shelf.sizes[key] = obj, len(body)
         if previous is None:
             insort(shelf.keys, key)
-        self._write(storage, shelf, Event("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
+        self._write(storage, shelf, WatchEvent("ADDED" if previous is None else "MODIFIED", key, obj, previous, self.version, body))
         return obj
 
     def remove(self, storage: str, key: Key) -> Object:
@@ -130,10 +130,10 @@ class Storage:
         self.stored -= shelf.sizes.pop(key)
         self.version += 1
         last = previous | {"metadata": previous["metadata"] | {"resourceVersion": str(self.version)}}
-        self._write(storage, shelf, Event("DELETED", key, last, previous, self.version, _encode(last)))
+        self._write(storage, shelf, WatchEvent("DELETED", key, last, previous, self.version, _encode(last)))
         return last
 
-    def _write(self, storage: str, shelf: KindStorage, event: Event) -> None:
+    def _write(self, storage: str, shelf: KindStorage, event: WatchEvent) -> None:
         shelf.keep(event)
         self._history += len(event.body)
         self._bound(shelf)
@@ -182,7 +182,9 @@ class Storage:
         """Every object, with its storage, namespace and name."""
         return (((storage, *key), obj) for storage, shelf in self.shelves.items() for key, obj in shelf.objects.items())
 
-    def select(self, storage: str, filter: Filter, version: int | None = None, after: Key | None = None) -> Iterator[tuple[Key, Object]]:
+    def select(
+        self, storage: str, filter: WatchFilter, version: int | None = None, after: Key | None = None
+    ) -> Iterator[tuple[Key, Object]]:
         """The objects that pass, in order of their keys, now or as of a version, after a key. Raises ApiError 410."""
         shelf = self.shelf(storage)
         if not shelf.keys and version in (None, self.version):
@@ -192,7 +194,7 @@ class Storage:
         end = bisect_left(keys, (filter.namespace + "\0", "")) if filter.namespace else len(keys)
         return ((key, objects[key]) for key in keys[start:end] if filter.passes(key, objects[key]))
 
-    def watch(self, storage: str, filter: Filter, since: int, wake: Callable[[], None] | None = None) -> Watch:
+    def watch(self, storage: str, filter: WatchFilter, since: int, wake: Callable[[], None] | None = None) -> Watch:
         """Everything after `since`. Raises ApiError 410 if that is forgotten, 504 if it has not happened yet."""
         if since > self.version:
             raise ApiError(504, "Timeout", f"Too large resource version: {since}, current: {self.version}", {"retryAfterSeconds": 1})

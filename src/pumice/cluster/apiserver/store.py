@@ -14,26 +14,26 @@ from typing import Any, NamedTuple
 
 from pumice.api.selectors import Selector
 from pumice.cluster.apiserver import deletion, pod_subresources, scaling, status, strategies
-from pumice.cluster.apiserver.admission import Admission, Options, Review, Rule
+from pumice.cluster.apiserver.admission import Admission, AdmissionAttributes, AdmissionRule, WriteOptions
 from pumice.cluster.apiserver.builtin_admission import own_rules
 from pumice.cluster.apiserver.builtin_kinds import builtin_kinds
 from pumice.cluster.apiserver.crd import CRDS, CustomKinds
 from pumice.cluster.apiserver.decoding import schema_causes, shaped
 from pumice.cluster.apiserver.garbage_collector import GarbageCollector
-from pumice.cluster.apiserver.kinds import Kind, KindTable
+from pumice.cluster.apiserver.kinds import KindTable, ServedKind
 from pumice.cluster.apiserver.managed_fields import note_create, note_update
 from pumice.cluster.apiserver.metadata import check_head, clone, count_generation, metadata_causes, set_identity
-from pumice.cluster.apiserver.patch import Patch, patched
+from pumice.cluster.apiserver.patch import PatchRequest, patched
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.selectors import FieldSelector
-from pumice.cluster.apiserver.storage import Journal, Storage
+from pumice.cluster.apiserver.storage import Storage, StoreJournal
 from pumice.cluster.apiserver.strategies import strategy_of
-from pumice.cluster.apiserver.watch import Filter, Key, Watch
+from pumice.cluster.apiserver.watch import Key, Watch, WatchFilter
 
-_DEFAULT = Options()
+_DEFAULT = WriteOptions()
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """Part of a list. `rest` is the key to go on after, None at the end; `remaining` counts what is left."""
 
     items: list[Object]
@@ -50,8 +50,8 @@ class Store:
         *,
         clock: Callable[[], float],
         new_uid: Callable[[], str],
-        rules: Iterable[Rule] = (),
-        journal: Journal | None = None,
+        rules: Iterable[AdmissionRule] = (),
+        journal: StoreJournal | None = None,
         version: int = 0,
     ) -> None:
         self.now = clock
@@ -73,9 +73,9 @@ class Store:
 
     # Reading
 
-    def kind(self, resource: str | Kind) -> Kind:
+    def kind(self, resource: str | ServedKind) -> ServedKind:
         """The kind called "pods" or "jobs.batch.volcano.sh". Raises ApiError 404."""
-        if isinstance(resource, Kind):
+        if isinstance(resource, ServedKind):
             return resource
         try:
             return self.kinds.named(resource)
@@ -92,9 +92,9 @@ class Store:
         """Every object of a kind, in order; none if there is no such kind."""
         if not self.kinds.known(resource):
             return iter(())
-        return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, Filter(namespace)))
+        return (obj for _, obj in self.ledger.select(self.kinds.named(resource).storage, WatchFilter(namespace)))
 
-    def get(self, resource: str | Kind, name: str, namespace: str = "") -> Object:
+    def get(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
         """Raises ApiError 404."""
         kind = self.kind(resource)
         obj = self.ledger.get(kind.storage, (namespace if kind.namespaced else "", name))
@@ -104,17 +104,17 @@ class Store:
 
     def list(
         self,
-        resource: str | Kind,
+        resource: str | ServedKind,
         namespace: str = "",
         labels: Selector = (),
         fields: FieldSelector = (),
         limit: int = 0,
         version: int | None = None,
         after: Key | None = None,
-    ) -> Page:
+    ) -> ListPage:
         """A list, or a page of it as of `version`. Raises ApiError 410 if that version is forgotten."""
         kind = self.kind(resource)
-        selected = self.ledger.select(kind.storage, Filter(namespace, labels, fields), version, after)
+        selected = self.ledger.select(kind.storage, WatchFilter(namespace, labels, fields), version, after)
         items: list[Object] = []
         last: Key | None = None
         rest: Key | None = None
@@ -126,11 +126,11 @@ class Store:
                 break
             items.append(seen(kind, obj))
             last = key
-        return Page(items, self.ledger.version if version is None else version, rest, remaining)
+        return ListPage(items, self.ledger.version if version is None else version, rest, remaining)
 
     def watch(
         self,
-        resource: str | Kind,
+        resource: str | ServedKind,
         namespace: str = "",
         labels: Selector = (),
         fields: FieldSelector = (),
@@ -140,14 +140,14 @@ class Store:
         """What happens after `since` (None: from now on). Raises ApiError 410 if that is forgotten."""
         kind = self.kind(resource)
         start = self.ledger.version if since is None else since
-        return self.ledger.watch(kind.storage, Filter(namespace, labels, fields), start, wake)
+        return self.ledger.watch(kind.storage, WatchFilter(namespace, labels, fields), start, wake)
 
-    def unwatch(self, resource: str | Kind, watch: Watch) -> None:
+    def unwatch(self, resource: str | ServedKind, watch: Watch) -> None:
         self.ledger.unwatch(self.kind(resource).storage, watch)
 
     # Writing
 
-    def create(self, resource: str | Kind, obj: Object, namespace: str = "", options: Options = _DEFAULT) -> Object:
+    def create(self, resource: str | ServedKind, obj: Object, namespace: str = "", options: WriteOptions = _DEFAULT) -> Object:
         kind = self.kind(resource)
         if not options.owned:
             obj = clone(obj)
@@ -155,7 +155,7 @@ class Store:
             obj["metadata"].pop("managedFields", None)
         return self._created(kind, obj, namespace, options)
 
-    def _created(self, kind: Kind, obj: Object, namespace: str, options: Options) -> Object:
+    def _created(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions) -> Object:
         if "create" not in kind.verbs:
             raise status.method_not_allowed("create")
         obj = self._taken(kind, obj, namespace, options)
@@ -168,7 +168,7 @@ class Store:
         if options.tracked and "managedFields" not in obj["metadata"]:
             note_create(kind, obj, options.manager, now)
         heard = [] if options is _DEFAULT else options.warnings
-        review = Review("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, heard)
+        review = AdmissionAttributes("CREATE", kind, namespace, name, "", obj, None, options.user, options.dry_run, heard)
         if kind.namespaced and self.find("namespaces", "", namespace) is None:
             raise status.not_found("namespaces", "", namespace)
         obj = self._admitted(review, options)
@@ -177,7 +177,7 @@ class Store:
             raise status.already_exists(kind.plural, kind.group, name)
         return self._put(kind, key, obj, options)
 
-    def update(self, resource: str | Kind, obj: Object, subresource: str = "", options: Options = _DEFAULT) -> Object:
+    def update(self, resource: str | ServedKind, obj: Object, subresource: str = "", options: WriteOptions = _DEFAULT) -> Object:
         """Replace an object, or its part that is a subresource. With metadata.resourceVersion set, only if it is still at that version."""
         kind = self.kind(resource)
         obj = self._taken(kind, obj if options.owned else clone(obj), "", options)
@@ -190,7 +190,14 @@ class Store:
         return self.replace(kind, key, old, obj, subresource, options)
 
     def replace(
-        self, kind: Kind, key: Key, old: Object, obj: Object, subresource: str = "", options: Options = _DEFAULT, applied: bool = False
+        self,
+        kind: ServedKind,
+        key: Key,
+        old: Object,
+        obj: Object,
+        subresource: str = "",
+        options: WriteOptions = _DEFAULT,
+        applied: bool = False,
     ) -> Object:
         """Put `obj`, which is the caller's own and well-formed, in the place of `old`."""
         self._keep_identity(kind, key[1], obj["metadata"], old["metadata"])
@@ -199,7 +206,7 @@ class Store:
             strategy_of(kind).default(obj)
         if not applied:
             note_update(kind, obj, old, options.manager, self.now(), subresource)
-        review = Review("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run)
+        review = AdmissionAttributes("UPDATE", kind, key[0], key[1], subresource, obj, old, options.user, options.dry_run)
         obj = self._admitted(review, options)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -210,7 +217,13 @@ class Store:
         return self._put(kind, key, obj, options)
 
     def patch(
-        self, resource: str | Kind, name: str, patch: Patch, namespace: str = "", subresource: str = "", options: Options = _DEFAULT
+        self,
+        resource: str | ServedKind,
+        name: str,
+        patch: PatchRequest,
+        namespace: str = "",
+        subresource: str = "",
+        options: WriteOptions = _DEFAULT,
     ) -> Object:
         """Apply one of the four kinds of patches. An apply creates what does not exist."""
         kind = self.kind(resource)
@@ -231,36 +244,42 @@ class Store:
 
     def delete(
         self,
-        resource: str | Kind,
+        resource: str | ServedKind,
         name: str,
         namespace: str = "",
         wish: deletion.DeleteOptions = deletion.DEFAULT,
-        options: Options = _DEFAULT,
+        options: WriteOptions = _DEFAULT,
     ) -> tuple[Object, bool]:
         """The object, and whether it is gone at once (else it has a deletionTimestamp and goes later)."""
         return deletion.delete(self, self.kind(resource), name, namespace, wish, options)
 
     def bind(
-        self, namespace: str, name: str, node: str, uid: str = "", annotations: dict[str, str] | None = None, options: Options = _DEFAULT
+        self,
+        namespace: str,
+        name: str,
+        node: str,
+        uid: str = "",
+        annotations: dict[str, str] | None = None,
+        options: WriteOptions = _DEFAULT,
     ) -> Object:
         """Give a pod its node. Raises ApiError 409 if it has one."""
         return pod_subresources.bind(self, namespace, name, node, uid, annotations, options)
 
-    def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: Options = _DEFAULT) -> Object:
+    def evict(self, namespace: str, name: str, wish: deletion.DeleteOptions = deletion.DEFAULT, options: WriteOptions = _DEFAULT) -> Object:
         """Delete a pod if its disruption budgets allow. Raises ApiError 429 if not."""
         return pod_subresources.evict(self, namespace, name, wish, options)
 
-    def scale(self, resource: str | Kind, name: str, namespace: str = "") -> Object:
+    def scale(self, resource: str | ServedKind, name: str, namespace: str = "") -> Object:
         return scaling.scale_of(self.kind(resource), self.get(resource, name, namespace))
 
     # Steps of a write
 
-    def _taken(self, kind: Kind, obj: Object, namespace: str, options: Options) -> Object:
+    def _taken(self, kind: ServedKind, obj: Object, namespace: str, options: WriteOptions) -> Object:
         """The object, the store's own, of the stored form and cleaned of what has no place in it."""
         check_head(kind, obj, namespace)
         return stored(kind, shaped(kind, obj, options))
 
-    def _admitted(self, review: Review, options: Options) -> Object:
+    def _admitted(self, review: AdmissionAttributes, options: WriteOptions) -> Object:
         obj = self.admission.mutated(review, self)
         kind = review.kind
         if review.old is not None:
@@ -274,23 +293,23 @@ class Store:
         self.admission.check(review, self)
         return obj
 
-    def _put(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
+    def _put(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
         if options.dry_run:
             return seen(kind, obj)
         return seen(kind, self.ledger.put(kind.storage, key, obj, bounded=True))
 
-    def _drop(self, kind: Kind, key: Key, obj: Object, options: Options) -> Object:
+    def _drop(self, kind: ServedKind, key: Key, obj: Object, options: WriteOptions) -> Object:
         if options.dry_run:
             return seen(kind, obj)
         self.ledger.put(kind.storage, key, obj)
         return seen(kind, self.ledger.remove(kind.storage, key))
 
-    def _check_version(self, kind: Kind, name: str, metadata: dict[str, Any], old: Object) -> None:
+    def _check_version(self, kind: ServedKind, name: str, metadata: dict[str, Any], old: Object) -> None:
         wanted = metadata.get("resourceVersion")
         if wanted not in (None, "", "0", old["metadata"]["resourceVersion"]):
             raise status.stale(kind.plural, kind.group, name)
 
-    def _keep_identity(self, kind: Kind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
+    def _keep_identity(self, kind: ServedKind, name: str, metadata: dict[str, Any], before: dict[str, Any]) -> None:
         uid = metadata.get("uid")
         if uid and uid != before["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {before['uid']}"
@@ -310,7 +329,7 @@ class Store:
                 metadata.pop(field, None)
 
 
-def seen(kind: Kind, obj: Object) -> Object:
+def seen(kind: ServedKind, obj: Object) -> Object:
     """A stored object as this version of its kind shows it."""
     if obj["apiVersion"] == kind.api_version:
         return obj
@@ -319,5 +338,5 @@ def seen(kind: Kind, obj: Object) -> Object:
     return obj | {"apiVersion": kind.api_version}
 
 
-def stored(kind: Kind, obj: Object) -> Object:
+def stored(kind: ServedKind, obj: Object) -> Object:
     return obj if kind.to_stored is None else kind.to_stored(obj)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pumice.api.annotations import NAMESPACE_NAME
 from pumice.cluster.apiserver import object_checks, pod_defaults, pod_updates
 from pumice.cluster.apiserver.crd import CRDS, complete, definition_causes
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.metadata import clone
 from pumice.cluster.apiserver.pod_defaults import default_spec
 from pumice.cluster.apiserver.schema import Object, shape_of
@@ -294,7 +294,7 @@ _TABLE = {
 }
 
 
-def strategy_of(kind: Kind) -> Strategy:
+def strategy_of(kind: ServedKind) -> Strategy:
     found = _TABLE.get(kind.storage)
     if found is not None:
         return found
@@ -311,7 +311,7 @@ _RESIZED = ("resources", "resizePolicy")
 _PART_CAUSES = {"resize": pod_updates.resize_causes, "ephemeralcontainers": pod_updates.ephemeral_causes}
 
 
-def kept(kind: Kind, obj: Object, old: Object, subresource: str) -> Object:
+def kept(kind: ServedKind, obj: Object, old: Object, subresource: str) -> Object:
     """The object to write. `obj` is the caller's own and may be changed."""
     match subresource:
         case "status":
@@ -341,7 +341,7 @@ def kept(kind: Kind, obj: Object, old: Object, subresource: str) -> Object:
     return changed
 
 
-def _with_status(kind: Kind, obj: Object, old: Object) -> Object:
+def _with_status(kind: ServedKind, obj: Object, old: Object) -> Object:
     """The status; of built-in kinds labels, annotations and finalizers too."""
     for field in {*obj, *old} - {"status", "metadata"}:
         _keep_field(obj, old, field)
@@ -353,7 +353,7 @@ def _with_status(kind: Kind, obj: Object, old: Object) -> Object:
     return obj
 
 
-def causes_of(kind: Kind, obj: Object, old: Object | None, subresource: str) -> Causes:
+def causes_of(kind: ServedKind, obj: Object, old: Object | None, subresource: str) -> Causes:
     causes = _PART_CAUSES.get(subresource, strategy_of(kind).causes)
     return causes(obj, old)
 

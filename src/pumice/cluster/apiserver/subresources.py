@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pumice.cluster.apiserver import deletion, requests, scaling, status, tokens
-from pumice.cluster.apiserver.access import Access
-from pumice.cluster.apiserver.admission import Options
-from pumice.cluster.apiserver.patch import Patch, changed
+from pumice.cluster.apiserver.access import AccessControl
+from pumice.cluster.apiserver.admission import WriteOptions
+from pumice.cluster.apiserver.patch import PatchRequest, changed
 from pumice.cluster.apiserver.read import Reader
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.schema import Object
@@ -18,7 +18,7 @@ from pumice.http.messages import Request, Response
 class Subresources:
     """Answers requests about a part of an object."""
 
-    def __init__(self, store: Store, access: Access, log_source: Callable[[Object, str, dict[str, str]], str]) -> None:
+    def __init__(self, store: Store, access: AccessControl, log_source: Callable[[Object, str, dict[str, str]], str]) -> None:
         self._store = store
         self._access = access
         self._log_source = log_source
@@ -66,7 +66,7 @@ class Subresources:
             wanted = requests.read_object(request.body, request.headers.get("content-type", ""))
         else:
             patch = patch_of(request)
-            wanted = changed(target.kind, scale, patch if patch.type == "json" else Patch("merge", patch.body))
+            wanted = changed(target.kind, scale, patch if patch.type == "json" else PatchRequest("merge", patch.body))
         return Response.json(scaling.rescale(self._store, target.kind, old, wanted, options_of(request)))
 
     def _bind(self, request: Request, target: Target) -> Response:
@@ -99,7 +99,7 @@ class Subresources:
         return Response.text(self._log_source(pod, container, request.query))
 
 
-def bind(store: Store, body: Object, namespace: str, name: str, options: Options) -> None:
+def bind(store: Store, body: Object, namespace: str, name: str, options: WriteOptions) -> None:
     """What a Binding asks for."""
     metadata, wanted = body.get("metadata") or {}, body.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(wanted, dict):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pumice.api.annotations import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS
 from pumice.api.times import age
-from pumice.cluster.apiserver.kinds import Column, Kind
+from pumice.cluster.apiserver.kinds import Column, ServedKind
 from pumice.cluster.apiserver.schema import Object
 
 _NAME = Column("Name", lambda obj, now: obj["metadata"]["name"], format="name", description="Name must be unique within a namespace.")
@@ -23,13 +23,15 @@ def _marked(metadata: Object) -> str:
     return f"{metadata['name']} (default)" if any(notes.get(key) == "true" for key in _IS_DEFAULT) else str(metadata["name"])
 
 
-def _columns(kind: Kind) -> tuple[Column, ...]:
+def _columns(kind: ServedKind) -> tuple[Column, ...]:
     if kind.plural == "events" and not kind.custom:
         return kind.columns
     return (_NAME_OF_CLASS if kind.kind in ("StorageClass", "IngressClass") else _NAME, *kind.columns)
 
 
-def table(kind: Kind, objects: Iterable[Object], now: float, metadata: Object, include: str = "Metadata", headed: bool = True) -> Object:
+def table(
+    kind: ServedKind, objects: Iterable[Object], now: float, metadata: Object, include: str = "Metadata", headed: bool = True
+) -> Object:
     """`include` is the part of each object that goes with its row: None, Metadata or Object. Watches need the head only once."""
     columns = _columns(kind)
     definitions = [

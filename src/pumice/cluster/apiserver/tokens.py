@@ -15,12 +15,12 @@ import msgspec
 
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import status
-from pumice.cluster.apiserver.admission import User, World
+from pumice.cluster.apiserver.admission import AdmissionWorld, UserInfo
 from pumice.cluster.apiserver.decoding import WrongType, conformed
 from pumice.cluster.apiserver.schema import Object, object_shape
 from pumice.cluster.apiserver.store import Store
 
-ADMIN = User("pumice-admin", ("system:masters", "system:authenticated"))
+ADMIN = UserInfo("pumice-admin", ("system:masters", "system:authenticated"))
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"  #: of tokens for this server; also who made them
 BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}  #: what a token may be bound to, and where it lives
 _KEY_LENGTH = 16
@@ -31,7 +31,7 @@ _EXTRA = "authentication.kubernetes.io"
 class Holder(NamedTuple):
     """Whose token it is, and whom it is for."""
 
-    user: User
+    user: UserInfo
     audiences: tuple[str, ...]
 
 
@@ -62,21 +62,21 @@ class _Claims(msgspec.Struct):
 class Tokens:
     """Tells users by their bearer tokens. Raises ValueError for a key or token that anybody could guess."""
 
-    def __init__(self, admin_token: str, key: bytes, others: dict[str, User] | None = None) -> None:
+    def __init__(self, admin_token: str, key: bytes, others: dict[str, UserInfo] | None = None) -> None:
         if len(key) < _KEY_LENGTH or not admin_token.strip():
             raise ValueError(f"a signing key has {_KEY_LENGTH} bytes at least, and the administrator's token is not empty")
         self.admin_token = admin_token
         self._key = key
         self._others = {token: user for token, user in (others or {}).items() if token}
 
-    def holder(self, token: str, now: float, world: World) -> Holder | None:
+    def holder(self, token: str, now: float, world: AdmissionWorld) -> Holder | None:
         """Whom the token stands for, whoever it is meant for."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
             return Holder(ADMIN, (AUDIENCE,))
         other = self._others.get(token)
         return Holder(other, (AUDIENCE,)) if other is not None else self._account(token, now, world)
 
-    def user(self, token: str, now: float, world: World) -> User | None:
+    def user(self, token: str, now: float, world: AdmissionWorld) -> UserInfo | None:
         """Who speaks to this server with that token."""
         holder = self.holder(token, now, world)
         return holder.user if holder is not None and AUDIENCE in holder.audiences else None
@@ -101,7 +101,7 @@ class Tokens:
     def _signature(self, body: str) -> str:
         return _text(hmac.new(self._key, body.encode(), hashlib.sha256).digest())
 
-    def _account(self, token: str, now: float, world: World) -> Holder | None:
+    def _account(self, token: str, now: float, world: AdmissionWorld) -> Holder | None:
         body, _, signature = token.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
             return None
@@ -120,7 +120,7 @@ class Tokens:
                 extra += [(f"{name}-name", reference.name), (f"{name}-uid", reference.uid)]
         groups = (*account_groups(subject.namespace), "system:authenticated")
         return Holder(
-            User(claims.sub, groups, account.uid, tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra)), tuple(claims.aud)
+            UserInfo(claims.sub, groups, account.uid, tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra)), tuple(claims.aud)
         )
 
 
@@ -133,7 +133,7 @@ def _reference(obj: Object) -> _Reference:
     return _Reference(obj["metadata"]["name"], obj["metadata"]["uid"])
 
 
-def _is_there(world: World, resource: str, namespace: str, reference: _Reference) -> bool:
+def _is_there(world: AdmissionWorld, resource: str, namespace: str, reference: _Reference) -> bool:
     obj = world.find(resource, namespace, reference.name)
     return obj is not None and obj["metadata"]["uid"] == reference.uid
 

@@ -1,9 +1,9 @@
 """Events and those who wait for them.
 
-An `Event` is one write, with the JSON of its object, which all watchers share. A `Watch` keeps the events that its selectors let through,
-translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between `take`
-calls; a reader so slow that the ledger forgets what still waits for it is cut off, as the API does, and lists again. So what readers
-wait for takes no memory of its own.
+A `WatchEvent` is one write, with the JSON of its object, which all watchers share. A `Watch` keeps the events that its selectors let
+through, translated to what its reader sees: an object that starts to match is ADDED, one that stops is DELETED. Nothing is lost between
+`take` calls; a reader so slow that the ledger forgets what still waits for it is cut off, as the API does, and lists again. So what
+readers wait for takes no memory of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pumice.cluster.apiserver.selectors import FieldSelector, fields_match
 Key = tuple[str, str]  #: namespace (empty if the kind has none) and name
 
 
-class Event:
+class WatchEvent:
     """One write of one object: ADDED, MODIFIED or DELETED."""
 
     __slots__ = ("body", "key", "object", "previous", "resource_version", "type")
@@ -44,7 +44,7 @@ class Event:
         return f"Event({self.type} {'/'.join(self.key)} {self.resource_version})"
 
 
-class Filter:
+class WatchFilter:
     """Which objects of a kind somebody wants."""
 
     __slots__ = ("fields", "labels", "namespace")
@@ -73,15 +73,15 @@ class Filter:
 class Watch:
     """A reader's place in the stream of one kind. `wake` is called whenever there is something to `take` after there was nothing."""
 
-    def __init__(self, filter: Filter, since: int) -> None:
+    def __init__(self, filter: WatchFilter, since: int) -> None:
         self.filter = filter
         self.resource_version = since  #: every event up to it was delivered or did not concern this watch
         self.cut_off = False
-        self._waiting: deque[tuple[str, Event]] = deque()
+        self._waiting: deque[tuple[str, WatchEvent]] = deque()
         self._wake: Callable[[], None] | None = None
         self._everything = filter.everything
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: WatchEvent) -> None:
         """Called by the ledger for every event of the kind, in order."""
         if event.resource_version <= self.resource_version:
             return
@@ -105,7 +105,7 @@ class Watch:
         if wake is not None and self._waiting:
             wake()
 
-    def _seen_as(self, event: Event) -> str | None:
+    def _seen_as(self, event: WatchEvent) -> str | None:
         now = self.filter.passes(event.key, event.object)
         if not self.filter.by_content() or event.previous is None:
             return event.type if now else None
@@ -124,7 +124,7 @@ class Watch:
             if self._wake is not None:
                 self._wake()
 
-    def take(self, limit: int = sys.maxsize, size: int = sys.maxsize) -> list[tuple[str, Event]]:
+    def take(self, limit: int = sys.maxsize, size: int = sys.maxsize) -> list[tuple[str, WatchEvent]]:
         """What waits, in order: how the reader sees the event, and the event. At most so many, and about so many bytes."""
         waiting = self._waiting
         if limit == size == sys.maxsize:
@@ -142,7 +142,7 @@ class Watch:
         return [(seen_as, seen_object(seen_as, event)) for seen_as, event in self.take()]
 
 
-def seen_object(seen_as: str, event: Event) -> Object:
+def seen_object(seen_as: str, event: WatchEvent) -> Object:
     """The object of an event as a reader sees it: one that left its selection is shown as it was, with the version of the leaving."""
     if seen_as == event.type or seen_as != "DELETED" or event.previous is None:
         return event.object

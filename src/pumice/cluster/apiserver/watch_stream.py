@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from pumice.cluster.apiserver.kinds import Kind
+from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import ApiError, expired
 from pumice.cluster.apiserver.store import Store, seen
-from pumice.cluster.apiserver.watch import Event, Watch, seen_object
+from pumice.cluster.apiserver.watch import Watch, WatchEvent, seen_object
 from pumice.http.messages import JSON, Pipe
 
 BOOKMARK_EVERY_S = 60.0
@@ -33,7 +33,7 @@ class WatchStream:
 
     content_type = JSON
 
-    def __init__(self, store: Store, kind: Kind, watch: Watch, initial: list[Object], shown: Shown | None, timeout_s: float) -> None:
+    def __init__(self, store: Store, kind: ServedKind, watch: Watch, initial: list[Object], shown: Shown | None, timeout_s: float) -> None:
         self._store = store
         self._kind = kind
         self._watch = watch
@@ -99,7 +99,7 @@ class WatchStream:
     def _news(self) -> list[bytes]:
         return [part for seen_as, event in self._watch.take(BATCH, BATCH_BYTES) for part in self._event(seen_as, event)]
 
-    def _event(self, seen_as: str, event: Event) -> tuple[bytes, ...]:
+    def _event(self, seen_as: str, event: WatchEvent) -> tuple[bytes, ...]:
         if self._shown is None and seen_as == event.type and event.object["apiVersion"] == self._kind.api_version:
             return event.parts()
         return (self._line(seen_as, seen(self._kind, seen_object(seen_as, event))),)

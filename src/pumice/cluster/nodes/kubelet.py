@@ -15,12 +15,12 @@ from contextlib import suppress
 from pumice.api.quantity import quantity
 from pumice.api.times import instant, rfc3339
 from pumice.cluster.apiserver import ApiError, DeleteOptions, Store
-from pumice.cluster.apiserver.watch import Event
-from pumice.cluster.clock import Alarm, Clock
+from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
 from pumice.cluster.nodes.pod_life import ENDED, PENDING, RUNNING, Milli, Place, next_of, phase_of, rejection, requests_of, status_after
 from pumice.cluster.nodes.pod_status import rejected, usage
-from pumice.cluster.nodes.stage import Stage, Stages
+from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_world import StoreWorld, StoreWrites
 from pumice.controllers import kinds
 from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, spec_of, status_of, uid_of
@@ -38,7 +38,7 @@ WINDOW_S = 15
 class Metrics:
     """Keeps the metrics objects of a store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: AlarmClock) -> None:
         self._store = store
         self._clock = clock
         self._used: dict[str, dict[tuple[str, str], tuple[int, int]]] = {}  #: by node and pod: CPU milli, memory bytes
@@ -106,13 +106,13 @@ class _Held:
         self.address = ""
         self.since = 0.0  #: in this phase
         self.alarm: Alarm | None = None
-        self.due: Stage | None = None  #: the stage whose time has come
+        self.due: PodStage | None = None  #: the stage whose time has come
 
 
 class Kubelets:
     """All nodes' kubelets."""
 
-    def __init__(self, world: StoreWorld, clock: Clock, stages: Stages) -> None:
+    def __init__(self, world: StoreWorld, clock: AlarmClock, stages: Stages) -> None:
         self.wake: Callable[[], None] | None = None
         self._world = world
         self._store = world.store
@@ -131,7 +131,7 @@ class Kubelets:
                 self._look_soon(storage, key_of(obj))
         self._store.ledger.listeners.append(self._heard)
 
-    def _heard(self, storage: str, event: Event) -> None:
+    def _heard(self, storage: str, event: WatchEvent) -> None:
         if storage == "pods":
             if event.object["spec"].get("nodeName"):
                 self._look_soon(storage, Key(*event.key))
@@ -234,12 +234,12 @@ class Kubelets:
             return
         held.alarm = self._clock.at(coming.when, lambda: self._is_due(key, held, coming.stage))
 
-    def _is_due(self, key: Key, held: _Held, stage: Stage) -> None:
+    def _is_due(self, key: Key, held: _Held, stage: PodStage) -> None:
         held.due = stage
         held.alarm = None
         self._look_soon("pods", key)
 
-    def _carry_out(self, key: Key, pod: Object, held: _Held, stage: Stage) -> None:
+    def _carry_out(self, key: Key, pod: Object, held: _Held, stage: PodStage) -> None:
         held.due = None
         status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":

@@ -20,7 +20,7 @@ from pumice.api.annotations import HOSTNAME, KUBELET, NODE_POOL
 from pumice.api.errors import InputError
 from pumice.api.times import rfc3339
 from pumice.cluster.apiserver import ApiError, Store
-from pumice.cluster.clock import Alarm, Clock
+from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, status_of, uid_of
 
 # IP addresses out of one range, each given to one holder at a time.
@@ -103,7 +103,7 @@ def registered(node: Object, now: float, address: str) -> Object:
 class NodeAgents:
     """Every node's kubelet. `returned` is told the name of a node that is up now and was not before."""
 
-    def __init__(self, store: Store, clock: Clock, returned: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, clock: AlarmClock, returned: Callable[[str], None]) -> None:
         self._store = store
         self._clock = clock
         self._returned = returned
@@ -211,7 +211,7 @@ _COUNT = re.compile(r"(\d+)(cpu|gpu|pods)\Z")
 _MEMORY = re.compile(r"\d+[KMGT]i\Z")
 
 
-class Pool(NamedTuple):
+class NodePool(NamedTuple):
     """Equal nodes."""
 
     name: str
@@ -219,9 +219,9 @@ class Pool(NamedTuple):
     allocatable: dict[str, str]
 
 
-def pools_of(text: str) -> list[Pool]:
+def pools_of(text: str) -> list[NodePool]:
     """Raises InputError."""
-    pools: list[Pool] = []
+    pools: list[NodePool] = []
     for part in text.split(","):
         match = _POOL.match(part.strip())
         if match is None:
@@ -229,7 +229,7 @@ def pools_of(text: str) -> list[Pool]:
         allocatable = _allocatable(match[2], part)
         name = f"gpu{allocatable[GPU]}" if GPU in allocatable else f"cpu{allocatable['cpu']}"
         same = sum(pool.name.partition("-")[0] == name for pool in pools)
-        pools.append(Pool(f"{name}-{chr(ord('a') + same)}" if same else name, int(match[1]), allocatable))
+        pools.append(NodePool(f"{name}-{chr(ord('a') + same)}" if same else name, int(match[1]), allocatable))
     return pools
 
 
@@ -256,7 +256,7 @@ def _wrong(part: str) -> InputError:
     return InputError(f'"{part}" is no pool of nodes; write such as 100x8gpu, 3x4cpu or 2x8gpu:64cpu:512Gi', where="--nodes")
 
 
-def nodes_of(pools: list[Pool]) -> Iterator[Object]:
+def nodes_of(pools: list[NodePool]) -> Iterator[Object]:
     """The nodes, numbered so that their names are in order."""
     for pool in pools:
         width = len(str(pool.size - 1))

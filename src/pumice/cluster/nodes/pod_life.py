@@ -9,7 +9,7 @@ from pumice.api.quantity import quantity
 from pumice.api.quota import pod_usage
 from pumice.api.times import instant
 from pumice.cluster.nodes import pod_status
-from pumice.cluster.nodes.stage import Stage, Stages
+from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.controllers.kubernetes.daemonset import fits
 from pumice.controllers.objects import Object, spec_of, status_of, terminating
 
@@ -17,15 +17,15 @@ PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "End
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: before containers start again
 
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
-_DEADLINE = Stage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=137)
-_KILL = Stage(name="kill", phase="Terminating", becomes="Gone")
+_DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=137)
+_KILL = PodStage(name="kill", phase="Terminating", becomes="Gone")
 
 
 class Next(NamedTuple):
     """What happens to the pod if nobody does anything else with it."""
 
     when: float
-    stage: Stage
+    stage: PodStage
 
 
 class Place(NamedTuple):
@@ -73,14 +73,14 @@ def _termination(pod: Object, since: float, found: Next | None) -> Next:
     return found if found is not None and found.when <= last else Next(last, _KILL)
 
 
-def _delay_s(stage: Stage, pod: Object) -> float:
+def _delay_s(stage: PodStage, pod: Object) -> float:
     try:
         return stage.delay_s(pod)
     except ValueError:  # the pod's annotation is not a delay: take it as if it said nothing
         return float("inf")
 
 
-def status_after(pod: Object, stage: Stage, now: float, place: Place) -> Object | Literal["gone"]:
+def status_after(pod: Object, stage: PodStage, now: float, place: Place) -> Object | Literal["gone"]:
     """The pod's status once the stage is over, or "gone"."""
     match stage.becomes:
         case "Gone":

@@ -64,7 +64,7 @@ AS_IT_SLEEPS = {"command": "sleep"}
 _NORMAL = NormalDist()
 
 
-class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class PodStage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """One step of a pod's life."""
 
     name: str
@@ -104,9 +104,9 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
 class Stages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole file."""
 
-    pods: list[Stage]
+    pods: list[PodStage]
 
-    def next_stage(self, pod: Object, phase: str) -> Stage | None:
+    def next_stage(self, pod: Object, phase: str) -> PodStage | None:
         return next((stage for stage in self.pods if stage.phase == phase and stage.applies(pod)), None)
 
 
@@ -125,7 +125,7 @@ def read_stages(path: Path | None = None) -> Stages:
     return stages
 
 
-def _check(stage: Stage) -> None:
+def _check(stage: PodStage) -> None:
     if not 0.0 <= stage.chance <= 1.0:
         raise ValueError(f'stage "{stage.name}": chance {stage.chance} is not between 0 and 1')
     if isinstance(stage.exit_code, dict) and "annotation" not in stage.exit_code:

@@ -12,7 +12,7 @@ from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.json_objects import copied
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Create, KeysOf, Patch, Write, delete, its_controller, patch
+from pumice.controllers.controller import Create, KeysOf, ObjectChange, Patch, Write, delete, its_controller, patch
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -77,7 +77,7 @@ def _without(subject: Object, owner: Object) -> list[Object]:
 def its_claimants(kind: str) -> KeysOf:
     """The controllers of the changed object, and those that might adopt it."""
 
-    def keys(change: Change, world: World) -> Iterable[Key]:
+    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
         found = {*its_controller(kind)(change, world)}
         old, new = change
         if new is not None and controller_of(new) is None and not (old and controller_of(old) is None and labels_of(old) == labels_of(new)):

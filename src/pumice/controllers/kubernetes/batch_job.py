@@ -21,7 +21,7 @@ from pumice.controllers.kubernetes.job_status import (
     FAILED,
     FIRST,
     Attempts,
-    Tally,
+    PodTally,
     by_index,
     deadline,
     entry,
@@ -129,7 +129,7 @@ def _told(job: Object, status: Object) -> list[Write]:
     return [Emit(job, "Normal", "Suspended" if said["status"] == "True" else "Resumed", said["message"])]
 
 
-def _scale(job: Object, counted: Tally, world: World, now: float) -> tuple[list[Write], float | None]:
+def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[list[Write], float | None]:
     """As many pods as there shall be, and when to look again."""
     spec = spec_of(job)
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
@@ -151,7 +151,7 @@ def _scale(job: Object, counted: Tally, world: World, now: float) -> tuple[list[
     return _indexes(job, counted, missing, world, now)
 
 
-def _indexes(job: Object, counted: Tally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
+def _indexes(job: Object, counted: PodTally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
     kept = [*counted.active, *(counted.leaving if spec_of(job).get("podReplacementPolicy") == "Failed" else ())]
     taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
@@ -160,7 +160,7 @@ def _indexes(job: Object, counted: Tally, missing: int, world: World, now: float
     return created(job, pods), min(waiting.values(), default=None)
 
 
-def _counts(job: Object, counted: Tally, made: int) -> Object:
+def _counts(job: Object, counted: PodTally, made: int) -> Object:
     """Kubernetes writes some zeros and leaves out others."""
     counts: Object = {
         "active": len(counted.active) + made or None,

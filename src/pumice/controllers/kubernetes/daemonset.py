@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pumice.api.annotations import CONTROLLER_REVISION_HASH
 from pumice.api.selectors import matches, requirements
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, KeysOf, Result, Write, all_of, delete, itself, result, status_change
+from pumice.controllers.controller import NOTHING, KeysOf, ObjectChange, Result, Write, all_of, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants, keep_revision
 from pumice.controllers.kubernetes.pods import ENDED, active, available, created, ended, from_template, phase, ready, revision_of, share
 from pumice.controllers.objects import Key, Object, created_at, labels_of, name_of, spec_of, status_of, suffix, terminating, uid_of
@@ -95,7 +95,7 @@ def _remember(owner: Object, by_node: dict[str, list[Object]], world: World) -> 
     return keep_revision(owner, f"{name_of(owner)}-{revision}", revision, in_use, world)
 
 
-def _all_if_it_matters(change: Change, world: World) -> Iterable[Hashable]:
+def _all_if_it_matters(change: ObjectChange, world: World) -> Iterable[Hashable]:
     """Nodes report all the time; only labels and the spec decide who runs there."""
     old, new = change
     if old and new and labels_of(old) == labels_of(new) and spec_of(old) == spec_of(new):

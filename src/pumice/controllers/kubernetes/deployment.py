@@ -14,7 +14,20 @@ from pumice.api.json_objects import copied
 from pumice.api.quantity import integer
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Emit, KeysOf, Result, Write, delete, itself, patch, result, status_change
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    Emit,
+    KeysOf,
+    ObjectChange,
+    Result,
+    Write,
+    delete,
+    itself,
+    patch,
+    result,
+    status_change,
+)
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.pods import (
@@ -59,7 +72,7 @@ class Size(NamedTuple):
     available: int
 
 
-class Limits(NamedTuple):
+class RolloutLimits(NamedTuple):
     replicas: int
     max_surge: int
     max_unavailable: int
@@ -69,15 +82,15 @@ class Limits(NamedTuple):
         return max(0, self.replicas - self.max_unavailable)
 
 
-def limits(replicas: int, strategy: Any) -> Limits:
+def limits(replicas: int, strategy: Any) -> RolloutLimits:
     """From the fields of a Deployment; a rollout that could not move may take one pod away."""
     rolling = (strategy or {}).get("rollingUpdate") or {}
     stated = {name: "25%" if rolling.get(name) is None else rolling[name] for name in ("maxSurge", "maxUnavailable")}
     surge, unavailable = share(stated["maxSurge"], replicas, True), share(stated["maxUnavailable"], replicas, False)
-    return Limits(replicas, surge, min(replicas, unavailable or (0 if surge else 1)))
+    return RolloutLimits(replicas, surge, min(replicas, unavailable or (0 if surge else 1)))
 
 
-def grown(new: Size, old: Sequence[Size], within: Limits) -> int:
+def grown(new: Size, old: Sequence[Size], within: RolloutLimits) -> int:
     """The size that the new set may have now."""
     if new.replicas > within.replicas:
         return within.replicas
@@ -85,7 +98,7 @@ def grown(new: Size, old: Sequence[Size], within: Limits) -> int:
     return new.replicas + max(0, min(room, within.replicas - new.replicas))
 
 
-def shrunk(new: Size, old: Sequence[Size], within: Limits) -> list[int]:
+def shrunk(new: Size, old: Sequence[Size], within: RolloutLimits) -> list[int]:
     """The sizes that the old sets, oldest first, may have now: pods that serve nobody go first."""
     sizes = [size.replicas for size in old]
     total = new.replicas + sum(sizes)
@@ -197,7 +210,7 @@ class Deployments:
         return result([*writes, *status_change(deployment, status)], later)
 
 
-def _pod_gone(change: Change, world: World) -> Iterable[Key]:
+def _pod_gone(change: ObjectChange, world: World) -> Iterable[Key]:
     """One that replaces all pods at once waits for the old ones to be gone."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.REPLICA_SET:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api.selectors import label_selector, matches
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result, status_change
+from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase, ready, share
 from pumice.controllers.objects import (
@@ -111,7 +111,7 @@ def _condition(budget: Object, allowed: int, now: float) -> Object:
     return {**entry, "lastTransitionTime": since or rfc3339(now)}
 
 
-def _budgets_over(change: Change, world: World) -> Iterable[Key]:
+def _budgets_over(change: ObjectChange, world: World) -> Iterable[Key]:
     for budget in world.all(kinds.DISRUPTION_BUDGET, namespace_of(change.object)):
         selector = label_selector(spec_of(budget).get("selector"))
         if selector is not None and any(matches(selector, labels_of(state)) for state in change.states):

@@ -82,7 +82,7 @@ class Attempts(NamedTuple):
 FIRST = Attempts()
 
 
-class Tally(NamedTuple):
+class PodTally(NamedTuple):
     active: list[Object]
     surplus: list[Object]  #: active, yet with an index that is done, failed, beyond the last one or another pod's
     leaving: list[Object]
@@ -108,7 +108,7 @@ def index_of(pod: Object) -> int:
     return integer(annotations_of(pod).get(COMPLETION_INDEX, ""), -1)
 
 
-def tally(job: Object, pods: list[Object]) -> Tally:
+def tally(job: Object, pods: list[Object]) -> PodTally:
     stored = status_of(job)
     ended = [pod for pod in pods if phase(pod) in ENDED and (not indexed(job) or _is_index(job, index_of(pod)))]
     won, failures = [], []
@@ -129,7 +129,7 @@ def tally(job: Object, pods: list[Object]) -> Tally:
                 lost |= {index}
         lost -= done
     running = [pod for pod in pods if active(pod)]
-    return Tally(
+    return PodTally(
         running,
         _surplus(job, running, done | lost) if indexed(job) else [],
         [pod for pod in pods if terminating(pod) and phase(pod) not in ENDED],
@@ -205,7 +205,7 @@ def _says(job: Object, type_: str) -> bool:
     return (condition(job, type_) or {}).get("status") == "True"
 
 
-def verdict(job: Object, tally: Tally, now: float) -> End | None:
+def verdict(job: Object, tally: PodTally, now: float) -> End | None:
     """What the job has come to. What it has said once, stays."""
     for type_, first in _FIRST.items():
         if _says(job, first):
@@ -214,7 +214,7 @@ def verdict(job: Object, tally: Tally, now: float) -> End | None:
     return _failure(job, tally, now) or _success(job, tally) or _without_hope(job, tally)
 
 
-def _failure(job: Object, tally: Tally, now: float) -> End | None:
+def _failure(job: Object, tally: PodTally, now: float) -> End | None:
     spec = spec_of(job)
     if tally.verdict:
         return End(FAILED, "PodFailurePolicy", tally.verdict)
@@ -230,7 +230,7 @@ def _failure(job: Object, tally: Tally, now: float) -> End | None:
     return None
 
 
-def _restarted(job: Object, tally: Tally) -> int:
+def _restarted(job: Object, tally: PodTally) -> int:
     """Where containers are restarted in their pods these are the failures."""
     if ((spec_of(job).get("template") or {}).get("spec") or {}).get("restartPolicy") != "OnFailure":
         return 0
@@ -239,7 +239,7 @@ def _restarted(job: Object, tally: Tally) -> int:
     return sum(int(each.get("restartCount") or 0) for each in statuses)
 
 
-def _success(job: Object, tally: Tally) -> End | None:
+def _success(job: Object, tally: PodTally) -> End | None:
     rule = success_rule(job, tally.done) if indexed(job) else None
     if rule is not None:
         return End(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
@@ -248,7 +248,7 @@ def _success(job: Object, tally: Tally) -> End | None:
     return End(COMPLETE, "CompletionsReached", "Reached expected number of succeeded pods") if enough else None
 
 
-def _without_hope(job: Object, tally: Tally) -> End | None:
+def _without_hope(job: Object, tally: PodTally) -> End | None:
     over = tally.lost and len(tally.lost) + len(tally.done) >= int(spec_of(job).get("completions") or 0)
     return End(FAILED, "FailedIndexes", "Job has failed indexes") if over else None
 
@@ -258,7 +258,7 @@ def deadline(job: Object, status: Object) -> float | None:
     return instant(start) + float(limit) if limit is not None and start else None
 
 
-def finish(job: Object, tally: Tally, end: End, status: Object, now: float) -> list[Write]:
+def finish(job: Object, tally: PodTally, end: End, status: Object, now: float) -> list[Write]:
     """Say it in `status`, and end the pods."""
     before = _FIRST[end.type]
     if not _says(job, before):

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api.json_objects import copied
 from pumice.api.times import instant, rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, patch, result, status_change
+from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, patch, result, status_change
 from pumice.controllers.kubernetes.daemonset import covers
 from pumice.controllers.objects import Key, Object, condition, field, name_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
@@ -136,18 +136,18 @@ def _mark_not_ready(pods: list[Object], now: float) -> list[Write]:
     return writes
 
 
-def _itself(change: Change, world: World) -> Iterable[Key]:
+def _itself(change: ObjectChange, world: World) -> Iterable[Key]:
     old, new = change
     if not (old and new and spec_of(old) == spec_of(new) and status_of(old).get("conditions") == status_of(new).get("conditions")):
         yield Key("", name_of(change.object))
 
 
-def _lease_of(change: Change, world: World) -> Iterable[Key]:
+def _lease_of(change: ObjectChange, world: World) -> Iterable[Key]:
     if namespace_of(change.object) == LEASES:
         yield Key("", name_of(change.object))
 
 
-def _node_of_new(change: Change, world: World) -> Iterable[Key]:
+def _node_of_new(change: ObjectChange, world: World) -> Iterable[Key]:
     """The node that a pod has just come to."""
     after = spec_of(change.new).get("nodeName") if change.new else None
     if after and (change.old is None or spec_of(change.old).get("nodeName") != after):

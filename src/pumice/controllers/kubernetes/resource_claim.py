@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pumice.api.annotations import POD_CLAIM
 from pumice.api.json_objects import copied
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, delete, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, delete, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.kubernetes.pods import ENDED, phase
 from pumice.controllers.objects import (
@@ -31,7 +31,7 @@ from pumice.controllers.objects import (
 from pumice.controllers.world import World
 
 
-class Subject(NamedTuple):
+class ClaimSubject(NamedTuple):
     """A pod, or a claim."""
 
     kind: str
@@ -48,7 +48,7 @@ class ResourceClaims:
         self.watches = {kinds.POD: _pod_touched, kinds.DEVICE_CLAIM: _claim_touched, kinds.DEVICE_CLAIM_TEMPLATE: _pods_waiting}
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
-        assert isinstance(key, Subject)
+        assert isinstance(key, ClaimSubject)
         subject = world.get(*key)
         if subject is None or terminating(subject):
             return NOTHING
@@ -114,31 +114,31 @@ def _lives(consumer: Object, namespace: str, world: World) -> bool:
     return pod is not None and uid_of(pod) == consumer["uid"] and phase(pod) not in ENDED
 
 
-def _pod_touched(change: Change, world: World) -> Iterable[Subject]:
+def _pod_touched(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
     pod = change.object
     if not spec_of(pod).get("resourceClaims"):
         return
     namespace = namespace_of(pod)
     if change.new is not None and phase(pod) not in ENDED:
         if _templated(pod):
-            yield Subject(kinds.POD, *key_of(pod))
+            yield ClaimSubject(kinds.POD, *key_of(pod))
         return
     made = {each["name"]: each.get("resourceClaimName") for each in status_of(pod).get("resourceClaimStatuses") or ()}
     for each in spec_of(pod)["resourceClaims"]:
         name = each.get("resourceClaimName") or made.get(each["name"])
         if name:
-            yield Subject(kinds.DEVICE_CLAIM, namespace, name)
+            yield ClaimSubject(kinds.DEVICE_CLAIM, namespace, name)
 
 
-def _claim_touched(change: Change, world: World) -> Iterable[Subject]:
+def _claim_touched(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
     if change.new is not None and status_of(change.new).get("reservedFor"):
-        yield Subject(kinds.DEVICE_CLAIM, *key_of(change.new))
+        yield ClaimSubject(kinds.DEVICE_CLAIM, *key_of(change.new))
 
 
-def _pods_waiting(change: Change, world: World) -> Iterable[Subject]:
+def _pods_waiting(change: ObjectChange, world: World) -> Iterable[ClaimSubject]:
     """Pods that asked for a template before it was there."""
     if change.old is None:
         name = name_of(change.object)
         for pod in world.all(kinds.POD, namespace_of(change.object)):
             if any(each["resourceClaimTemplateName"] == name for each in _templated(pod)):
-                yield Subject(kinds.POD, *key_of(pod))
+                yield ClaimSubject(kinds.POD, *key_of(pod))

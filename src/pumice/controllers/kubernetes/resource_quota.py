@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 
 from pumice.api.quota import used, written
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, itself, result, status_change
+from pumice.controllers.controller import NOTHING, ObjectChange, Result, itself, result, status_change
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Key, Object, key_of, namespace_of, spec_of, status_of, terminating
 from pumice.controllers.world import World
@@ -55,7 +55,7 @@ def _charge(pod: Object) -> list[object]:
     return [spec_of(pod).get(part) for part in ("containers", "initContainers", "activeDeadlineSeconds")]
 
 
-def _quotas_around(change: Change, world: World) -> Iterable[Key]:
+def _quotas_around(change: ObjectChange, world: World) -> Iterable[Key]:
     """The quotas of the namespace, if the change is one that counts."""
     old, new = change
     if old and new and kind_of(new) != kinds.POD:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Result, Write, itself, patch, result
+from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, itself, patch, result
 from pumice.controllers.objects import Key, name_of, namespace_of, terminating
 from pumice.controllers.world import World
 
@@ -28,7 +28,7 @@ class ServiceAccounts:
         return result([Create(kinds.new(kinds.SERVICE_ACCOUNT, key.name, DEFAULT))])
 
 
-def _lost(change: Change, world: World) -> Iterable[Key]:
+def _lost(change: ObjectChange, world: World) -> Iterable[Key]:
     if change.new is None and name_of(change.object) == DEFAULT:
         yield Key("", namespace_of(change.object))
 
@@ -63,6 +63,6 @@ class RootCertificates:
         return result(writes)
 
 
-def _touched(change: Change, world: World) -> Iterable[Key]:
+def _touched(change: ObjectChange, world: World) -> Iterable[Key]:
     if name_of(change.object) == NAME:
         yield Key("", namespace_of(change.object))

@@ -14,7 +14,20 @@ from pumice.api.annotations import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PROVIS
 from pumice.api.json_objects import copied
 from pumice.api.quantity import quantity
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, change, delete, itself, patch, result, status_change
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    Emit,
+    ObjectChange,
+    Result,
+    Write,
+    change,
+    delete,
+    itself,
+    patch,
+    result,
+    status_change,
+)
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -57,14 +70,14 @@ class Volumes:
         return NOTHING if claim is None or terminating(claim) else result(_serve(claim, world))
 
 
-def _claim_and_its_volume(change: Change, world: World) -> Iterable[Hashable]:
+def _claim_and_its_volume(change: ObjectChange, world: World) -> Iterable[Hashable]:
     yield from itself(change, world)
     for state in change.states:
         if spec_of(state).get("volumeName"):
             yield OfVolume(spec_of(state)["volumeName"])
 
 
-def _volume_and_who_may_want_it(change: Change, world: World) -> Iterable[Hashable]:
+def _volume_and_who_may_want_it(change: ObjectChange, world: World) -> Iterable[Hashable]:
     yield OfVolume(name_of(change.object))
     reference = spec_of(change.object).get("claimRef")
     if reference:
@@ -73,7 +86,7 @@ def _volume_and_who_may_want_it(change: Change, world: World) -> Iterable[Hashab
         yield from _unbound(change, world)
 
 
-def _unbound(change: Change, world: World) -> Iterable[Key]:
+def _unbound(change: ObjectChange, world: World) -> Iterable[Key]:
     return [key_of(claim) for claim in world.all(kinds.CLAIM) if not spec_of(claim).get("volumeName")]
 
 

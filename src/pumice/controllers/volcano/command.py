@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change, Emit
+from pumice.controllers.controller import Emit, ObjectChange
 from pumice.controllers.kinds import joined, kind_of
 from pumice.controllers.objects import Key, Object, name_of, namespace_of, terminating, uid_of
 from pumice.controllers.world import World
 
 
-def target_of(kind: str) -> Callable[[Change, World], Iterable[Key]]:
+def target_of(kind: str) -> Callable[[ObjectChange, World], Iterable[Key]]:
     """The key of the object of this kind that a changed Command is for."""
 
-    def keys(change: Change, world: World) -> Iterable[Key]:
+    def keys(change: ObjectChange, world: World) -> Iterable[Key]:
         target = (change.new or {}).get("target") or {}
         if change.new is not None and _kind(target) == kind and target.get("name"):
             yield Key("" if kind in kinds.CLUSTER_SCOPED else namespace_of(change.new), target["name"])

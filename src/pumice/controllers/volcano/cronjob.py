@@ -78,7 +78,7 @@ class ScheduleError(ValueError):
     """Not a schedule; the text says what to write."""
 
 
-class Schedule(NamedTuple):
+class CronSchedule(NamedTuple):
     """The times of a schedule. `every_s` > 0: a plain period instead."""
 
     minutes: frozenset[int]
@@ -126,7 +126,7 @@ class Schedule(NamedTuple):
                     yield moment
 
 
-def parse_schedule(text: str) -> Schedule:
+def parse_schedule(text: str) -> CronSchedule:
     """Raises ScheduleError."""
     text = text.strip()
     if text.startswith("@every "):
@@ -137,7 +137,7 @@ def parse_schedule(text: str) -> Schedule:
         if period_s < 1:
             raise ScheduleError(f'"{text}" is too often; write at least "@every 1s"')
         nothing: frozenset[int] = frozenset()
-        return Schedule(nothing, nothing, nothing, nothing, nothing, True, True, True, period_s)
+        return CronSchedule(nothing, nothing, nothing, nothing, nothing, True, True, True, period_s)
     if text.startswith("@") and text not in WORDS:
         raise ScheduleError(f'"{text}" is not a schedule; write {", ".join(WORDS)}, "@every 1h", or five fields')
     parts = WORDS.get(text, text).split()
@@ -146,7 +146,7 @@ def parse_schedule(text: str) -> Schedule:
     minutes, hours, days, months, weekdays = (_field(part, *field) for part, field in zip(parts, FIELDS, strict=True))
     weekdays = frozenset(day % 7 for day in weekdays)
     stars = [part[0] in "*?" for part in parts]
-    return Schedule(minutes, hours, days, months, weekdays, stars[1], stars[2], stars[4])
+    return CronSchedule(minutes, hours, days, months, weekdays, stars[1], stars[2], stars[4])
 
 
 def _field(text: str, what: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int]:
@@ -174,14 +174,14 @@ def _number(text: str, what: str, low: int, high: int, names: tuple[str, ...]) -
     return int(text)
 
 
-def coming(schedule: Schedule, zone: ZoneInfo | None, since: float, now: float) -> float | None:
+def coming(schedule: CronSchedule, zone: ZoneInfo | None, since: float, now: float) -> float | None:
     """The first time after `now`; periods are counted from `since`, whoever looks when."""
     if schedule.every_s:
         return float(int(since + (max(0, (now - since) // schedule.every_s) + 1) * schedule.every_s))
     return schedule.next_after(now, zone)
 
 
-def missed(schedule: Schedule, zone: ZoneInfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
+def missed(schedule: CronSchedule, zone: ZoneInfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
     """The latest time after `since` up to `now`, and how many there were (counted up to `limit` + 1)."""
     if schedule.every_s:
         periods = int((now - since) // schedule.every_s)
@@ -195,7 +195,7 @@ def missed(schedule: Schedule, zone: ZoneInfo | None, since: float, now: float, 
     return latest, count
 
 
-def _latest_before(schedule: Schedule, zone: ZoneInfo | None, now: float) -> float | None:
+def _latest_before(schedule: CronSchedule, zone: ZoneInfo | None, now: float) -> float | None:
     for back_s in (3600.0, 86400.0, 32 * 86400.0, 367 * 86400.0):
         at, latest = schedule.next_after(now - back_s, zone), None
         while at is not None and at <= now:
@@ -244,7 +244,7 @@ class CronJobs:
         return result([*writes, *status_change(cron, _with_active(status, running))], later)
 
     def _start(
-        self, cron: Object, schedule: Schedule, zone: ZoneInfo | None, running: list[Object], world: World, now: float
+        self, cron: Object, schedule: CronSchedule, zone: ZoneInfo | None, running: list[Object], world: World, now: float
     ) -> list[Write]:
         """The writes for the time that is due, if one is."""
         since = _latest(cron, status_of(cron))

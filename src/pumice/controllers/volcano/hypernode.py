@@ -11,7 +11,7 @@ from pumice.api.errors import InputError
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.selectors import Selector, label_selector, matches
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Emit, Result, Write, change, delete, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Emit, ObjectChange, Result, Write, change, delete, itself, result, status_change
 from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, namespace_of, spec_of, status_of, suffix, terminating
 from pumice.controllers.world import World
 
@@ -64,18 +64,18 @@ def _is_found(text: str, name: str) -> bool:
         return False
 
 
-def _with_wider(changed: Change, world: World) -> Iterable[Key]:
+def _with_wider(changed: ObjectChange, world: World) -> Iterable[Key]:
     if changed.old and changed.new and spec_of(changed.old) == spec_of(changed.new):
         return itself(changed, world)
     return [Key("", name_of(each)) for each in world.all(kinds.HYPER_NODE)]
 
 
-def _all_hyper_nodes(changed: Change, world: World) -> Iterable[Key]:
+def _all_hyper_nodes(changed: ObjectChange, world: World) -> Iterable[Key]:
     if moved(changed):
         yield from (Key("", name_of(each)) for each in world.all(kinds.HYPER_NODE))
 
 
-def moved(changed: Change) -> bool:
+def moved(changed: ObjectChange) -> bool:
     return not (changed.old and changed.new and labels_of(changed.old) == labels_of(changed.new))
 
 
@@ -93,7 +93,7 @@ def moved(changed: Change) -> bool:
 FILE = "volcano-controller.conf"
 
 
-class Topology(NamedTuple):
+class HyperNodeTree(NamedTuple):
     name: str
     labels: tuple[str, ...]
     tier_names: tuple[str, ...]
@@ -104,15 +104,15 @@ class Topology(NamedTuple):
         return matches(self.nodes, labels_of(node))
 
 
-def by_labels(name: str, labels: tuple[str, ...]) -> Topology:
-    return Topology(name, labels, labels)
+def by_labels(name: str, labels: tuple[str, ...]) -> HyperNodeTree:
+    return HyperNodeTree(name, labels, labels)
 
 
-def topologies_in(config_map: Object) -> list[Topology]:
+def topologies_in(config_map: Object) -> list[HyperNodeTree]:
     """Raises InputError."""
     text = (config_map.get("data") or {}).get(FILE) or ""
     where = f"{namespace_of(config_map)}/{name_of(config_map)}, {FILE}"
-    found: list[Topology] = []
+    found: list[HyperNodeTree] = []
     for document in yaml.documents(text, where):
         try:
             found += _topologies(document.value)
@@ -122,17 +122,17 @@ def topologies_in(config_map: Object) -> list[Topology]:
     return found
 
 
-def _topologies(stated: Any) -> Iterator[Topology]:
+def _topologies(stated: Any) -> Iterator[HyperNodeTree]:
     for source in stated.get("networkTopologyDiscovery") or ():
         if source.get("source") == "label" and source.get("enabled"):
             for name, body in ((source.get("config") or {}).get("networkTopologyTypes") or {}).items():
                 yield _profile(name, body) if isinstance(body, dict) else by_labels(name, _domains(body))
 
 
-def _profile(name: str, body: dict[str, Any]) -> Topology:
+def _profile(name: str, body: dict[str, Any]) -> HyperNodeTree:
     levels = body["levels"]
     names = tuple(level.get("tierName") or level["nodeLabel"] for level in levels[:-1])
-    return Topology(name, _domains(levels), names, label_selector(body.get("nodeSelector")) or (), {NETWORK_PROFILE: name})
+    return HyperNodeTree(name, _domains(levels), names, label_selector(body.get("nodeSelector")) or (), {NETWORK_PROFILE: name})
 
 
 def _domains(levels: list[dict[str, str]]) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ class HyperNodeDiscovery:
 
     name = "hypernode-discovery"
 
-    def __init__(self, stated: Sequence[Topology] = (), config_map: Key = CONFIG_MAP) -> None:
+    def __init__(self, stated: Sequence[HyperNodeTree] = (), config_map: Key = CONFIG_MAP) -> None:
         self.stated = tuple(stated)
         self.config_map = config_map
         self.consults = ((kinds.CONFIG_MAP, config_map),)
@@ -159,7 +159,7 @@ class HyperNodeDiscovery:
             kinds.CONFIG_MAP: self._configured,
         }
 
-    def _configured(self, changed: Change, world: World) -> Iterable[Key]:
+    def _configured(self, changed: ObjectChange, world: World) -> Iterable[Key]:
         return (ALL,) if key_of(changed.object) == self.config_map else ()
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
@@ -191,7 +191,7 @@ def _made_so(wanted: dict[str, Object], world: World) -> list[Write]:
     return [*writes, *map(Create, missing.values())]
 
 
-def discovered(topology: Topology, nodes: Iterable[Object]) -> list[Object]:
+def discovered(topology: HyperNodeTree, nodes: Iterable[Object]) -> list[Object]:
     """The HyperNodes that a topology describes. A node that lacks one of the labels is in none."""
     labels = topology.labels
     members: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -205,15 +205,15 @@ def discovered(topology: Topology, nodes: Iterable[Object]) -> list[Object]:
     return [_hyper_node(topology, domain, sorted(inside)) for domain, inside in sorted(members.items())]
 
 
-def _name(topology: Topology, domain: tuple[str, ...]) -> str:
+def _name(topology: HyperNodeTree, domain: tuple[str, ...]) -> str:
     return f"hypernode-{topology.name.lower()}-tier{_tier(topology, domain)}-{suffix(topology.name, *domain)}"
 
 
-def _tier(topology: Topology, domain: tuple[str, ...]) -> int:
+def _tier(topology: HyperNodeTree, domain: tuple[str, ...]) -> int:
     return len(topology.labels) - len(domain) + 1
 
 
-def _hyper_node(topology: Topology, domain: tuple[str, ...], inside: list[tuple[str, str]]) -> Object:
+def _hyper_node(topology: HyperNodeTree, domain: tuple[str, ...], inside: list[tuple[str, str]]) -> Object:
     members = [{"type": type_, "selector": {"exactMatch": {"name": name}}} for type_, name in inside]
     fields = {"tier": _tier(topology, domain), "tierName": topology.tier_names[len(domain) - 1], "members": members}
     made = kinds.new(kinds.HYPER_NODE, "", _name(topology, domain), spec=fields)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pumice.api.times import instant
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Result, delete, result
+from pumice.controllers.controller import NOTHING, ObjectChange, Result, delete, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, condition, field, key_of, spec_of, terminating
 from pumice.controllers.volcano.job import spec
@@ -55,6 +55,6 @@ def _ended_at(job: Object) -> float | None:
     return instant(stamp) if stamp else None
 
 
-def _with_ttl(change: Change, world: World) -> Iterable[Finished]:
+def _with_ttl(change: ObjectChange, world: World) -> Iterable[Finished]:
     if change.new is not None and spec_of(change.new).get("ttlSecondsAfterFinished") is not None:
         yield Finished(kind_of(change.new), *key_of(change.new))

@@ -13,7 +13,18 @@ from pumice.api.annotations import TASK_SPEC
 from pumice.api.json_objects import copied
 from pumice.api.times import instant
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Result, Write, delete, its_controller, itself, result, status_change
+from pumice.controllers.controller import (
+    NOTHING,
+    Create,
+    ObjectChange,
+    Result,
+    Write,
+    delete,
+    its_controller,
+    itself,
+    result,
+    status_change,
+)
 from pumice.controllers.objects import (
     Key,
     Object,
@@ -280,7 +291,7 @@ def _job(flow: Object, step: Object, template: Object) -> Object:
     return made
 
 
-def _flows_using(change: Change, world: World) -> Iterable[Key]:
+def _flows_using(change: ObjectChange, world: World) -> Iterable[Key]:
     """Flows with a step that waits for this template."""
     if change.old is None:
         for flow in world.all(kinds.JOB_FLOW, namespace_of(change.object)):
@@ -307,7 +318,7 @@ class JobTemplates:
         return result(status_change(template, {**copied(status_of(template)), "jobDependsOnList": names or None}))
 
 
-def _template_of(change: Change, world: World) -> Iterable[Key]:
+def _template_of(change: ObjectChange, world: World) -> Iterable[Key]:
     origin = annotations_of(change.object).get(key_names.CREATED_BY_TEMPLATE, "")
     if origin and (change.old is None or change.new is None):
         yield Key(namespace_of(change.object), origin.partition(".")[2])

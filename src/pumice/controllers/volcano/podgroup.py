@@ -18,7 +18,7 @@ from pumice.api.meta import SCHEDULER_NAME
 from pumice.api.quantity import integer
 from pumice.api.quota import pod_usage, times, written
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Create, Result, Write, change, delete, patch, result
+from pumice.controllers.controller import NOTHING, Create, ObjectChange, Result, Write, change, delete, patch, result
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
     Key,
@@ -42,7 +42,7 @@ ANNOTATED_OWNERS = (*SCALABLE, kinds.DAEMON_SET, kinds.BATCH_JOB)
 FROM_POD = (key.PREEMPTABLE, key.COOLDOWN_TIME, key.REVOCABLE_ZONE)
 
 
-class Subject(NamedTuple):
+class GroupSubject(NamedTuple):
     """A pod or a workload to look at."""
 
     kind: str
@@ -60,22 +60,22 @@ class PodGroups:
         self.inherit = inherit_owner_annotations
         self.watches = {kinds.POD: self._pod_changed, kinds.POD_GROUP: self._group_lost, **dict.fromkeys(SCALABLE, _scale_changed)}
 
-    def _pod_changed(self, change: Change, world: World) -> Iterable[Subject]:
+    def _pod_changed(self, change: ObjectChange, world: World) -> Iterable[GroupSubject]:
         if change.old is None and change.new is not None and self._lacks_group(change.new):
-            yield Subject(kinds.POD, *key_of(change.new))
+            yield GroupSubject(kinds.POD, *key_of(change.new))
 
-    def _group_lost(self, change: Change, world: World) -> Iterable[Subject]:
+    def _group_lost(self, change: ObjectChange, world: World) -> Iterable[GroupSubject]:
         """Whom a group that is gone was for: its workload, or else one of its pods."""
         owner = controller_of(change.object)
         if change.new is not None or owner is None:
             return
         where = namespace_of(change.object)
         if kind_of(owner) in SCALABLE and world.get(kind_of(owner), where, owner["name"]) is not None:
-            yield Subject(kind_of(owner), where, owner["name"])
+            yield GroupSubject(kind_of(owner), where, owner["name"])
             return
         itself = world.get(kinds.POD, where, owner["name"]) if kind_of(owner) == kinds.POD else None
         left = [itself] if itself is not None else world.dependents(owner["uid"], kinds.POD)
-        yield from (Subject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod))
+        yield from (GroupSubject(kinds.POD, *key_of(pod)) for pod in left if self._in_own_group(pod))
 
     def _lacks_group(self, pod: Object) -> bool:
         return self._in_own_group(pod) and not annotations_of(pod).get(key.GROUP_NAME)
@@ -87,7 +87,7 @@ class PodGroups:
 
     def looks_up(self, subject: Hashable, world: World) -> Iterable[tuple[str, Key]]:
         """The owners of a pod: what their annotations say is inherited."""
-        assert isinstance(subject, Subject)
+        assert isinstance(subject, GroupSubject)
         pod = world.get(*subject) if subject.kind == kinds.POD and self.inherit else None
         if pod is not None:
             for owner in owners_of(pod):
@@ -95,7 +95,7 @@ class PodGroups:
                     yield kind_of(owner), Key(subject.namespace, owner["name"])
 
     def reconcile(self, subject: Hashable, world: World, now: float) -> Result:
-        assert isinstance(subject, Subject)
+        assert isinstance(subject, GroupSubject)
         found = world.get(*subject)
         if found is None:
             return NOTHING
@@ -162,11 +162,11 @@ class PodGroups:
         return found
 
 
-def _scale_changed(change: Change, world: World) -> Iterable[Subject]:
+def _scale_changed(change: ObjectChange, world: World) -> Iterable[GroupSubject]:
     """A workload that is new, or changed in what its group is made from: not by its pods coming and going."""
     old, new = change
     if new is not None and (old is None or _says(old) != _says(new)):
-        yield Subject(kind_of(new), *key_of(new))
+        yield GroupSubject(kind_of(new), *key_of(new))
 
 
 def _says(workload: Object) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from pumice.api import annotations as key
 from pumice.api.meta import ROOT_QUEUE
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, itself, patch, result, status_change
+from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, itself, patch, result, status_change
 from pumice.controllers.objects import Key, Object, annotations_of, field, name_of, spec_of, status_of, terminating
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.world import World
@@ -117,14 +117,14 @@ def _shut(queue: Object) -> bool:
     return state_of(queue) in (CLOSED, CLOSING)
 
 
-def _with_relatives(change: Change, world: World) -> Iterable[Key]:
+def _with_relatives(change: ObjectChange, world: World) -> Iterable[Key]:
     """The queue, and its children: their state follows its."""
     yield from itself(change, world)
     for child in world.by_field(kinds.QUEUE, "spec.parent", name_of(change.object)):
         yield Key("", name_of(child))
 
 
-def _queue_named(change: Change, world: World) -> Iterable[Key]:
+def _queue_named(change: ObjectChange, world: World) -> Iterable[Key]:
     """The queues that gained or lost a PodGroup."""
     names = [field(state, "spec.queue") if state else None for state in change]
     if names[0] != names[1]:

@@ -16,12 +16,12 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 
 from pumice.api.kinds import ObjectRef
-from pumice.client.events import Recorder
+from pumice.client.events import EventRecorder
 from pumice.client.reflector import DEFAULT_PACE, Pace
 from pumice.client.retry import is_refusal
 from pumice.client.transport import ApiError, Fenced, KubeError, Transport
 from pumice.controllers.controller import EVERY, Consults, Controller, LooksUp
-from pumice.controllers.work_queue import KeyQueue, Retries, Work
+from pumice.controllers.work_queue import KeyQueue, QueuedKey, Retries
 from pumice.live.controllers.writes import ObjectWrites
 from pumice.live.lifecycle import Clock, LostLead, WallClock, synced
 from pumice.live.object_cache import REQUIRED, RESOURCES, ObjectCache, decode, followed, scopes, single_scopes, whole
@@ -43,7 +43,7 @@ class Controllers:
         controllers: Sequence[Controller],
         clock: Clock | None = None,
         *,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
         pace: Pace = DEFAULT_PACE,
         width: int = WIDTH,
         sync_timeout_s: float = SYNC_TIMEOUT_S,
@@ -51,7 +51,7 @@ class Controllers:
         self.clock: Clock = clock or WallClock()
         self.synced = asyncio.Event()
         self.cache = ObjectCache()
-        self.recorder = recorder or Recorder(transport, COMPONENT, wall=self.clock.now)
+        self.recorder = recorder or EventRecorder(transport, COMPONENT, wall=self.clock.now)
         self._names = [each.name for each in controllers]
         self._transport = transport
         self._queue = KeyQueue(controllers)
@@ -63,7 +63,7 @@ class Controllers:
         self._width = width
         self._sync_timeout_s = sync_timeout_s
         self._busy: dict[Hashable, asyncio.Task[None]] = {}  #: by the object that is worked on
-        self._parked: dict[Hashable, deque[Work]] = {}  #: behind them
+        self._parked: dict[Hashable, deque[QueuedKey]] = {}  #: behind them
         self._failure: BaseException | None = None
         self.cache.wake = self._stirred.set
 
@@ -129,7 +129,7 @@ class Controllers:
                 if task is not None:
                     task.cancel()
 
-    async def _do(self, work: Work, place: Hashable) -> None:
+    async def _do(self, work: QueuedKey, place: Hashable) -> None:
         now = self.clock.now()
         try:
             await self._look_up(work)
@@ -152,7 +152,7 @@ class Controllers:
                 self._queue.add(*parked)
             self._stirred.set()
 
-    async def _look_up(self, work: Work) -> None:
+    async def _look_up(self, work: QueuedKey) -> None:
         """Read what the controller asks for by name and the role does not let us watch."""
         for kind, key in work.controller.looks_up(work.key, self.cache) if isinstance(work.controller, LooksUp) else ():
             if kind in self._following and self._following[kind].forbidden:
@@ -168,7 +168,7 @@ class Controllers:
         self.cache.answered(kind, whole(decode(answer), RESOURCES[kind]))
 
 
-def _place(work: Work) -> Hashable:
+def _place(work: QueuedKey) -> Hashable:
     """What is worked on: all keys of one controller about one object. Keys are named tuples that begin or end with its name."""
     key = work.key
     names = tuple(getattr(key, field, "") for field in ("kind", "namespace", "job", "name"))

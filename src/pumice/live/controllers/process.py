@@ -19,9 +19,9 @@ import msgspec
 from pumice import __version__
 from pumice.api.kinds import LEASES, ObjectRef
 from pumice.client.access import Access
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, ObjectReference
-from pumice.client.leader_election import Candidate, Election, Term, new_identity
+from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.controllers import kinds
 from pumice.controllers.controller import Controller
 from pumice.controllers.keys import rsa_key_pair
@@ -46,7 +46,7 @@ TIMEOUT_S = 3.0
 REMEMBERED = 1000
 
 
-class Reach:
+class Prober:
     """Callable with a Probe. To be entered: it needs the running event loop."""
 
     def __init__(self, clock: Clock) -> None:
@@ -175,7 +175,7 @@ class ControllerReplica:
     async def serve(self) -> None:
         log.info("pumice %s controls %s for the schedulers %s", __version__, self._access.server, ", ".join(self._settings.scheduler_names))
         async with AsyncExitStack() as stack:
-            limits = Limits(self._settings.qps, self._settings.burst)
+            limits = ClientLimits(self._settings.qps, self._settings.burst)
             client = await stack.enter_async_context(Client(self._access, limits=limits))
             for server in self._servers():
                 await stack.enter_async_context(server)
@@ -187,12 +187,12 @@ class ControllerReplica:
         if term is None:
             return await self._control(client)
         async with Client(self._access, user_agent="pumice/leader-election") as lease_client:
-            election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
+            election = self._election = Election(lease_client, LeaseCandidate(new_identity(), self._settings.lock, term))
             fenced = client.fenced(election.leading)
             return await while_leading(election, lambda: self._control(fenced, election.candidate.identity))
 
     async def _control(self, client: Client, identity: str = "") -> None:
-        async with Reach(self._clock) as reach:
+        async with Prober(self._clock) as reach:
             controllers = self._controllers = Controllers(client, chosen_controllers(self._settings, reach), self._clock)
             self._metrics.leading.set(1)
             if identity:

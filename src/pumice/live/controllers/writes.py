@@ -16,7 +16,7 @@ from itertools import count, groupby
 from pumice.api.json_objects import merged
 from pumice.api.kinds import Kind, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.client.events import EventRecord, ObjectReference, Recorder
+from pumice.client.events import EventRecord, EventRecorder, ObjectReference
 from pumice.client.retry import Backoff, is_refusal
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 from pumice.controllers.controller import Create, Delete, Emit, Patch, Write
@@ -33,7 +33,7 @@ BACKOFF = Backoff()
 class ObjectWrites:
     """Raises KubeError for what was not done."""
 
-    def __init__(self, transport: Transport, cache: ObjectCache, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, transport: Transport, cache: ObjectCache, recorder: EventRecorder, clock: Clock) -> None:
         self._transport = transport
         self._cache = cache
         self._recorder = recorder

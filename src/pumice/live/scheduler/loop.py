@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pumice.api.kinds import PODS
-from pumice.client.events import EventRecord, Recorder
+from pumice.client.events import EventRecord, EventRecorder
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
 from pumice.client.transport import Transport
 from pumice.live.lifecycle import Clock, LostLead, WallClock, first
@@ -73,7 +73,7 @@ class Scheduler:
         clock: Clock | None = None,
         *,
         world: World = NOWHERE,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
         metrics: LiveMetrics | None = None,
         pace: Pace = DEFAULT_PACE,
         when_synced: Callable[[], None] = lambda: None,
@@ -88,7 +88,7 @@ class Scheduler:
         self.synced = asyncio.Event()
         self.cycled_at = 0.0  #: when the last cycle ended
         self.deciding_since: float | None = None  #: when the cycle under way began
-        self.recorder = recorder or Recorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
+        self.recorder = recorder or EventRecorder(transport, options.component, wall=self.clock.now, busy=lambda: self._sender.binding)
         self._transport = transport
         self._world = world
         self._when_synced = when_synced

@@ -21,9 +21,9 @@ from pumice.api.errors import InputError
 from pumice.api.kinds import LEASES, QUEUES, ObjectRef
 from pumice.api.meta import ROOT_QUEUE
 from pumice.client.access import Access
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, ObjectReference
-from pumice.client.leader_election import Candidate, Election, Term, new_identity
+from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.http.listener import Listener
 from pumice.live.health import insights, listeners, probes
@@ -185,7 +185,7 @@ class Replica:
             self._settings.conf_path or "the built-in configuration",
         )
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Client(self._access, limits=Limits(self._settings.qps, self._settings.burst)))
+            client = await stack.enter_async_context(Client(self._access, limits=ClientLimits(self._settings.qps, self._settings.burst)))
             for server in self._servers():
                 await stack.enter_async_context(server)
             dumping = dict.fromkeys((signal.SIGUSR1, signal.SIGUSR2), self._begin_state) if self._settings.dump_folder else {}
@@ -201,7 +201,7 @@ class Replica:
             return await self._lead(client, lease_client, policy, self._settings.term)
 
     async def _lead(self, client: Client, lease_client: Client, policy: Policy, term: Term) -> None:
-        election = self._election = Election(lease_client, Candidate(new_identity(), self._settings.lock, term))
+        election = self._election = Election(lease_client, LeaseCandidate(new_identity(), self._settings.lock, term))
         fenced = client.fenced(election.leading)
         await while_leading(election, lambda: self._schedule(fenced, policy, election.candidate.identity))
 

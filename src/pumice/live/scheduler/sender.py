@@ -50,7 +50,7 @@ PREPARED_AT_ONCE = 256  #: pods whose volumes are waited for
 RESTING_AT_ONCE = 1024  #: pods that a fault of ours keeps from being tried again at once
 
 
-class Rest(NamedTuple):
+class PausedRead(NamedTuple):
     request: ReadPod
     pause_s: float
 
@@ -107,7 +107,7 @@ class Sender:
         self._writes: WorkQueue[WriteGroup | WriteQueue | WriteShard] = WorkQueue(few, self._write, self._amiss)
         self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._amiss)
         self._faults: WorkQueue[Amiss] = WorkQueue(few, lambda fault: self._amiss(*fault), self._amiss)
-        self._rests: WorkQueue[Rest] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
+        self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
         self._lanes: tuple[WorkQueue[Any], ...] = (
             self._evictions,
             self._preparations,
@@ -190,9 +190,9 @@ class Sender:
 
     def _rest_first(self, request: ReadPod, pause_s: float) -> None:
         """Read the pod after a pause, in which it keeps what it was given and no hand waits for it."""
-        self._rests.put(request.pod.uid, Rest(request, pause_s))
+        self._rests.put(request.pod.uid, PausedRead(request, pause_s))
 
-    async def _rest(self, rest: Rest) -> None:
+    async def _rest(self, rest: PausedRead) -> None:
         await self._clock.sleep(rest.pause_s)
         self.read_again(rest.request)
 

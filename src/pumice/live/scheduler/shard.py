@@ -20,7 +20,7 @@ from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
@@ -110,4 +110,4 @@ def sharded(policy: Policy, sharding: Sharding) -> Policy:
     """The policy, with the shard before everything else."""
     if sharding.mode == "none":
         return policy
-    return replace(policy, tiers=((Choice(Shard, sharding),), *policy.tiers))
+    return replace(policy, tiers=((PluginOption(Shard, sharding),), *policy.tiers))

@@ -16,7 +16,7 @@ from pumice.api.kinds import Kind
 from pumice.api.structs import STRUCTS, decoder
 from pumice.client.known_objects import Change
 from pumice.client.reflector import DEFAULT_PACE, Pace, Reflector
-from pumice.client.transport import Scope, Transport
+from pumice.client.transport import ListScope, Transport
 from pumice.live.lifecycle import synced
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.raw_objects import whole
@@ -58,13 +58,13 @@ READ_BY = {r.NUMA_TOPOLOGIES: "numa-aware"}
 SELDOM_SERVED = (r.DEVICE_TAINT_RULES,)  #: nobody waits for them: few clusters have them, and few roles may read them
 
 
-class Source(NamedTuple):
+class WatchSource(NamedTuple):
     resource: Kind
     decode: Callable[[msgspec.Raw], Any]
     required: bool
 
 
-def sources(options: Options, policy: Policy) -> Iterator[Source]:
+def sources(options: Options, policy: Policy) -> Iterator[WatchSource]:
     """The resources that these options and this policy call for."""
     unused = {
         **dict.fromkeys(VOLCANO, not policy.reads_volcano),
@@ -78,20 +78,22 @@ def sources(options: Options, policy: Policy) -> Iterator[Source]:
             continue
         struct = STRUCTS[resource]
         decode = whole(struct) if resource in WITH_BYTES else decoder(struct).decode
-        yield Source(resource, decode, resource in REQUIRED)
+        yield WatchSource(resource, decode, resource in REQUIRED)
 
 
 Take = Callable[[str, Change[Any]], None]
 
 
-def reflectors(wanted: Iterable[Source], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
+def reflectors(wanted: Iterable[WatchSource], transport: Transport, take: Take, pace: Pace = DEFAULT_PACE) -> list[Reflector[Any]]:
     """One for each source. `take` is given the kind and the change."""
 
     def delivery(kind: str) -> Callable[[Change[Any]], None]:
         return lambda change: take(kind, change)
 
     return [
-        Reflector(transport, Scope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required)
+        Reflector(
+            transport, ListScope(source.resource), source.decode, delivery(source.resource.kind), pace=pace, optional=not source.required
+        )
         for source in wanted
     ]
 

@@ -20,7 +20,7 @@ from pumice.client.tls import Trust, context
 from pumice.http.head import basic
 from pumice.http.pool import fetch as call
 from pumice.live.lifecycle import Clock
-from pumice.scheduler.framework.world import NOWHERE, Extender, Nowhere, Usage, World
+from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Nowhere, Usage, World
 
 if TYPE_CHECKING:
     from pumice.live.scheduler.extenders import HttpExtender
@@ -161,7 +161,7 @@ class LiveWorld:
     def usage(self, node: str) -> Usage | None:
         return self._usage.get(node) or self._beyond.usage(node)
 
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
         return self._beyond.extender(url, timeout_s, options)
 
     async def run(self, section: Callable[[], Mapping[str, str]], change: Callable[..., None]) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from pumice.client.transport import ApiError, KubeError, Scope, Transport
+from pumice.client.transport import ApiError, KubeError, ListScope, Transport
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.http.listener import Handler
@@ -19,12 +19,12 @@ from pumice.http.messages import Request, Response
 from pumice.live.object_cache import ADMISSION, ObjectCache, decode, followed, scopes, whole
 from pumice.live.webhooks import review
 from pumice.live.webhooks.hooks import Webhook
-from pumice.live.webhooks.review import Review
+from pumice.live.webhooks.review import AdmissionReview
 
 log = logging.getLogger(__name__)
 
 
-class Admission:
+class AdmissionAnswers:
     """`rules` may be changed at any time."""
 
     def __init__(self, transport: Transport, rules: admission.Settings) -> None:
@@ -56,7 +56,7 @@ class Admission:
         """Whether the cache does not follow what could be read."""
         return any(reflector.forbidden and kind not in self._unreadable for kind, reflector in self.following.items())
 
-    async def _judge(self, asked: Review) -> dict[str, object]:
+    async def _judge(self, asked: AdmissionReview) -> dict[str, object]:
         found = review.problems(asked, self.cache, self.rules)
         if found:
             await self._read_anew()
@@ -86,7 +86,7 @@ class Admission:
                 else:
                     log.warning("%s, which the rules look up, cannot be read: %s", scope.resource.plural, error)
 
-    async def _read_kind(self, kind: str, scope: Scope) -> None:
+    async def _read_kind(self, kind: str, scope: ListScope) -> None:
         there = set()
         async for page in self._transport.pages(scope):
             for raw in page.items:

@@ -85,13 +85,13 @@ RENEWED_S = 60 * 86400.0  #: before the end
 CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"  #: keys of the Secret, as Volcano has them
 
 
-class Served(msgspec.Struct, frozen=True):
+class ServedCertificates(msgspec.Struct, frozen=True):
     pair: KeyPair
     authority: bytes  #: one or more certificates in PEM
 
 
-class Source(Protocol):
-    async def current(self) -> Served:
+class CertificateSource(Protocol):
+    async def current(self) -> ServedCertificates:
         """What is to be served from now on. Raises InputError and KubeError."""
 
 
@@ -101,12 +101,12 @@ class Files:
     def __init__(self, certificate: str, key: str, authority: str) -> None:
         self._paths = [Path(certificate), Path(key), Path(authority)]
 
-    async def current(self) -> Served:
+    async def current(self) -> ServedCertificates:
         try:
             certificate, key, authority = (path.read_bytes() for path in self._paths)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=str(error.filename)) from None
-        return Served(KeyPair(certificate, key, source=str(self._paths[0])), authority)
+        return ServedCertificates(KeyPair(certificate, key, source=str(self._paths[0])), authority)
 
 
 class ClusterSecret:
@@ -124,7 +124,7 @@ class ClusterSecret:
         if await self._read() is None:
             await self._write(None, b"")
 
-    async def current(self) -> Served:
+    async def current(self) -> ServedCertificates:
         secret = await self._read()
         if secret is None:
             await self._write(None, b"")
@@ -166,15 +166,15 @@ class ClusterSecret:
                 raise
 
 
-def _served(secret: dict[str, object]) -> Served | None:
+def _served(secret: dict[str, object]) -> ServedCertificates | None:
     data = secret.get("data")
     if not isinstance(data, dict) or not all(data.get(name) for name in (CERTIFICATE, KEY, AUTHORITY)):
         return None
     certificate, key, authority = (base64.b64decode(data[name]) for name in (CERTIFICATE, KEY, AUTHORITY))
-    return Served(KeyPair(certificate, key, source="Secret"), authority)
+    return ServedCertificates(KeyPair(certificate, key, source="Secret"), authority)
 
 
-def _lasts(served: Served, hosts: tuple[str, ...], until: float) -> bool:
+def _lasts(served: ServedCertificates, hosts: tuple[str, ...], until: float) -> bool:
     """Whether the certificate is for these hosts and good beyond an instant."""
     try:
         certificate = x509.load_pem_x509_certificate(served.pair.certificate)

@@ -56,7 +56,7 @@ class NotAReview(ValueError):
     """A body that no API server sends."""
 
 
-class Request(msgspec.Struct):
+class AdmissionRequest(msgspec.Struct):
     uid: str
     operation: str
     name: str = ""
@@ -65,16 +65,16 @@ class Request(msgspec.Struct):
     oldObject: dict[str, Any] | None = None
 
 
-class Review(msgspec.Struct):
-    request: Request
+class AdmissionReview(msgspec.Struct):
+    request: AdmissionRequest
     apiVersion: str = ""
     kind: str = ""
 
 
-_review = msgspec.json.Decoder(Review)
+_review = msgspec.json.Decoder(AdmissionReview)
 
 
-def read(body: bytes) -> Review:
+def read(body: bytes) -> AdmissionReview:
     """Raises NotAReview."""
     try:
         review = decode(_review, body)
@@ -85,7 +85,7 @@ def read(body: bytes) -> Review:
     return review
 
 
-def problems(review: Review, world: World, settings: admission.Settings) -> list[admission.Problem]:
+def problems(review: AdmissionReview, world: World, settings: admission.Settings) -> list[admission.Problem]:
     """What a validating hook finds wrong."""
     request = review.request
     new, old = _complete(request.object, request), _complete(request.oldObject, request)
@@ -94,7 +94,7 @@ def problems(review: Review, world: World, settings: admission.Settings) -> list
     return admission.validate(request.operation, new, old, world, settings)
 
 
-def patch(review: Review, world: World, settings: admission.Settings) -> list[dict[str, Any]]:
+def patch(review: AdmissionReview, world: World, settings: admission.Settings) -> list[dict[str, Any]]:
     """What a mutating hook changes."""
     subject = _complete(review.request.object, review.request)
     if subject is None:
@@ -102,25 +102,25 @@ def patch(review: Review, world: World, settings: admission.Settings) -> list[di
     return list(difference(subject, admission.mutate(review.request.operation, subject, world, settings)))
 
 
-def judged(review: Review, found: list[admission.Problem]) -> dict[str, Any]:
+def judged(review: AdmissionReview, found: list[admission.Problem]) -> dict[str, Any]:
     verdict: dict[str, Any] = {"allowed": not found}
     if found:
         verdict["status"] = {"code": 400, "message": "; ".join(map(str, found))}
     return _response(review, verdict)
 
 
-def mutated(review: Review, operations: list[dict[str, Any]]) -> dict[str, Any]:
+def mutated(review: AdmissionReview, operations: list[dict[str, Any]]) -> dict[str, Any]:
     verdict: dict[str, Any] = {"allowed": True}
     if operations:
         verdict |= {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
     return _response(review, verdict)
 
 
-def _response(review: Review, verdict: dict[str, Any]) -> dict[str, Any]:
+def _response(review: AdmissionReview, verdict: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": review.apiVersion, "kind": review.kind, "response": {"uid": review.request.uid, **verdict}}
 
 
-def _complete(subject: Object | None, request: Request) -> Object | None:
+def _complete(subject: Object | None, request: AdmissionRequest) -> Object | None:
     if subject is None:
         return None
     metadata = subject.get("metadata") or {}

@@ -13,15 +13,15 @@ import msgspec
 from pumice.api.errors import InputError
 from pumice.api.kinds import ObjectRef
 from pumice.client.access import Access
-from pumice.client.client import Client, Limits
+from pumice.client.client import Client, ClientLimits
 from pumice.client.tls import present
 from pumice.client.transport import KubeError
 from pumice.controllers import admission
 from pumice.http.listener import Listener
 from pumice.live.health import probes
 from pumice.live.lifecycle import Clock, WallClock, first, synced, told_to_end
-from pumice.live.webhooks.answers import Admission
-from pumice.live.webhooks.certificates import ClusterSecret, Files, Served, Source
+from pumice.live.webhooks.answers import AdmissionAnswers
+from pumice.live.webhooks.certificates import CertificateSource, ClusterSecret, Files, ServedCertificates
 from pumice.live.webhooks.hooks import Caller, Webhook, register
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class WebhookReplica:
         self._settings = settings
         self._clock: Clock = clock or WallClock()
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._served: Served | None = None
+        self._served: ServedCertificates | None = None
         self._registered = b""
         self.port = 0
         self.listening = asyncio.Event()
@@ -63,13 +63,13 @@ class WebhookReplica:
         settings = self._settings
         rules = settings.rules()
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(Client(self._access, limits=Limits(settings.qps, settings.burst)))
+            client = await stack.enter_async_context(Client(self._access, limits=ClientLimits(settings.qps, settings.burst)))
             if settings.healthz_address:
                 await stack.enter_async_context(Listener(settings.healthz_address, probes(self)))
             ended = stack.enter_context(told_to_end())
-            await first(self._work(client, Admission(client, rules)), ended.wait())
+            await first(self._work(client, AdmissionAnswers(client, rules)), ended.wait())
 
-    async def _work(self, client: Client, rules: Admission) -> None:
+    async def _work(self, client: Client, rules: AdmissionAnswers) -> None:
         following = [asyncio.create_task(reflector.run()) for reflector in rules.following.values()]
         try:
             await synced((), rules.following.values(), SYNC_TIMEOUT_S)
@@ -88,13 +88,13 @@ class WebhookReplica:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
 
-    def _source(self, client: Client) -> Source:
+    def _source(self, client: Client) -> CertificateSource:
         settings = self._settings
         if settings.files is not None:
             return Files(*settings.files)
         return ClusterSecret(client, ObjectRef(settings.secret, settings.caller.namespace), settings.hosts, self._clock)
 
-    async def _keep(self, client: Client, source: Source, rules: Admission) -> None:
+    async def _keep(self, client: Client, source: CertificateSource, rules: AdmissionAnswers) -> None:
         """Notice new certificates and new rules. What cannot be read leaves the old ones in force."""
         while True:
             await self._clock.sleep(CHECKED_EVERY_S)
@@ -107,7 +107,7 @@ class WebhookReplica:
             except (InputError, KubeError) as error:
                 log.error("%s", error)
 
-    def _take_over(self, served: Served) -> None:
+    def _take_over(self, served: ServedCertificates) -> None:
         """Serve this pair on connections that come from now on."""
         present(self._tls, served.pair)
         self._served = served

@@ -38,7 +38,7 @@ class Schedule(Action):
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles
         assert profiles is not None, "a policy with the action schedule has profiles"
-        loop = Loop(session, profiles)
+        loop = ScheduleLoop(session, profiles)
         session.observer.begins(Stage.ATTEMPTS, loop)
         for task in loop.queue():
             session.observer.attempt(task)
@@ -51,7 +51,7 @@ def queue_key(task: Task) -> tuple[int, float, int]:
     return (-task.pod_priority, task.created, task.number)
 
 
-class Loop:
+class ScheduleLoop:
     """One cycle: every pending pod is tried once."""
 
     def __init__(self, session: Session, profiles: Profiles) -> None:

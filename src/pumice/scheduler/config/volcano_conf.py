@@ -16,7 +16,7 @@ from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.scheduler.config.arguments import Path, Warnings, bind
 from pumice.scheduler.framework.hooks import SWITCHES
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Action, Choice, Policy
+from pumice.scheduler.framework.policy import Action, PluginOption, Policy
 from pumice.scheduler.registry import ACTIONS
 
 DEFAULT = """\
@@ -122,7 +122,7 @@ def _action_arguments(
 
 def _tiers(
     document: yaml.Document, value: dict[str, Any], known: Mapping[str, type[Plugin]], warnings: Warnings
-) -> tuple[tuple[Choice, ...], ...]:
+) -> tuple[tuple[PluginOption, ...], ...]:
     tiers = []
     for number, tier in enumerate(_list(document, value.get("tiers"), ("tiers",))):
         path: Path = ("tiers", number, "plugins")
@@ -138,7 +138,7 @@ def _tiers(
     return tuple(tiers)
 
 
-def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str, type[Plugin]], warnings: Warnings) -> Choice | None:
+def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str, type[Plugin]], warnings: Warnings) -> PluginOption | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise document.error("a plugin is a mapping with a `name`", path)
     name = entry["name"]
@@ -163,7 +163,7 @@ def _choice(document: yaml.Document, entry: Any, path: Path, known: Mapping[str,
         plugin.Args, entry.get("arguments"), f'plugin "{name}"', plugin.wildcard_args, document, (*path, "arguments"), warnings
     )
     off = frozenset(switch for switch in SWITCHES if not switches.get(switch, switch not in OFF_BY_DEFAULT))
-    return Choice(plugin, arguments, off, switches.get("enableHierarchy", False))
+    return PluginOption(plugin, arguments, off, switches.get("enableHierarchy", False))
 
 
 def _switch(key: str) -> str | None:

@@ -293,7 +293,7 @@ class Evaluations:
 # How full nodes would be in what a pod asks for, each resource by its weight.
 
 
-class Part(NamedTuple):
+class ScorePart(NamedTuple):
     """One requested resource in a score: how it weighs, and whether room left counts instead of room used."""
 
     column: int
@@ -302,13 +302,13 @@ class Part(NamedTuple):
     least: bool = False
 
 
-def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[Part]:
+def parts_of(template: Template, weigh: Callable[[int], tuple[float, bool] | None]) -> list[ScorePart]:
     """The parts of a request that count, by a function from column to weight and kind."""
     amounts = zip(template.columns.tolist(), template.amounts.tolist(), strict=True)
-    return [Part(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
+    return [ScorePart(column, amount, *found) for column, amount in amounts if (found := weigh(column)) is not None]
 
 
-def weighted_mean(parts: Sequence[Part], nodes: View) -> Scores:
+def weighted_mean(parts: Sequence[ScorePart], nodes: View) -> Scores:
     """0..1: how full (or empty) a node would be in what is asked for, by weight; 0 if it would overflow in any of it."""
     total, overflow, weights = np.zeros(len(nodes)), nodes.nothing(), 0.0
     for column, amount, weight, least in parts:

@@ -13,7 +13,7 @@ from pumice.scheduler.framework.containment import Broken, BrokenScorer, Failure
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Choice
+from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.framework.rules import filters_of, scorers_of
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.task import Task
@@ -87,7 +87,7 @@ class OpenPlugins:
         guard = self._guards.get(id(plugin))
         return method if guard is None else guard.hook(hook, method)
 
-    def _pairs(self) -> list[tuple[Choice, Plugin]]:
+    def _pairs(self) -> list[tuple[PluginOption, Plugin]]:
         return [pair for tier in self._tiers for pair in tier]
 
     def _methods(self) -> dict[str, list[list[Method]]]:

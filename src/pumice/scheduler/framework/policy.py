@@ -95,7 +95,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PluginOption:
     """One plugin of one tier: its class, arguments, and the hooks that are switched off."""
 
     plugin: type[Plugin]
@@ -115,7 +115,7 @@ class Policy:
     """See the module."""
 
     actions: tuple[Action, ...]
-    tiers: tuple[tuple[Choice, ...], ...]
+    tiers: tuple[tuple[PluginOption, ...], ...]
     metrics: dict[str, str] = field(default_factory=dict)
     shadow_groups: bool = False  #: make PodGroups for pods without one inside the scheduler, as kube-batch does
     profiles: Profiles | None = None  #: kube-scheduler's profiles, if that is what is configured
@@ -123,7 +123,7 @@ class Policy:
     texts: tuple[str, ...] = ()  #: the configurations that it was read from
 
     @cached_property
-    def takers(self) -> dict[str, list[list[Choice]]]:
+    def takers(self) -> dict[str, list[list[PluginOption]]]:
         """By hook that any plugin takes part in: those that do, tier by tier. Asked for in every session."""
         found = {hook: [[choice for choice in tier if choice.takes_part(hook)] for tier in self.tiers] for hook in HOOKS}
         return {hook: tiers for hook, tiers in found.items() if any(tiers)}

@@ -28,7 +28,7 @@ class Usage(NamedTuple):
         return now - self.measured_at <= FRESH_S
 
 
-class Extender(Protocol):
+class ExtenderService(Protocol):
     """A service that is asked over HTTP. Raises OSError or ValueError if it cannot answer."""
 
     def call(self, verb: str, arguments: dict[str, Any]) -> Any: ...
@@ -38,7 +38,7 @@ class World(Protocol):
     def usage(self, node: str) -> Usage | None:
         """The node's measured use, if there is any."""
 
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
         """A connection to an extender; None where there are none."""
 
 
@@ -48,7 +48,7 @@ class Nowhere:
     def usage(self, node: str) -> Usage | None:
         return None
 
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Extender | None:
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> ExtenderService | None:
         return None
 
 

@@ -42,7 +42,7 @@ class PreemptionVerdict:
 
 
 @dataclass
-class Found:
+class DryRunResults:
     """Candidates as an extender is shown them, and what was said on nodes without one."""
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -126,8 +126,8 @@ class Preemption:
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         return run.candidate(int(rows[cheapest(run.costs.at(rows))]))
 
-    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, misfit: FitError) -> Found:
-        found = Found()
+    def _all_at_once(self, run: ResourceDryRun, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
+        found = DryRunResults()
         rows = potential[searched(run.clean[potential], run.success[potential], wanted)]
         found.candidates = [run.candidate(row) for row in rows.tolist()]
         if found.candidates:
@@ -152,8 +152,8 @@ class Preemption:
     def _needless(self, row: int) -> str:
         return f'expected at least one victim pod on node "{self.table.names[row]}"'
 
-    def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> Found:
-        found = Found()
+    def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
+        found = DryRunResults()
         run = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
         clean: list[Candidate] = []
         others: list[Candidate] = []
@@ -172,7 +172,7 @@ class Preemption:
 
     # -- the choice
 
-    def _decide(self, found: Found, asked: Sequence[Extender], task: Task, potential: int) -> PreemptionVerdict:
+    def _decide(self, found: DryRunResults, asked: Sequence[Extender], task: Task, potential: int) -> PreemptionVerdict:
         if not found.candidates:
             if found.error:
                 raise AttemptFailed(found.error)

@@ -49,7 +49,7 @@ class Index:
 # How the cluster tells who comes and goes: entries of its log, for those who catch up later.
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """One entry of `Cluster.log`: a task came to a row (+1) or left it (-1), as filters see it."""
 
     row: int

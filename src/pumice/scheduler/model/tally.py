@@ -31,7 +31,7 @@ class Sums(NamedTuple):
     scoring: Vector
 
 
-class Part:
+class PartialSum:
     """One sum, and how many immense amounts it leaves out in each dimension."""
 
     def __init__(self, width: int) -> None:
@@ -53,8 +53,8 @@ class Part:
 
 class Tally:
     def __init__(self, dimensions: Dimensions) -> None:
-        self._staying, self._releasing, self._pipelined, self._seen = (Part(dimensions.width) for _ in range(4))
-        self._scoring = Part(2)
+        self._staying, self._releasing, self._pipelined, self._seen = (PartialSum(dimensions.width) for _ in range(4))
+        self._scoring = PartialSum(2)
 
     def widen(self, dimensions: Dimensions) -> None:
         for part in (self._staying, self._releasing, self._pipelined, self._seen):

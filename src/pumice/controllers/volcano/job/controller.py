@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Change, Emit, Result, Write, delete, result
+from pumice.controllers.controller import NOTHING, Emit, ObjectChange, Result, Write, delete, result
 from pumice.controllers.objects import Key, Object, controller_of, name_of, spec_of, terminating, uid_of
 from pumice.controllers.volcano.command import commands_for, taken, target_of
 from pumice.controllers.volcano.job import event, job_status, spec, state
 from pumice.controllers.volcano.job.event import SYNC, JobEvent, choose, delayed, still_stands
 from pumice.controllers.volcano.job.plugins import KeyPairs, plugins_of, with_implied
 from pumice.controllers.volcano.job.plugins.ssh import secret_name
-from pumice.controllers.volcano.job.state import Plan
+from pumice.controllers.volcano.job.state import JobPlan
 from pumice.controllers.volcano.job.sync_job import Setting, condemned, end, end_on_purpose, group_of, sync, targeted
 from pumice.controllers.world import World
 
@@ -98,7 +98,7 @@ def _unanswered(job: Object, world: World) -> JobEvent | None:
     return next((failure for failure, choice in answers if choice.action != SYNC and choice.delay_s is None), None)
 
 
-def _restart_part(at: Setting, plan: Plan, meant: Iterable[Object], status: Object) -> list[Write]:
+def _restart_part(at: Setting, plan: JobPlan, meant: Iterable[Object], status: Object) -> list[Write]:
     """End some of the pods and leave the rest at work."""
     gone = condemned(at.job, meant, plan.retain or state.NONE)
     job_status.count(status, at.pods, frozenset(map(name_of, gone)))
@@ -106,7 +106,7 @@ def _restart_part(at: Setting, plan: Plan, meant: Iterable[Object], status: Obje
     return end_on_purpose(gone)
 
 
-def _kill_all(at: Setting, plan: Plan, status: Object) -> list[Write]:
+def _kill_all(at: Setting, plan: JobPlan, status: Object) -> list[Write]:
     """End this attempt: the pods, the group, and what plugins made."""
     gone = condemned(at.job, at.pods, plan.retain or state.NONE)
     job_status.count(status, at.pods, frozenset(map(name_of, gone)))
@@ -127,5 +127,5 @@ def _is_controlled(pod: Object, job: Object) -> bool:
     return owner is not None and owner["uid"] == uid_of(job)
 
 
-def _from_command(change: Change, world: World) -> Iterable[JobEvent]:
+def _from_command(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     return (JobEvent(*key) for key in target_of(kinds.JOB)(change, world))

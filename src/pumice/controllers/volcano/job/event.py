@@ -14,7 +14,7 @@ from pumice.api import annotations as key
 from pumice.api.quantity import integer
 from pumice.api.times import duration
 from pumice.controllers import kinds
-from pumice.controllers.controller import Change
+from pumice.controllers.controller import ObjectChange
 from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import (
     Object,
@@ -56,7 +56,7 @@ class JobEvent(NamedTuple):
     due: float = 0.0  #: when a delayed action is to happen
 
 
-def from_job(change: Change, world: World) -> Iterable[JobEvent]:
+def from_job(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """A job that is new, or whose spec or phase changed."""
     old, new = change
     if new is None or (old and spec_of(old) == spec_of(new) and spec.phase_of(old) == spec.phase_of(new)):
@@ -64,7 +64,7 @@ def from_job(change: Change, world: World) -> Iterable[JobEvent]:
     yield JobEvent(namespace_of(new), name_of(new))
 
 
-def from_group(change: Change, world: World) -> Iterable[JobEvent]:
+def from_group(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """The phase of a job's PodGroup changed, or what keeps it from being placed, or the group is gone."""
     owner = controller_of(change.object)
     if owner is None or kind_of(owner) != kinds.JOB:
@@ -85,7 +85,7 @@ def why_unschedulable(group: Object | None) -> str:
     return str(found.get("message") or "") if found.get("status") == "True" else ""
 
 
-def from_lost(change: Change, world: World) -> Iterable[JobEvent]:
+def from_lost(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """What a plugin made is gone: by somebody's hand, or with the earlier job of this name that it belonged to."""
     owner = controller_of(change.object)
     if change.new is None and owner is not None and kind_of(owner) == kinds.JOB:
@@ -97,14 +97,14 @@ def _version_of_job(request: JobEvent, world: World) -> int:
     return spec.version_of(job) if job else 0
 
 
-def from_queue(change: Change, world: World) -> Iterable[JobEvent]:
+def from_queue(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """Jobs that wait for a queue that did not exist."""
     if change.old is None:
         for job in world.by_field(kinds.JOB, "spec.queue", name_of(change.object)):
             yield JobEvent(namespace_of(job), name_of(job))
 
 
-def from_claim(change: Change, world: World) -> Iterable[JobEvent]:
+def from_claim(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """Jobs that wait for a volume claim that did not exist."""
     if change.old is None:
         for job in world.all(kinds.JOB, namespace_of(change.object)):
@@ -112,7 +112,7 @@ def from_claim(change: Change, world: World) -> Iterable[JobEvent]:
                 yield JobEvent(namespace_of(job), name_of(job))
 
 
-def from_pod(change: Change, world: World) -> Iterable[JobEvent]:
+def from_pod(change: ObjectChange, world: World) -> Iterable[JobEvent]:
     """A pod of a job changed."""
     pod = change.object
     owner = controller_of(pod)
@@ -163,7 +163,7 @@ def _waiting_for_its_name(pod: Object, world: World) -> Iterable[JobEvent]:
             yield JobEvent(namespace_of(pod), name[:end])
 
 
-def _pod_event(change: Change) -> tuple[str, int]:
+def _pod_event(change: ObjectChange) -> tuple[str, int]:
     """What the change means, and the exit code that goes with it."""
     if change.new is None:
         meant = key.KILLED_ON_PURPOSE in annotations_of(change.object)
@@ -238,24 +238,24 @@ def events_of(policy: Object) -> list[str]:
 SYNC = "SyncJob"
 
 
-class Choice(NamedTuple):
+class PolicyChoice(NamedTuple):
     action: str
     delay_s: float | None = None  #: None: at once
 
 
-def choose(job: Object, request: JobEvent) -> Choice:
+def choose(job: Object, request: JobEvent) -> PolicyChoice:
     """The action for a request."""
     stale = request.version < spec.version_of(job) or (request.uid and request.uid != uid_of(job))
     if request.action:
-        return Choice(SYNC if stale and request.uid else request.action)
+        return PolicyChoice(SYNC if stale and request.uid else request.action)
     if request.event == OUT_OF_SYNC or stale:
-        return Choice(SYNC)
+        return PolicyChoice(SYNC)
     task = spec.task_named(job, request.task) if request.task else None
     for policy in (*((task or {}).get("policies") or ()), *(spec_of(job).get("policies") or ())):
         if _matches(policy, request):
             timeout = policy.get("timeout")
-            return Choice(policy.get("action") or SYNC, None if timeout is None else duration(timeout))
-    return Choice(SYNC)
+            return PolicyChoice(policy.get("action") or SYNC, None if timeout is None else duration(timeout))
+    return PolicyChoice(SYNC)
 
 
 def _matches(policy: Object, request: JobEvent) -> bool:
@@ -265,7 +265,7 @@ def _matches(policy: Object, request: JobEvent) -> bool:
     return policy.get("exitCode") is not None and policy["exitCode"] == request.exit_code
 
 
-def delayed(request: JobEvent, choice: Choice, world: World, now: float) -> JobEvent:
+def delayed(request: JobEvent, choice: PolicyChoice, world: World, now: float) -> JobEvent:
     """The request again, decided, at the time its policy sets; waiting counts from the pod's creation."""
     pod = world.get(kinds.POD, request.namespace, request.pod)
     start = created_at(pod) if pod is not None and request.event == POD_PENDING and uid_of(pod) == request.pod_uid else now

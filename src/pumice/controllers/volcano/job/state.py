@@ -28,7 +28,7 @@ SOFT = frozenset({"Succeeded", "Failed"})
 Enter = Callable[[Object, Object], None]  #: (job, draft of its status with fresh counts)
 
 
-class Plan(NamedTuple):
+class JobPlan(NamedTuple):
     """What to do with the pods, and then with the status."""
 
     enter: Enter
@@ -36,11 +36,11 @@ class Plan(NamedTuple):
     target_only: bool = False  #: kill only what the request names
 
 
-def plan(job: Object, action: str) -> Plan:
+def plan(job: Object, action: str) -> JobPlan:
     """What `action` means for the job in its present phase."""
     phase = spec.phase_of(job)
     if phase == RESTARTING and spec.retry_count(job) >= spec.max_retry(job):
-        return Plan(_to(FAILED), SOFT)
+        return JobPlan(_to(FAILED), SOFT)
     return PHASES.get(phase, _pending)(action)
 
 
@@ -58,39 +58,39 @@ def _restart(job: Object, status: Object) -> None:
 
 
 ACTIVE = {
-    RESTART_JOB: Plan(_restart, NONE),
-    **dict.fromkeys(PARTIAL, Plan(_restart, NONE, target_only=True)),
-    ABORT_JOB: Plan(_to(ABORTING), SOFT),
-    COMPLETE_JOB: Plan(_to(COMPLETING), SOFT),
-    TERMINATE_JOB: Plan(_to(TERMINATING), SOFT),
+    RESTART_JOB: JobPlan(_restart, NONE),
+    **dict.fromkeys(PARTIAL, JobPlan(_restart, NONE, target_only=True)),
+    ABORT_JOB: JobPlan(_to(ABORTING), SOFT),
+    COMPLETE_JOB: JobPlan(_to(COMPLETING), SOFT),
+    TERMINATE_JOB: JobPlan(_to(TERMINATING), SOFT),
 }  #: what both a pending and a running job can be told to do
 
 
-def _new(action: str) -> Plan:
+def _new(action: str) -> JobPlan:
     """Pending, whatever its counts: even a job that needs no pods is seen to begin."""
-    return ACTIVE.get(action) or Plan(_stay)
+    return ACTIVE.get(action) or JobPlan(_stay)
 
 
-def _pending(action: str) -> Plan:
-    return ACTIVE.get(action) or Plan(_start_when_enough_pods)
+def _pending(action: str) -> JobPlan:
+    return ACTIVE.get(action) or JobPlan(_start_when_enough_pods)
 
 
-def _running(action: str) -> Plan:
-    return ACTIVE.get(action) or Plan(_end_or_go_on)
+def _running(action: str) -> JobPlan:
+    return ACTIVE.get(action) or JobPlan(_end_or_go_on)
 
 
-def _restarting(action: str) -> Plan:
+def _restarting(action: str) -> JobPlan:
     if action in PARTIAL:
-        return Plan(_wait_for_room, NONE, target_only=True)
-    return Plan(_wait_for_room, NONE if action == RESTART_JOB else None)
+        return JobPlan(_wait_for_room, NONE, target_only=True)
+    return JobPlan(_wait_for_room, NONE if action == RESTART_JOB else None)
 
 
-def _aborting(action: str) -> Plan:
-    return Plan(_restart, SOFT) if action == RESUME_JOB else Plan(_when_empty(ABORTED), SOFT)
+def _aborting(action: str) -> JobPlan:
+    return JobPlan(_restart, SOFT) if action == RESUME_JOB else JobPlan(_when_empty(ABORTED), SOFT)
 
 
-def _aborted(action: str) -> Plan:
-    return Plan(_restart, SOFT) if action == RESUME_JOB else Plan(_stay, SOFT)
+def _aborted(action: str) -> JobPlan:
+    return JobPlan(_restart, SOFT) if action == RESUME_JOB else JobPlan(_stay, SOFT)
 
 
 def _stay(job: Object, status: Object) -> None:
@@ -142,14 +142,14 @@ def _fell_short(job: Object, task: Object, status: Object) -> bool:
     return wanted is not None and counts is not None and bool(counts["phase"].get("Succeeded", 0) < wanted)
 
 
-PHASES: dict[str, Callable[[str], Plan]] = {
+PHASES: dict[str, Callable[[str], JobPlan]] = {
     "": _new,
     PENDING: _pending,
     RUNNING: _running,
     RESTARTING: _restarting,
     ABORTING: _aborting,
     ABORTED: _aborted,
-    COMPLETING: lambda action: Plan(_when_empty(COMPLETED), SOFT),
-    TERMINATING: lambda action: Plan(_when_empty(TERMINATED), SOFT),
-    **dict.fromkeys(FINISHED, lambda action: Plan(_stay, SOFT)),
+    COMPLETING: lambda action: JobPlan(_when_empty(COMPLETED), SOFT),
+    TERMINATING: lambda action: JobPlan(_when_empty(TERMINATED), SOFT),
+    **dict.fromkeys(FINISHED, lambda action: JobPlan(_stay, SOFT)),
 }

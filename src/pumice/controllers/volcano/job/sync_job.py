@@ -28,7 +28,7 @@ from pumice.controllers.objects import (
 )
 from pumice.controllers.volcano.job import job_status, spec, state
 from pumice.controllers.volcano.job.event import JobEvent, why_unschedulable
-from pumice.controllers.volcano.job.plugins import Plugin
+from pumice.controllers.volcano.job.plugins import JobPlugin
 from pumice.controllers.volcano.job.pods import by_task, make_pod, may_start, missing_claim, mount, volume_writes
 from pumice.controllers.world import World
 
@@ -170,7 +170,7 @@ class Setting(NamedTuple):
 
     job: Object
     pods: Sequence[Object]
-    plugins: Mapping[str, Plugin]
+    plugins: Mapping[str, JobPlugin]
     world: World
 
 

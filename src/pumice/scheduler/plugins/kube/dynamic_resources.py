@@ -22,7 +22,7 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, reach, shareable_claims, special_key
-from pumice.scheduler.plugins.kube.devices.requests import Unclear, Wanted, wanted_by
+from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.devices.selectors import Failed
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
@@ -77,19 +77,19 @@ class _OfClaims(Rule):
             return None
         return claims if claims.waiting or wants_devices(self.cluster, task) else None
 
-    def undecided(self, claims: ClaimsOfPod) -> Wanted:
+    def undecided(self, claims: ClaimsOfPod) -> ClaimedDevices:
         """What of the claims no other pod's placing has decided."""
         assumed = self.cluster.index(AssumedDevices)
         rest = {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
         return wanted_by(rest, self.cluster.of("DeviceClass"))
 
-    def on(self, row: int, task: Task, undecided: Wanted) -> list[Pick] | None:
+    def on(self, row: int, task: Task, undecided: ClaimedDevices) -> list[Pick] | None:
         """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         assumed = self.cluster.index(AssumedDevices)
         special = assumed.special_on(task, row)
         if special is not None:
             more = wanted_by({special_key(task): special.claim}, self.cluster.of("DeviceClass"))
-            undecided = Wanted(undecided.requests + more.requests, undecided.constraints)
+            undecided = ClaimedDevices(undecided.requests + more.requests, undecided.constraints)
         return assumed.try_on(row, undecided)
 
     def reach_of_devices(self) -> Reach:
@@ -158,7 +158,7 @@ class FreeDevices(_OfClaims, Filter):
                 by_reason.setdefault(reason, []).append(position)
         return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
 
-    def _refusal(self, row: int, task: Task, undecided: Wanted) -> Reason | None:
+    def _refusal(self, row: int, task: Task, undecided: ClaimedDevices) -> Reason | None:
         try:
             return NOT_ENOUGH if self.on(row, task, undecided) is None else None
         except Failed as error:
@@ -190,7 +190,7 @@ class EarlierAlternatives(_OfClaims, Scorer):
         undecided = self.undecided(claims)
         return np.array([self._score(row, task, undecided) for row in nodes.row_numbers.tolist()], float)
 
-    def _score(self, row: int, task: Task, undecided: Wanted) -> float:
+    def _score(self, row: int, task: Task, undecided: ClaimedDevices) -> float:
         """0 where the devices cannot be had at all."""
         try:
             picks = self.on(row, task, undecided) or ()

@@ -23,7 +23,7 @@ from pumice.scheduler.model.nodes import ABSENT, Codes, Nodes
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, ExistingPods, Imagined, LabelIndex, PodScope
 from pumice.scheduler.plugins.kube.indexes.existing_terms import merged, selector_of
 from pumice.scheduler.plugins.kube.indexes.pod_counts import shown_per_node
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
@@ -83,7 +83,7 @@ class SpreadConstraints:
 
     def _spread(self, constraint: TopologySpreadConstraint, selector: Selector, task: Task) -> Spread:
         selector = merged(selector, constraint.match_label_keys or (), task.labels)
-        group = CountedPods((Scope(selector, frozenset([task.namespace])),), living=True) if selector else None
+        group = CountedPods((PodScope(selector, frozenset([task.namespace])),), living=True) if selector else None
         return Spread(constraint, group, matches(selector, task.labels))
 
     def _label_keys(self, template: Template, own: Sequence[TopologySpreadConstraint]) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class SpreadConstraints:
         register: LabelIndex[str] = LabelIndex()
         for name, service in self.cluster.of("Service").items():
             if service.spec.selector:
-                register.add(name, (Scope(_exactly(service.spec.selector), frozenset([service.metadata.namespace])),))
+                register.add(name, (PodScope(_exactly(service.spec.selector), frozenset([service.metadata.namespace])),))
         return register
 
     def _controller_selector(self, task: Task) -> Selector:

@@ -23,8 +23,8 @@ from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, Assum
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,
+    ClaimUse,
     Ids,
-    Use,
     claim_of,
     class_of,
     has_claims,
@@ -73,7 +73,7 @@ NO_SPACE = Reason("node(s) did not have enough free storage", final=True)
 IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-def _unusable(cluster: Cluster, task: Task, use: Use, claim: PersistentVolumeClaim | None) -> Reason | None:
+def _unusable(cluster: Cluster, task: Task, use: ClaimUse, claim: PersistentVolumeClaim | None) -> Reason | None:
     if claim is None:
         return missing(cluster, use)
     if claim.status.phase == "Lost":

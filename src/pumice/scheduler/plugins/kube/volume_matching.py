@@ -30,7 +30,7 @@ from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 # What a pod's volume claims are and how they stand: bound, to be bound when the pod gets its node, or in the way of any node.
 
 
-class Use(NamedTuple):
+class ClaimUse(NamedTuple):
     """A claim as a pod names it."""
 
     key: str  #: "namespace/name"
@@ -42,16 +42,16 @@ def has_claims(template: Template) -> bool:
     return any(volume.persistent_volume_claim or volume.ephemeral is not None for volume in template.spec.volumes or ())
 
 
-def uses(task: Task) -> list[Use]:
+def uses(task: Task) -> list[ClaimUse]:
     """The claims of a pod, in the order of its volumes."""
     found = []
     for volume in task.template.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             name = volume.persistent_volume_claim.claim_name
-            found.append(Use(f"{task.namespace}/{name}", name))
+            found.append(ClaimUse(f"{task.namespace}/{name}", name))
         elif volume.ephemeral is not None:
             name = f"{task.name}-{volume.name}"
-            found.append(Use(f"{task.namespace}/{name}", name, made_for_pod=True))
+            found.append(ClaimUse(f"{task.namespace}/{name}", name, made_for_pod=True))
     return found
 
 
@@ -60,7 +60,7 @@ def pod_key(task: Task) -> Hashable:
     return task.name if any(volume.ephemeral is not None for volume in task.template.spec.volumes or ()) else None
 
 
-def claim_of(cluster: Cluster, use: Use) -> PersistentVolumeClaim | None:
+def claim_of(cluster: Cluster, use: ClaimUse) -> PersistentVolumeClaim | None:
     found: PersistentVolumeClaim | None = cluster.of("PersistentVolumeClaim").get(use.key)
     return found
 
@@ -70,7 +70,7 @@ def volume_of(cluster: Cluster, claim: PersistentVolumeClaim) -> PersistentVolum
     return found
 
 
-def named_uses(task: Task) -> list[Use]:
+def named_uses(task: Task) -> list[ClaimUse]:
     """Those that the pod names, without those made for it."""
     return [use for use in uses(task) if not use.made_for_pod]
 
@@ -100,7 +100,7 @@ def waits_for_pod(cluster: Cluster, claim: PersistentVolumeClaim) -> bool:
     return not claim.spec.volume_name and found is not None and found.volume_binding_mode == "WaitForFirstConsumer"
 
 
-def missing(cluster: Cluster, use: Use) -> Reason:
+def missing(cluster: Cluster, use: ClaimUse) -> Reason:
     if use.made_for_pod:
         return Reason(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"', final=True)
     return Reason(absent(cluster, "PersistentVolumeClaim", f'persistentvolumeclaim "{use.name}" not found'), final=True)

@@ -122,7 +122,7 @@ class Nearness(Scorer):
         return self._by_place[here.name]
 
 
-class Fullness(Scorer):
+class TierFullness(Scorer):
     """Of pods without a topology: the mean over the tiers, the lower ones counting more."""
 
     name = "network-topology-aware"
@@ -244,7 +244,7 @@ class NetworkTopologyAware(Plugin):
         rules: list[Scorer] = [Nearness(topology, cluster)]
         if self.args.pack_normal_pods:
             fading = self.args.fading if self.args.fading >= 0 else DEFAULT_FADING
-            rules.append(Fullness(self.tree, self.sums, self.weights(), fading))
+            rules.append(TierFullness(self.tree, self.sums, self.weights(), fading))
         for rule in rules:
             rule.weight = self.scale
         return rules if self.scale else []

@@ -42,7 +42,7 @@ class LowNodeUtilization(Struct, rename="camel"):
     target_thresholds: Percents = field(default_factory=Percents)
 
 
-class Strategy(Struct):
+class ReschedulingStrategy(Struct):
     name: str
     params: LowNodeUtilization = field(default_factory=LowNodeUtilization)
 
@@ -50,7 +50,7 @@ class Strategy(Struct):
 class ReschedulingArgs(Struct):
     interval: str = "5m"
     metrics_period: str = field(name="metricsPeriod", default="5m")  #: the measurements are what the world gives, over its period
-    strategies: list[Strategy] = field(default_factory=lambda: [Strategy(LOW_NODE_UTILIZATION)])
+    strategies: list[ReschedulingStrategy] = field(default_factory=lambda: [ReschedulingStrategy(LOW_NODE_UTILIZATION)])
 
 
 class Rescheduling(Plugin):

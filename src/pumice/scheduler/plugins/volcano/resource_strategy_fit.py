@@ -27,7 +27,7 @@ DEFAULT_WEIGHT = 10
 GIGA = 1_000_000  #: bytes per thousandth of a unit and GB
 
 
-class Strategy(Struct):
+class FitStrategy(Struct):
     type: Literal["LeastAllocated", "MostAllocated"] = "LeastAllocated"
     weight: int = 1
 
@@ -47,7 +47,7 @@ class ProportionalArgs(Struct):
 
 class StrategyArgs(Struct):
     weight: int = field(name="resourceStrategyFitWeight", default=DEFAULT_WEIGHT)
-    resources: dict[str, Strategy] = field(default_factory=lambda: {"cpu": Strategy(), "memory": Strategy()})
+    resources: dict[str, FitStrategy] = field(default_factory=lambda: {"cpu": FitStrategy(), "memory": FitStrategy()})
     sra: SraArgs = field(default_factory=SraArgs)
     proportional: ProportionalArgs = field(default_factory=ProportionalArgs)
 

@@ -1,6 +1,6 @@
 """What a job's plugins add: objects beside its pods, and environment, volumes or commands inside them.
 
-One file a plugin, all of the shape `Plugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
+One file a plugin, all of the shape `JobPlugin`. Some imply others: a framework that has to find its peers implies `svc`, MPI also
 `ssh`. Arguments are written like command line flags.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pumice.controllers.objects import Object, spec_of
 from pumice.controllers.volcano.job.plugins.hcclrank import HcclRank
 from pumice.controllers.volcano.job.plugins.mpi import Mpi
-from pumice.controllers.volcano.job.plugins.plugin import Env, Plugin
+from pumice.controllers.volcano.job.plugins.plugin import Env, JobPlugin
 from pumice.controllers.volcano.job.plugins.pytorch import Pytorch
 from pumice.controllers.volcano.job.plugins.ray import Ray
 from pumice.controllers.volcano.job.plugins.ringsconfigmap import RingsConfigMap
-from pumice.controllers.volcano.job.plugins.ssh import KeyPair, KeyPairs, Ssh
+from pumice.controllers.volcano.job.plugins.ssh import KeyPairs, Ssh, SshKeyPair
 from pumice.controllers.volcano.job.plugins.svc import Svc
 from pumice.controllers.volcano.job.plugins.tensorflow import Tensorflow
 
-PLUGINS: Mapping[str, Callable[[Sequence[str]], Plugin]] = {
+PLUGINS: Mapping[str, Callable[[Sequence[str]], JobPlugin]] = {
     "env": Env,
     "svc": Svc,
     "tensorflow": Tensorflow,
@@ -46,13 +46,13 @@ def with_implied(plugins: Mapping[str, Sequence[str] | None]) -> dict[str, list[
     return {**stated, **implied}
 
 
-def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, Plugin]:
+def plugins_of(job: Object, key_pairs: KeyPairs) -> dict[str, JobPlugin]:
     """A job's plugins in the order of their names; unknown ones are admission's business."""
     stated = with_implied(spec_of(job).get("plugins") or {})
-    made: dict[str, Plugin] = {name: PLUGINS[name](stated[name]) for name in sorted(stated) if name in PLUGINS}
+    made: dict[str, JobPlugin] = {name: PLUGINS[name](stated[name]) for name in sorted(stated) if name in PLUGINS}
     if "ssh" in stated:
         made["ssh"] = Ssh(stated["ssh"], key_pairs)
     return made
 
 
-__all__ = ["IMPLIED", "NAMES", "PORTS", "KeyPair", "KeyPairs", "Plugin", "plugins_of", "with_implied"]
+__all__ = ["IMPLIED", "NAMES", "PORTS", "JobPlugin", "KeyPairs", "SshKeyPair", "plugins_of", "with_implied"]

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from pumice.controllers.objects import Object
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, containers, flags, hosts_of
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, containers, flags, hosts_of
 
 RANK_INDEX = "hccl/rankIndex"
 
 
-class HcclRank(Plugin):
+class HcclRank(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, {"master": "master", "worker": "worker"})
         self.master, self.worker = given["master"], given["worker"]

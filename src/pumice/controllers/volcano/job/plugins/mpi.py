@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from pumice.controllers.objects import Object
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts_of, open_port, port, set_env
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts_of, open_port, port, set_env
 
 DEFAULTS = {"master": "master", "worker": "worker", "port": "22"}
 
 
-class Mpi(Plugin):
+class Mpi(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
         self.master, self.worker, self.port = given["master"], given["worker"], port(given["port"], DEFAULTS["port"])

@@ -12,7 +12,7 @@ from pumice.controllers.volcano.job import spec
 from pumice.controllers.world import World
 
 
-class Plugin:
+class JobPlugin:
     """Adds to a job. What a plugin does not override it leaves alone."""
 
     def keep(self, job: Object, world: World) -> list[Write]:
@@ -111,7 +111,7 @@ def hosts_of(job: Object, task_name: str) -> list[str]:
 # env: every container learns the index of its pod within the task, under Volcano's name and the old one.
 
 
-class Env(Plugin):
+class Env(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         """Takes no arguments."""
 

@@ -13,7 +13,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts_of, owned, port, removed
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts_of, owned, port, removed
 from pumice.controllers.world import World
 
 DEFAULTS = {
@@ -28,7 +28,7 @@ DEFAULTS = {
 PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientServerPort"}  #: name of a port, and the flag that states it
 
 
-class Ray(Plugin):
+class Ray(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
         self.head, self.worker = given["head"], given["worker"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of, uid_of
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, mount, owned, removed
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, mount, owned, removed
 from pumice.controllers.world import World
 
 TEXTS = {
@@ -30,7 +30,7 @@ DEFAULTS = {
 _FIELD = re.compile(r"\{\{\s*\.(Name|Namespace|UID)\s*\}\}")
 
 
-class RingsConfigMap(Plugin):
+class RingsConfigMap(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
         self.template, self.volume, self.path = given["configmap-name-template"], given["volume-name"], given["mount-path"]

@@ -15,7 +15,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts, mount, owned, port, removed
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, port, removed
 from pumice.controllers.world import World
 
 FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
@@ -24,19 +24,19 @@ PORT = "22"
 READ_BY_OWNER = 0o600
 
 
-class KeyPair(NamedTuple):
+class SshKeyPair(NamedTuple):
     private_pem: str
     public_openssh: str  #: one line
 
 
-KeyPairs = Callable[[], KeyPair]  #: makes a new pair each time it is called
+KeyPairs = Callable[[], SshKeyPair]  #: makes a new pair each time it is called
 
 
-class Ssh(Plugin):
+class Ssh(JobPlugin):
     def __init__(self, arguments: Sequence[str], key_pairs: KeyPairs) -> None:
         given = flags(arguments, {"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "ssh-port": PORT})
         self.path, self.port = given["ssh-key-file-path"], port(given["ssh-port"], PORT)
-        self._given = KeyPair(given["ssh-private-key"], given["ssh-public-key"])
+        self._given = SshKeyPair(given["ssh-private-key"], given["ssh-public-key"])
         self._key_pairs = key_pairs
 
     def keep(self, job: Object, world: World) -> list[Write]:

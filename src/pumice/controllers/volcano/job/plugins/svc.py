@@ -15,7 +15,7 @@ from pumice.controllers import kinds
 from pumice.controllers.controller import Create, Write, change
 from pumice.controllers.objects import Object, name_of, namespace_of
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts, mount, owned, removed, set_env
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts, mount, owned, removed, set_env
 from pumice.controllers.world import World
 
 PATH = "/etc/volcano"
@@ -23,7 +23,7 @@ DEFAULTS = {"publish-not-ready-addresses": "false", "disable-network-policy": "f
 PARTS = ((kinds.CONFIG_MAP, "-svc"), (kinds.SERVICE, ""), (kinds.NETWORK_POLICY, ""))
 
 
-class Svc(Plugin):
+class Svc(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, DEFAULTS)
         self.publish_early = given["publish-not-ready-addresses"].lower() == "true"

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from pumice.controllers.objects import Object
 from pumice.controllers.volcano.job import spec
-from pumice.controllers.volcano.job.plugins.plugin import Plugin, flags, hosts_of, port, set_env
+from pumice.controllers.volcano.job.plugins.plugin import JobPlugin, flags, hosts_of, port, set_env
 
 PORT = "2222"
 ROLES = ("ps", "worker", "chief", "evaluator")
 
 
-class Tensorflow(Plugin):
+class Tensorflow(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         given = flags(arguments, {**{role: role for role in ROLES}, "port": PORT})
         self.port = port(given["port"], PORT)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
-from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, Offered, Pool, Pools
-from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, Asked, Wanted, consumption
+from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, Offered
+from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, Asked, ClaimedDevices, consumption
 from pumice.scheduler.plugins.kube.devices.selectors import Failed, prevented
-from pumice.scheduler.plugins.kube.devices.use import InUse, Use
+from pumice.scheduler.plugins.kube.devices.use import DeviceUse, InUse
 
 # Constraints of a claim over the devices that its requests get: one value of an attribute in common, or none twice.
 
@@ -93,7 +93,7 @@ class Faulty(Exception):
     """What is wanted is not there, and some pool is not as it should be: it might be in that."""
 
 
-def allocate(wanted: Wanted, row: int, in_use: InUse, pools: Pools) -> list[Pick] | None:
+def allocate(wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools) -> list[Pick] | None:
     """None if it cannot be. Raises Failed where a claim cannot be judged; GivenUp, Faulty."""
     reached = pools.reached_from(row)
     search = _Search(wanted, row, in_use, pools, reached)
@@ -104,13 +104,13 @@ def allocate(wanted: Wanted, row: int, in_use: InUse, pools: Pools) -> list[Pick
     return None
 
 
-def uses(picks: Sequence[Pick]) -> list[Use]:
+def uses(picks: Sequence[Pick]) -> list[DeviceUse]:
     """What of the devices the picks use up."""
-    return [Use(pick.device, pick.amounts) for pick in picks if not pick.watches]
+    return [DeviceUse(pick.device, pick.amounts) for pick in picks if not pick.watches]
 
 
 class _Search:
-    def __init__(self, wanted: Wanted, row: int, in_use: InUse, pools: Pools, reached: Sequence[Pool]) -> None:
+    def __init__(self, wanted: ClaimedDevices, row: int, in_use: InUse, pools: DevicePools, reached: Sequence[DevicePool]) -> None:
         self.picks: list[Pick] = []
         self._requests = wanted.requests
         self._row = row
@@ -128,9 +128,9 @@ class _Search:
 
     # -- before the search
 
-    def _all_devices(self) -> dict[tuple[str, str], list[tuple[Pool, Offered]]]:
+    def _all_devices(self) -> dict[tuple[str, str], list[tuple[DevicePool, Offered]]]:
         """What "all" means to the requests that want all. Raises Failed, GivenUp."""
-        found: dict[tuple[str, str], list[tuple[Pool, Offered]]] = {}
+        found: dict[tuple[str, str], list[tuple[DevicePool, Offered]]] = {}
         least: dict[str, int] = {}
         for ways in self._requests:
             for asked in ways:
@@ -145,7 +145,7 @@ class _Search:
             raise GivenUp
         return found
 
-    def _all_of(self, asked: Asked) -> list[tuple[Pool, Offered]]:
+    def _all_of(self, asked: Asked) -> list[tuple[DevicePool, Offered]]:
         found = []
         for pool in self._reached:
             if pool.incomplete or pool.invalid:
@@ -209,7 +209,7 @@ class _Search:
             return False
         return self._amounts(asked, offered) is not None
 
-    def _with(self, number: int, asked: Asked, chosen: tuple[Pool, Offered], done: int, start: int, *, must: bool = False) -> bool:
+    def _with(self, number: int, asked: Asked, chosen: tuple[DevicePool, Offered], done: int, start: int, *, must: bool = False) -> bool:
         pool, offered = chosen
         if not self._take(asked, pool, offered, must):
             return False
@@ -234,7 +234,7 @@ class _Search:
         left = {name: amount - taking.get(name, 0) for name, amount in has.items()}
         return amounts if self._in_use.room(offered.key, left, amounts) else None
 
-    def _take(self, asked: Asked, pool: Pool, offered: Offered, must: bool) -> bool:
+    def _take(self, asked: Asked, pool: DevicePool, offered: Offered, must: bool) -> bool:
         amounts = self._amounts(asked, offered)
         if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
             return False
@@ -243,20 +243,20 @@ class _Search:
         if self._counts(offered):
             self._consume(pool, offered, 1)
         if offered.shared:
-            self._shared.change([Use(offered.key, amounts)], 1)
+            self._shared.change([DeviceUse(offered.key, amounts)], 1)
         else:
             self._held.setdefault(offered.key, []).append(asked.claim)
         self.picks.append(Pick(asked, offered, amounts if offered.shared else None))
         return True
 
-    def _give_back(self, asked: Asked, pool: Pool) -> None:
+    def _give_back(self, asked: Asked, pool: DevicePool) -> None:
         offered, amounts = self.picks.pop()[1:]
         for constraint in self._constraints:
             constraint.take_back(asked)
         if amounts is None:
             self._held[offered.key].remove(asked.claim)
         else:
-            self._shared.change([Use(offered.key, amounts)], -1)
+            self._shared.change([DeviceUse(offered.key, amounts)], -1)
         if self._counts(offered):
             self._consume(pool, offered, -1)
 
@@ -279,14 +279,14 @@ class _Search:
         """Whether taking the device consumes counters: of a shared one only the first share does."""
         return not (offered.shared and (offered.key in self._in_use or offered.key in self._shared))
 
-    def _has_counters(self, pool: Pool, offered: Offered) -> bool:
+    def _has_counters(self, pool: DevicePool, offered: Offered) -> bool:
         if not offered.device.consumes_counters or not self._counts(offered):
             return True
         left = self._left_of(pool)
         consumes = offered.consumes
         return all(amount - self._counted.get((pool.name, *name), 0) >= consumes.get(name, 0) for name, amount in left.items())
 
-    def _left_of(self, pool: Pool) -> dict[tuple[str, str], int]:
+    def _left_of(self, pool: DevicePool) -> dict[tuple[str, str], int]:
         if pool.name not in self._left:
             left = dict(pool.counters)
             for each in (*pool.offered, *pool.others):
@@ -296,7 +296,7 @@ class _Search:
             self._left[pool.name] = left
         return self._left[pool.name]
 
-    def _consume(self, pool: Pool, offered: Offered, sign: int) -> None:
+    def _consume(self, pool: DevicePool, offered: Offered, sign: int) -> None:
         for name, amount in offered.consumes.items():
             key = (pool.name, *name)
             self._counted[key] = self._counted.get(key, 0) + sign * amount

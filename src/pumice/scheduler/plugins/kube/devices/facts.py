@@ -61,7 +61,7 @@ def selector(expression: str) -> Program:
     return condition(expression, SELECTORS, ANY)
 
 
-class Domains(dict[str, dict[str, Any]]):
+class AttributeDomains(dict[str, dict[str, Any]]):
     """Names by domain. A domain that nobody uses is empty, not an error."""
 
     def __missing__(self, domain: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class DeviceFields(dict[str, Any]):
 
 
 def facts_of(device: Device, driver: str) -> Facts:
-    fields = DeviceFields(driver=driver, attributes=Domains(), capacity=Domains())
+    fields = DeviceFields(driver=driver, attributes=AttributeDomains(), capacity=AttributeDomains())
     try:
         attributes = {name: _attribute(name, value) for name, value in (device.attributes or {}).items()}
         capacity = {name: amount(each.value.text) for name, each in (device.capacity or {}).items()}
@@ -105,9 +105,9 @@ def _attribute(name: str, value: Attribute) -> Any:
     return found
 
 
-def by_domain(values: Mapping[str, Any], driver: str) -> Domains:
+def by_domain(values: Mapping[str, Any], driver: str) -> AttributeDomains:
     """A name without a domain is in the driver's."""
-    found = Domains()
+    found = AttributeDomains()
     for full, value in values.items():
         domain, slash, name = full.rpartition("/")
         found.setdefault(domain if slash else driver, {})[name] = value

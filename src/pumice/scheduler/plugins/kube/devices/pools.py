@@ -54,7 +54,7 @@ class Offered(NamedTuple):
         return _counted((each.counter_set, each.counters) for each in self.device.consumes_counters or ())
 
 
-class Pool(NamedTuple):
+class DevicePool(NamedTuple):
     """What of a pool a row can reach. One that is being changed, or is faulty, offers nothing."""
 
     name: str
@@ -74,7 +74,7 @@ class _Piece(NamedTuple):
         return self.rows is None or bool(self.rows[row])
 
 
-class Pools:
+class DevicePools:
     """All pools of the cluster as they are when this is made."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -82,8 +82,8 @@ class Pools:
         self._own: dict[str, list[_Piece]] = {}  #: by node name
         self._shared: list[_Piece] = []
         self._all: dict[tuple[str, str], list[_Piece]] = {}
-        self._reached: dict[int, list[Pool]] = {}  #: by row
-        self._offered: dict[int, list[tuple[Pool, Offered]]] = {}  #: by row
+        self._reached: dict[int, list[DevicePool]] = {}  #: by row
+        self._offered: dict[int, list[tuple[DevicePool, Offered]]] = {}  #: by row
         self._verdicts: dict[tuple[tuple[str, ...], bytes], bool] = {}
         self._purses: dict[tuple[str, ...], Purse] = {}  #: what looking at all devices may cost, so that no claim holds up the others
         rules = list(cluster.of("DeviceTaintRule").values())
@@ -103,12 +103,12 @@ class Pools:
         """Whether what is used on one node may be missing on another."""
         return bool(self._shared)
 
-    def reached_from(self, row: int) -> list[Pool]:
+    def reached_from(self, row: int) -> list[DevicePool]:
         if row not in self._reached:
             self._reached[row] = self._gathered(row)
         return self._reached[row]
 
-    def offered_to(self, row: int) -> list[tuple[Pool, Offered]]:
+    def offered_to(self, row: int) -> list[tuple[DevicePool, Offered]]:
         """All devices that the row can reach, in the order in which they are looked at."""
         if row not in self._offered:
             self._offered[row] = [(pool, each) for pool in self.reached_from(row) for each in pool.offered]
@@ -125,7 +125,7 @@ class Pools:
             self._verdicts[asked.kind, offered.twin] = verdict
         return verdict and (offered.rows is None or bool(offered.rows[row]))
 
-    def _gathered(self, row: int) -> list[Pool]:
+    def _gathered(self, row: int) -> list[DevicePool]:
         targeting: dict[tuple[str, str], list[_Piece]] = {}
         for piece in (*self._own.get(self._table.names[row], ()), *(piece for piece in self._shared if piece.is_for(row))):
             spec = piece.slice.spec
@@ -133,7 +133,7 @@ class Pools:
         found = [pool for key in sorted(targeting) if (pool := self._pool(key, targeting[key])) is not None]
         return sorted(found, key=lambda pool: any(offered.device.binding_conditions for offered in pool.offered))
 
-    def _pool(self, key: tuple[str, str], targeting: list[_Piece]) -> Pool | None:
+    def _pool(self, key: tuple[str, str], targeting: list[_Piece]) -> DevicePool | None:
         """None for one that is about to be replaced by a generation that has nothing for the row."""
         newest = max(piece.slice.spec.pool.generation for piece in targeting)
         here = sorted((p for p in targeting if p.slice.spec.pool.generation == newest), key=lambda p: p.slice.metadata.name)
@@ -144,11 +144,11 @@ class Pools:
             everywhere = [piece for piece in self._all[key] if piece.slice.spec.pool.generation == newest]
         name = "/".join(key)
         if len(everywhere) != wanted:
-            return Pool(name, incomplete=True)
-        return _valid(name, here, everywhere) or Pool(name, invalid=True)
+            return DevicePool(name, incomplete=True)
+        return _valid(name, here, everywhere) or DevicePool(name, invalid=True)
 
 
-def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> Pool | None:
+def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> DevicePool | None:
     """None if devices or sets of counters have one name, or a device takes of counters that are not there."""
     offered = [each for piece in here for each in piece.offered]
     sets = [one for piece in here for one in piece.slice.spec.shared_counters or ()]
@@ -157,7 +157,7 @@ def _valid(name: str, here: list[_Piece], everywhere: list[_Piece]) -> Pool | No
     doubled = len({each.key for each in offered}) < len(offered) or len({one.name for one in sets}) < len(sets)
     if doubled or any(each.consumes.keys() - counters.keys() for each in (*offered, *others)):
         return None
-    return Pool(name, offered, others, counters)
+    return DevicePool(name, offered, others, counters)
 
 
 def _counted(sets: Iterable[tuple[str, Mapping[str, Counter] | None]]) -> Counters:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pumice.api.devices import (
-    Capacity,
     Device,
+    DeviceCapacity,
     DeviceConstraint,
     DeviceRequest,
     DeviceToleration,
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
         return self.name.rpartition("/")[2]
 
 
-class Wanted(NamedTuple):
+class ClaimedDevices(NamedTuple):
     """All that a pod's claims ask for. Per request its alternatives; constraints with the claim that they are of."""
 
     requests: tuple[tuple[Asked, ...], ...]
@@ -69,7 +69,7 @@ class Unclear(Exception):
         self.reason = Reason(text, final=True)
 
 
-def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -> Wanted:
+def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -> ClaimedDevices:
     """Raises Unclear."""
     requests, constraints = [], []
     for key, claim in claims.items():
@@ -80,7 +80,7 @@ def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -
             if not (constraint.match_attribute or constraint.distinct_attribute):
                 raise Unclear(f"claim {key}: a constraint that is neither of matchAttribute nor of distinctAttribute")
             constraints.append((key, constraint))
-    return Wanted(tuple(requests), tuple(constraints))
+    return ClaimedDevices(tuple(requests), tuple(constraints))
 
 
 def _asked(
@@ -129,7 +129,7 @@ def consumption(asked: Mapping[str, Quantity], device: Device) -> Amounts | None
     return amounts if fine else None
 
 
-def _amount(asked: Quantity | None, capacity: Capacity) -> Quantity:
+def _amount(asked: Quantity | None, capacity: DeviceCapacity) -> Quantity:
     policy = capacity.request_policy
     if asked is None:
         return policy.default if policy is not None and policy.default is not None else capacity.value

@@ -10,7 +10,7 @@ from pumice.api.quantity import Quantity
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey
 
 
-class Use(NamedTuple):
+class DeviceUse(NamedTuple):
     """Of one device by one request. `amounts`: of a shared device what is taken of it; None for one that is had alone."""
 
     device: DeviceKey
@@ -28,7 +28,7 @@ class InUse:
     def __contains__(self, device: DeviceKey) -> bool:
         return device in self.alone or device in self.shares
 
-    def change(self, uses: Iterable[Use], sign: int) -> None:
+    def change(self, uses: Iterable[DeviceUse], sign: int) -> None:
         for device, amounts in uses:
             _count(self.alone if amounts is None else self.shares, device, sign)
             taken = self.taken.setdefault(device, {})
@@ -51,12 +51,12 @@ def _count(counts: dict[DeviceKey, int], device: DeviceKey, sign: int) -> None:
         del counts[device]
 
 
-def uses_of(claim: ResourceClaim) -> list[Use]:
+def uses_of(claim: ResourceClaim) -> list[DeviceUse]:
     """What the claim's object says that it has. Who only watches uses nothing."""
     results = claim.status.allocation.devices.results if claim.status.allocation else None
     return [_use(result) for result in results or () if not result.admin_access]
 
 
-def _use(result: AllocatedDevice) -> Use:
+def _use(result: AllocatedDevice) -> DeviceUse:
     shared = result.share_id is not None
-    return Use((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)
+    return DeviceUse((result.driver, result.pool, result.device), (result.consumed_capacity or {}) if shared else None)

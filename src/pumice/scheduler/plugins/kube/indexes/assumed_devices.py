@@ -18,8 +18,8 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick, allocate, uses
 from pumice.scheduler.plugins.kube.devices.claims import special_key, written_specials
 from pumice.scheduler.plugins.kube.devices.extended_resources import Served, claim_for, classes_by_resource
-from pumice.scheduler.plugins.kube.devices.pools import Pools
-from pumice.scheduler.plugins.kube.devices.requests import Unclear, Wanted, wanted_by
+from pumice.scheduler.plugins.kube.devices.pools import DevicePools
+from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.devices.selectors import Failed
 from pumice.scheduler.plugins.kube.devices.use import InUse, uses_of
 
@@ -58,7 +58,7 @@ class AssumedDevices(Index):
         self._versions = self.versions()
         if self._offered != self.versions(*OFFERS):
             self._offered = self.versions(*OFFERS)
-            self.pools = Pools(self.cluster)
+            self.pools = DevicePools(self.cluster)
         self._left: tuple[str, int, list[Allotted]] = NOBODY  #: the pod that left just now, from where, and what it had
         self.classes: Mapping[str, str] = classes_by_resource(self.cluster)  #: by the extended resource that they serve
         claims = self.cluster.of("ResourceClaim")
@@ -90,7 +90,7 @@ class AssumedDevices(Index):
         """What is to be written before the pod can be bound."""
         return [self.by_claim[key] for key in (*_keys(task), special_key(task)) if key in self.by_claim]
 
-    def try_on(self, row: int, wanted: Wanted) -> list[Pick] | None:
+    def try_on(self, row: int, wanted: ClaimedDevices) -> list[Pick] | None:
         """Devices of the row for all that is wanted; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         return allocate(wanted, row, self.in_use, self.pools)
 

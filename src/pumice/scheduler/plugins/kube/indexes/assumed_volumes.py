@@ -20,9 +20,9 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,
+    ClaimUse,
     Ids,
     Matching,
-    Use,
     claim_of,
     has_claims,
     is_reserved,
@@ -105,7 +105,7 @@ class AssumedVolumes(Index):
         """What is to be written before the pod can be bound."""
         return [self.by_claim[use.key] for use in uses(task) if use.key in self.by_claim]
 
-    def unassumed(self, task: Task) -> list[tuple[Use, PersistentVolumeClaim]]:
+    def unassumed(self, task: Task) -> list[tuple[ClaimUse, PersistentVolumeClaim]]:
         """The pod's waiting claims that no placed pod has decided on, in the order in which they choose."""
         waiting = {}
         for use in uses(task):

@@ -26,7 +26,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 Label = tuple[str, str]
 
 
-class Scope(NamedTuple):
+class PodScope(NamedTuple):
     """Pods of some namespaces (None: of all) whose labels satisfy a selector."""
 
     selector: Selector
@@ -39,7 +39,7 @@ class Scope(NamedTuple):
         return (self.spaces is None or namespace in self.spaces) and matches(self.selector, labels)
 
 
-def anchors(scopes: Sequence[Scope]) -> Iterator[tuple[Label, ...]]:
+def anchors(scopes: Sequence[PodScope]) -> Iterator[tuple[Label, ...]]:
     """For each requirement that names values: the labels of which a pod in all scopes must carry one."""
     for scope in scopes:
         for requirement in scope.selector:
@@ -52,13 +52,13 @@ class LabelIndex(Generic[Thing]):
 
     def __init__(self) -> None:
         self._filed: dict[Thing, tuple[Label, ...] | None] = {}
-        self._by_label: dict[Label, dict[Thing, Sequence[Scope]]] = {}
-        self._rest: dict[Thing, Sequence[Scope]] = {}
+        self._by_label: dict[Label, dict[Thing, Sequence[PodScope]]] = {}
+        self._rest: dict[Thing, Sequence[PodScope]] = {}
 
     def __contains__(self, thing: Thing) -> bool:
         return thing in self._filed
 
-    def add(self, thing: Thing, scopes: Sequence[Scope]) -> None:
+    def add(self, thing: Thing, scopes: Sequence[PodScope]) -> None:
         """File it where the fewest others are."""
         labels = min(anchors(scopes), key=self._crowd, default=None)
         self._filed[thing] = labels
@@ -96,7 +96,7 @@ MOST = 1024  #: groups kept; the one that was not asked for the longest time goe
 class CountedPods(NamedTuple):
     """Pods that are in all of some scopes. `living`: those on their way out do not count."""
 
-    scopes: tuple[Scope, ...]
+    scopes: tuple[PodScope, ...]
     living: bool = False
 
     def has(self, task: Task) -> bool:

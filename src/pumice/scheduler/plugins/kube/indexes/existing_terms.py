@@ -20,7 +20,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Pairs, Task
 from pumice.scheduler.model.template import Template
-from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, Scope
+from pumice.scheduler.plugins.kube.indexes.existing_pods import NOTHING, LabelIndex, PodScope
 from pumice.scheduler.plugins.kube.indexes.pod_counts import PodCounts
 
 FEW = 256  #: templates of pods that are gone that are not worth a recount
@@ -29,7 +29,7 @@ FEW = 256  #: templates of pods that are gone that are not worth a recount
 class ExistingTerm(NamedTuple):
     """Pods meant, and the label that says how near to them."""
 
-    scope: Scope
+    scope: PodScope
     key: str
 
 
@@ -168,7 +168,7 @@ class ExistingTerms(Index):
     def _term(self, term: PodAffinityTerm, template: Template, labels: Mapping[str, str]) -> ExistingTerm:
         selector = merged(selector_of(term.label_selector), term.match_label_keys or (), labels)
         selector = merged(selector, term.mismatch_label_keys or (), labels, "NotIn")
-        return ExistingTerm(Scope(selector, self._spaces(term, template.namespace)), term.topology_key)
+        return ExistingTerm(PodScope(selector, self._spaces(term, template.namespace)), term.topology_key)
 
     def _spaces(self, term: PodAffinityTerm, own: str) -> frozenset[str] | None:
         """The namespaces meant; None for all."""

@@ -96,30 +96,30 @@ class Attachments(Index):
 # Which disks standing pods mount, per row, and how many of them use each claim.
 
 
-class Disk(NamedTuple):
+class ExclusiveDisk(NamedTuple):
     """A disk that not all may mount together. `shareable`: those that only read may."""
 
     identity: tuple[str, ...]
     shareable: bool
 
 
-def disks_of(volume: Volume) -> Iterable[Disk]:
+def disks_of(volume: Volume) -> Iterable[ExclusiveDisk]:
     """The disks behind a volume; one that is reached by several servers is a disk for each."""
     if (disk := volume.gce_persistent_disk) is not None:
-        yield Disk(("gce", disk.pd_name or ""), bool(disk.read_only))
+        yield ExclusiveDisk(("gce", disk.pd_name or ""), bool(disk.read_only))
     if (disk := volume.aws_elastic_block_store) is not None:
-        yield Disk(("ebs", disk.volume_id or ""), False)
+        yield ExclusiveDisk(("ebs", disk.volume_id or ""), False)
     if (disk := volume.iscsi) is not None:
-        yield Disk(("iscsi", disk.iqn or ""), bool(disk.read_only))
+        yield ExclusiveDisk(("iscsi", disk.iqn or ""), bool(disk.read_only))
     if (disk := volume.rbd) is not None:
         for monitor in disk.monitors or ():
-            yield Disk(("rbd", monitor, disk.pool or "rbd", disk.image or ""), bool(disk.read_only))
+            yield ExclusiveDisk(("rbd", monitor, disk.pool or "rbd", disk.image or ""), bool(disk.read_only))
 
 
 class VolumeUses(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
-        self._disks: dict[Disk, PodCounts] = {}
+        self._disks: dict[ExclusiveDisk, PodCounts] = {}
         self.claims: dict[str, int] = {}  #: by "namespace/name", never 0
 
     def change(self, row: int, task: Task, sign: int) -> None:
@@ -141,7 +141,7 @@ class VolumeUses(Index):
     def agrees(self, recount: VolumeUses) -> bool:
         return self._disks == recount._disks and self.claims == recount.claims
 
-    def in_the_way(self, disk: Disk, rows: int) -> Mask:
+    def in_the_way(self, disk: ExclusiveDisk, rows: int) -> Mask:
         """Rows where the disk is mounted in a manner that excludes it."""
         mask = self._disks.get(disk._replace(shareable=False), PodCounts()).present(rows)
         if not disk.shareable:

@@ -21,13 +21,13 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardRequest, Exclusive, GpuShare, Kind, Pools
+from pumice.scheduler.plugins.volcano.deviceshare.cards import CardChoice, CardKind, CardPools, CardRequest, Exclusive, GpuShare
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Vgpu
 
 LOCK_S = 300.0
 LOCKED = Reason("node(s) are handing out devices to another pod")
 
-Wants = tuple[tuple[Pools, CardRequest], ...]
+Wants = tuple[tuple[CardPools, CardRequest], ...]
 
 
 class DeviceShareArgs(Struct):
@@ -48,13 +48,13 @@ class DeviceShare(Plugin):
         super().open(session)
         args = self.args
         self._given = self._on_their_way()
-        kinds: list[Kind] = []
+        kinds: list[CardKind] = []
         if args.gpu_sharing or args.gpu_number:
             kinds.append(GpuShare(by_memory=args.gpu_sharing, by_number=args.gpu_number))
         if args.vgpu:
             kinds.append(Vgpu(args.policy))
         exclusive = Exclusive(args.exclusive)
-        self._pools = [Pools(session, kind, exclusive, self._given) for kind in kinds]
+        self._pools = [CardPools(session, kind, exclusive, self._given) for kind in kinds]
 
     def _on_their_way(self) -> dict[str, dict[str, str]]:
         """Annotations decided in earlier cycles that the pods do not show yet, by task uid. What came of nothing is dropped."""

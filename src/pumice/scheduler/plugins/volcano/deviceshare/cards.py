@@ -51,7 +51,7 @@ class Card(NamedTuple):
 Cards = tuple[Card, ...]
 
 
-class Share(NamedTuple):
+class CardShare(NamedTuple):
     """What one container holds of one card."""
 
     card: str
@@ -59,7 +59,7 @@ class Share(NamedTuple):
     cores: int = 0
 
 
-Holding = tuple[tuple[Share, ...], ...]  #: by container
+Holding = tuple[tuple[CardShare, ...], ...]  #: by container
 
 
 class CardChoice(NamedTuple):
@@ -69,7 +69,7 @@ class CardChoice(NamedTuple):
     score: float
 
     def holding(self, cards: Cards) -> Holding:
-        return tuple(tuple(Share(cards[at].id, memory, cores) for at, memory, cores in container) for container in self.picks)
+        return tuple(tuple(CardShare(cards[at].id, memory, cores) for at, memory, cores in container) for container in self.picks)
 
 
 class CardMisfit(str):
@@ -88,7 +88,7 @@ class CardRequest(Protocol):
     def choose(self, cards: Cards) -> CardChoice | CardMisfit: ...
 
 
-class Kind(Protocol):
+class CardKind(Protocol):
     """A kind of shared device."""
 
     name: str
@@ -140,7 +140,7 @@ JUST_PLACED = status.ALLOCATED | status.PIPELINED
 ON_ITS_WAY = status.ALLOCATED | status.BINDING | status.BOUND
 
 
-class Pool(NamedTuple):
+class NodeCards(NamedTuple):
     """The cards of one node; `arriving` pods have been given some and do not run yet."""
 
     now: Cards
@@ -148,22 +148,22 @@ class Pool(NamedTuple):
     arriving: int
 
 
-class Pools:
+class CardPools:
     """The pools of one kind. `written` are annotations by task uid that its pod does not show yet."""
 
-    def __init__(self, session: Session, kind: Kind, exclusive: Exclusive, written: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, session: Session, kind: CardKind, exclusive: Exclusive, written: Mapping[str, Mapping[str, str]]) -> None:
         self._session = session
         self._exclusive = exclusive
         self._written = written
         self._position = len(session.cluster.log)
-        self._pools: dict[int, Pool | None] = {}
+        self._pools: dict[int, NodeCards | None] = {}
         self._verdicts: dict[Hashable, CardChoice | CardMisfit] = {}
         self.kind = kind
 
     def request(self, task: Task) -> CardRequest | None:
         return self.kind.request(task, self._exclusive.marks(task))
 
-    def at(self, row: int) -> Pool | None:
+    def at(self, row: int) -> NodeCards | None:
         """The node's pool; None if it has no such device."""
         log = self._session.cluster.log
         for change in log[self._position :]:
@@ -177,7 +177,7 @@ class Pools:
         """What stands on the node has been given cards."""
         self._pools.pop(row, None)
 
-    def _build(self, row: int) -> Pool | None:
+    def _build(self, row: int) -> NodeCards | None:
         nodes = self._session.nodes
         cards = self.kind.cards(nodes.wire[row], self._session.now)
         if not cards:
@@ -195,7 +195,7 @@ class Pools:
                 now = occupied(now, holding, marks)
             if task.status != status.RELEASING:
                 later = occupied(later, holding, marks)
-        return Pool(now, later, arriving)
+        return NodeCards(now, later, arriving)
 
     def choose(self, request: CardRequest, cards: Cards) -> CardChoice | CardMisfit:
         """The same for all cards that look the same to the request."""
@@ -276,7 +276,7 @@ class GpuShare:
             return ()
         limits = task.template.limits
         memory = int(limits.get(MEMORY, 0)) or (WHOLE if limits.get(NUMBER) else 0)
-        return (tuple(Share(index.strip(), memory) for index in text.split(",")),) if memory else ()
+        return (tuple(CardShare(index.strip(), memory) for index in text.split(",")),) if memory else ()
 
     def annotations(self, holding: Holding, node: str, now: float) -> dict[str, str]:
         return {GPU_INDEX: ",".join(share.card for share in holding[0]), GPU_TIME: str(round(now * 1e9))}

@@ -29,7 +29,7 @@ from pumice.api.core import Node
 from pumice.api.pod import Container
 from pumice.api.quantity import integer
 from pumice.scheduler.model.task import TRUE_WORDS, Task
-from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit, Cards, Holding, Share
+from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit, Cards, CardShare, Holding
 
 NUMBER, MEMORY = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory"
 PERCENTAGE, CORES = "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"
@@ -198,11 +198,11 @@ def _card(entry: list[str]) -> Card | None:
         return None
 
 
-def _share(text: str) -> Share:
+def _share(text: str) -> CardShare:
     """From `uuid,type,memory,cores`; what is no number counts as nothing."""
     parts = (*text.split(","), "", "", "")
     memory, cores = (max(0, integer(part)) for part in parts[2:4])
-    return Share(parts[0], memory, cores)
+    return CardShare(parts[0], memory, cores)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -26,9 +26,9 @@ from pumice.scheduler.plugins.volcano.extender.service import (
     AskedFilter,
     AskedScorer,
     Body,
-    Failure,
+    ExtenderClient,
     Ratings,
-    Service,
+    ServiceFailure,
     job_body,
     queue_body,
     session_body,
@@ -64,13 +64,13 @@ class ExtenderPlugin(Plugin):
     def open(self, session: Session) -> None:
         super().open(session)
         args = self.args
-        self.service = Service(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
+        self.service = ExtenderClient(session.world.extender(args.url, _seconds(args.timeout), {"max_bytes": MAX_BYTES}))
         self._ratings: dict[Hashable, Ratings] = {}
         self._silent = False  #: nothing is asked in this session
         if args.open_verb:
             try:
                 self.service.ask(args.open_verb, session_body(session))
-            except Failure:
+            except ServiceFailure:
                 self._silent = not args.ignorable
 
     def close(self, session: Session) -> None:
@@ -115,7 +115,7 @@ class ExtenderPlugin(Plugin):
         if verb and not self._silent:
             try:
                 self.service.ask(verb, body)
-            except Failure:
+            except ServiceFailure:
                 return
 
     # -- where
@@ -147,7 +147,7 @@ class ExtenderPlugin(Plugin):
         body = {"evictor": self._task(evictor), "evictees": [self._task(task) for task in candidates]}
         try:
             vote, uids = self.service.victims(verb, body)
-        except Failure:
+        except ServiceFailure:
             return [] if self.args.ignorable else Vote.REJECT
         if vote == Vote.ABSTAIN:
             return None
@@ -160,7 +160,7 @@ class ExtenderPlugin(Plugin):
             return False
         try:
             return self.service.flag(verb, {"queue": queue_body(queue)}, "overused")
-        except Failure:
+        except ServiceFailure:
             return not self.args.ignorable
 
     def job_enqueueable(self, job: Job) -> Vote:
@@ -169,7 +169,7 @@ class ExtenderPlugin(Plugin):
             return Vote.ABSTAIN
         try:
             vote, reason = self.service.vote(verb, {"job": self._job(job)})
-        except Failure as failure:
+        except ServiceFailure as failure:
             vote, reason = 1 if self.args.ignorable else -1, f"it could not be asked: {failure}"
         if vote < 0:
             self.session.refuse_admission(job, f"extender {self.args.url} does not let it in" + (f": {reason}" if reason else ""))
@@ -185,7 +185,7 @@ class ExtenderPlugin(Plugin):
             return True
         try:
             return self.service.flag(verb, {"job": self._job(job)}, "status")
-        except Failure:
+        except ServiceFailure:
             return bool(self.args.ignorable)
 
     # -- what happened

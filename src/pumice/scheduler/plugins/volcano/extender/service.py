@@ -11,7 +11,7 @@ from pumice.api.annotations import REVOCABLE_ZONE
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.framework.world import Extender
+from pumice.scheduler.framework.world import ExtenderService
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.queue import Queue
@@ -107,33 +107,33 @@ def session_body(session: Session) -> Body:
     }
 
 
-# One extender service: what it is asked, and what its answers mean. Whatever it does wrong is a `Failure`, for the caller to weigh.
+# One extender service: what it is asked, and what its answers mean. Whatever it does wrong is a `ServiceFailure`, for the caller to weigh.
 
 MAX_BYTES = 10 * 1024 * 1024  #: a longer answer is none
 LONGEST_REASON = 300
 UNSCHEDULABLE = 2  #: the one status code, of those that are not success (0), that an eviction might change
 
 
-class Failure(Exception):
+class ServiceFailure(Exception):
     """The service could not be asked, or did not answer as it should."""
 
 
-class Service:
+class ExtenderClient:
     """See the module. Without a connection every call fails."""
 
-    def __init__(self, connection: Extender | None) -> None:
+    def __init__(self, connection: ExtenderService | None) -> None:
         self._connection = connection
 
     def ask(self, verb: str, body: dict[str, Any]) -> Mapping[str, Any]:
         """Raises Failure."""
         if self._connection is None:
-            raise Failure("there is no connection to extenders here")
+            raise ServiceFailure("there is no connection to extenders here")
         try:
             answer = self._connection.call(verb, body)
         except (OSError, ValueError) as error:
-            raise Failure(str(error)) from error
+            raise ServiceFailure(str(error)) from error
         if not isinstance(answer, Mapping):
-            raise Failure(f"{verb}: the answer is no mapping")
+            raise ServiceFailure(f"{verb}: the answer is no mapping")
         return answer
 
     def flag(self, verb: str, body: dict[str, Any], field: str) -> bool:
@@ -160,10 +160,10 @@ class Service:
         """By node name."""
         answer = self.ask(verb, body)
         if answer.get("errorMessage"):
-            raise Failure(str(answer["errorMessage"]))
+            raise ServiceFailure(str(answer["errorMessage"]))
         given = answer.get("nodeScore") or {}
         if not isinstance(given, Mapping):
-            raise Failure(f"{verb}: nodeScore is no mapping")
+            raise ServiceFailure(f"{verb}: nodeScore is no mapping")
         return {str(node): _number(verb, score) for node, score in given.items()}
 
     def victims(self, verb: str, body: dict[str, Any]) -> tuple[float, set[str]]:
@@ -171,14 +171,14 @@ class Service:
         answer = self.ask(verb, body)
         named = answer.get("victims") or []
         if not isinstance(named, list):
-            raise Failure(f"{verb}: victims are no list")
+            raise ServiceFailure(f"{verb}: victims are no list")
         uids = {str(victim.get("UID") if isinstance(victim, Mapping) else victim) for victim in named}
         return _number(verb, answer.get("status", 0)), uids
 
 
 def _number(verb: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Failure(f"{verb}: {value!r} is no number")
+        raise ServiceFailure(f"{verb}: {value!r} is no number")
     return value
 
 
@@ -218,7 +218,7 @@ class NodeAnswers:
         plugin, nodes = self._plugin, self._plugin.session.nodes
         try:
             return plugin.service.verdict(self._verb, {"task": task_body(self._task, nodes.dimensions), "node": node_body(nodes, row)})
-        except Failure as failure:
+        except ServiceFailure as failure:
             return None if plugin.args.ignorable else Reason(f"extender failed: {failure}", final=True)
 
 
@@ -269,7 +269,7 @@ class Ratings:
             for node, score in self._plugin.service.scores(self._verb, body).items():
                 if node in nodes.rows:
                     self.scores[nodes.rows[node]] = score
-        except Failure as failure:
+        except ServiceFailure as failure:
             self.failure = str(failure)
 
 

@@ -33,7 +33,7 @@ class NumaAwareArgs(Struct):
     weight: int = 1
 
 
-class Wish(NamedTuple):
+class CpuRequest(NamedTuple):
     """CPUs of each container, and the policy asked for ("" for any)."""
 
     requests: tuple[int, ...]
@@ -50,7 +50,7 @@ class NumaAware(Plugin):
         self._given: dict[str, Cpus] = {}
         self.machines = Machines(session, memory, self._given)
         self._fits: dict[Hashable, Cpus | None] = {}
-        self._answers: dict[Wish, Answers] = {}
+        self._answers: dict[CpuRequest, Answers] = {}
         for uid, (key, cpus, seen) in memory.setdefault("decided", {}).items():
             if not self._is_over(uid, key, seen):
                 self._given[uid] = cpus
@@ -71,12 +71,12 @@ class NumaAware(Plugin):
     def scorers(self) -> list[Scorer]:
         return [NumaScorer(self, self.args.weight)] if self.args.weight else []
 
-    def answers(self, wish: Wish) -> Answers:
+    def answers(self, wish: CpuRequest) -> Answers:
         if wish not in self._answers:
             self._answers[wish] = Answers(self, wish)
         return self._answers[wish]
 
-    def assignment(self, machine: Machine, free: Cpus, wish: Wish) -> Cpus | None:
+    def assignment(self, machine: Machine, free: Cpus, wish: CpuRequest) -> Cpus | None:
         """The CPUs that the wish would get of the free ones; None if it is not admitted. Equal machines answer once."""
         key = (machine.topology, machine.policy, free, wish)
         if key not in self._fits:
@@ -111,12 +111,12 @@ class NumaAware(Plugin):
         session.memory(self.name)["decided"] = decided
 
 
-def wish_of(task: Task) -> Wish | None:
+def wish_of(task: Task) -> CpuRequest | None:
     """What the plugin has to look after; None for pods whose CPUs are not their own."""
     if not task.template.guaranteed:
         return None
     policy = task.annotations.get(NUMA_POLICY, "")
-    return Wish(cpu_requests(task.template), "" if policy == NONE else policy)
+    return CpuRequest(cpu_requests(task.template), "" if policy == NONE else policy)
 
 
 def cpu_requests(template: Template) -> tuple[int, ...]:
@@ -138,7 +138,7 @@ def decision(topology: NumaTopology, cpus: Cpus) -> str:
 class Answers:
     """Per node whether a wish can be met and over how many NUMA nodes, kept up to date from the log."""
 
-    def __init__(self, plugin: NumaAware, wish: Wish) -> None:
+    def __init__(self, plugin: NumaAware, wish: CpuRequest) -> None:
         self._plugin = plugin
         self._wish = wish
         self._nodes = plugin.session.nodes
