@@ -32,6 +32,7 @@ COMMANDS = {
     "export": ("pumice.cli.get", "Write the cluster that `pumice up` runs, with everything in it, to a file."),
     "simulate": ("pumice.cli.simulate", "Play a workload on a simulated cluster: how long everybody would wait."),
     "compare": ("pumice.cli.compare", "Play a workload under several policies, and say which is better."),
+    "record": ("pumice.cli.record", "Record what a scheduler of a live cluster would see; take over recordings without their names."),
     "replay": ("pumice.cli.replay", "Decide the cycles of a recording anew: where that differs from then, and why."),
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
     "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),

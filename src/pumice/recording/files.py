@@ -11,7 +11,7 @@ import logging
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -72,16 +72,21 @@ class RecordingFile:
         os.close(self._file)
 
 
-Batch = Callable[[], Sequence[Entry]]  #: entries that are made on the thread that writes them
+Batch = Callable[[], Iterable[Entry]]  #: entries that are made on the thread that writes them
+Hide = Callable[[Entry], Entry]  #: without what is not to be told
+
+
+def as_it_is(entry: Entry) -> Entry:
+    return entry
 
 
 class Writer:
     """Writes files into a folder, on a thread of its own. What cannot be written is told once, and left out until the next file."""
 
-    def __init__(self, folder: Path, bounds: Bounds) -> None:
+    def __init__(self, folder: Path, bounds: Bounds, hide: Hide = as_it_is) -> None:
         """Raises OSError."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder, self._bounds = folder, bounds
+        self._folder, self._bounds, self._hide = folder, bounds, hide
         self._waiting: SimpleQueue[tuple[bool, Batch] | None] = SimpleQueue()
         self._file: RecordingFile | None = None
         self._began_at = NEVER
@@ -119,7 +124,7 @@ class Writer:
                 if begins:
                     self._begin()
                 if self._file is not None:
-                    self._file.write(batch())
+                    self._file.write(list(map(self._hide, batch())))
             except OSError as error:
                 log.error("%s cannot be written: %s", self._folder, error.strerror)
                 self._end()

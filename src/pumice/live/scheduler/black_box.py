@@ -23,7 +23,7 @@ from pumice.api.structs import encode
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options
 from pumice.recording.entries import VERSION, Begin, Cycle, Decided, Entry, Phase, Put, Removed, Restored, Whole, cycle_of
-from pumice.recording.files import Bounds, Writer
+from pumice.recording.files import Bounds, Hide, Writer, as_it_is
 from pumice.recording.snapshot import Snapshot
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import MEMORY, Kept
@@ -183,13 +183,15 @@ class BlackBox(Keeper):
 
 
 @contextmanager
-def black_box(folder: str, options: Options, now: Callable[[], float], bounds: Bounds = DEFAULT_BOUNDS) -> Iterator[BlackBox | None]:
+def black_box(
+    folder: str, options: Options, now: Callable[[], float], bounds: Bounds = DEFAULT_BOUNDS, hide: Hide = as_it_is
+) -> Iterator[BlackBox | None]:
     """One that writes into a folder; without a folder there is none. Raises InputError."""
     if not folder:
         yield None
         return
     try:
-        writer = Writer(Path(folder), bounds)
+        writer = Writer(Path(folder), bounds, hide)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=folder) from None
     try:

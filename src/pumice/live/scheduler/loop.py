@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -178,10 +178,10 @@ class Scheduler:
 
     # ---- running
 
-    async def run(self) -> None:
-        """Until cancelled. Raises LostLead as soon as a write was held back by the fence."""
+    async def run(self, instead: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Until cancelled; `instead` is done in place of cycles. Raises LostLead as soon as a write was held back by the fence."""
         async with self.started():
-            await first(self._cycles(), self._broken.wait())
+            await first((instead or self._cycles)(), self._broken.wait())
             self._check()
 
     async def _cycles(self) -> None:

@@ -1,0 +1,85 @@
+"""`pumice record`: what a scheduler of a cluster would see, written to a folder while it happens, or taken over from other recordings."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from pumice.api.errors import InputError
+from pumice.cli.inputs import warn
+from pumice.cli.remote import Remote, remote_options
+from pumice.cli.up_options import policy_of
+from pumice.client.client import Client
+from pumice.live.lifecycle import WallClock, first, told_to_end
+from pumice.live.scheduler.black_box import black_box
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.options import Options
+from pumice.recording.anonymous import Anonymous
+from pumice.recording.files import Bounds, Hide, RecordingFile, as_it_is, entries, files_of
+from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.framework.policy import Policy
+
+EVERY_S = 1.0  #: what came is written
+AT_ONCE = 1000  #: entries taken over
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@remote_options
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Take over recordings, a file or a folder, in place of a cluster.")
+@click.option("--anonymise", "key_file", type=click.Path(path_type=Path), metavar="KEYFILE", help="Hash names with what is in this file.")
+@click.option("--size", type=click.IntRange(1), default=256, show_default=True, help="MiB in the folder; the oldest files go.")
+@click.option("--conf", type=click.Path(), multiple=True, help="The configuration to record with it. Default: built in.")
+def record(remote: Remote, out: Path, source: Path | None, key_file: Path | None, size: int, conf: tuple[str, ...]) -> None:
+    """Record what a scheduler of a live cluster would see into the folder OUT, until Ctrl-C. Nothing is written to the cluster."""
+    hide = Anonymous(_key(key_file)).entry if key_file is not None else as_it_is
+    if source is not None:
+        take_over(source, out, hide)
+        return
+    policy = policy_of(conf)
+    remote.run(lambda client: follow(client, policy, out, Bounds.of_folder(size << 20), hide))
+
+
+def _key(path: Path) -> bytes:
+    """Raises InputError."""
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if len(key) < 16:
+        raise InputError("is too short for a key; make one with `head -c 32 /dev/urandom`", where=str(path))
+    return key
+
+
+async def follow(client: Client, policy: Policy, out: Path, bounds: Bounds, hide: Hide) -> None:
+    """Record until a signal ends it. A write, which nobody asks for, would be held back."""
+    options, clock = Options(schedulers=schedulers_of(policy)), WallClock()
+    with black_box(str(out), options, clock.now, bounds, hide) as box, told_to_end() as ended:
+        assert box is not None
+        scheduler = Scheduler(client.fenced(lambda: False), policy, options, clock, keeper=box)
+
+        async def keep() -> None:
+            click.echo(f"recording to {out}; Ctrl-C ends it", err=True)
+            while True:
+                box.hand_over(policy)
+                await asyncio.sleep(EVERY_S)
+
+        await first(scheduler.run(keep), ended.wait())
+        box.hand_over(policy)
+
+
+def take_over(source: Path, out: Path, hide: Hide) -> None:
+    """Write the recordings anew, file by file. Raises InputError."""
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in files_of(source):
+        try:
+            file = RecordingFile(out / path.name)
+        except FileExistsError:
+            raise InputError("is there already; give another folder", where=str(out / path.name)) from None
+        taken = map(hide, entries(path, warn))
+        while batch := list(islice(taken, AT_ONCE)):
+            file.write(batch)
+        file.close()

@@ -1,0 +1,48 @@
+"""`pumice record` beside a cluster where another scheduler decides: it sees what happens there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from pumice.cli.embedded import Wanted, running
+from pumice.cli.record import follow
+from pumice.cli.up_options import policy_of
+from pumice.client.client import Client
+from pumice.client.resolve_access import find
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.stage import read_stages
+from pumice.recording.files import Bounds, as_it_is
+from pumice.recording.replay import opened
+from pumice.recording.snapshot import Snapshot
+from pumice.scheduler.model import status
+from tests.live.stories import until
+
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+
+
+def test_a_recording_of_a_live_cluster_holds_what_became_of_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def story() -> None:
+        wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of("2x4cpu"))), speed=100.0)
+        async with running(wanted) as embedded:
+            embedded.server.kubeconfig(tmp_path / "kubeconfig", "test")
+            async with Client(find(str(tmp_path / "kubeconfig"))) as client:
+                following = asyncio.create_task(follow(client, policy_of(), out, Bounds(), as_it_is))
+                await until(lambda: any(out.glob("*")), every_s=0.05)
+                embedded.plane.store.create("pods", POD, "default")
+                await until(lambda: embedded.plane.store.get("pods", "web", "default")["status"]["phase"] == "Running", every_s=0.05)
+                await asyncio.sleep(0.5)
+                signal.raise_signal(signal.SIGTERM)
+                await following
+
+    asyncio.run(story())
+    replay = opened(out, pytest.fail)
+    assert list(replay.cycles()) == []
+    assert {name for kind, each in Snapshot(replay.cluster).objects() if kind == "Node" and (name := each.metadata.name)}  # type: ignore[attr-defined]
+    web = replay.cluster.tasks["default/web"]
+    assert web.status == status.RUNNING and web.node_name
