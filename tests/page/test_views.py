@@ -13,7 +13,7 @@ from tests.page.desk import Desk, desk
 from tests.page.tab import Tab
 
 pytestmark = pytest.mark.page
-VIEWS = ("cluster", "queues", "jobs", "decisions", "policy")
+VIEWS = ("cluster", "queues", "jobs", "decisions", "policy", "simulate")
 
 
 @pytest.fixture(scope="module")

@@ -112,6 +112,7 @@ STATEFUL_POD_NAME = "statefulset.kubernetes.io/pod-name"  #: label of the same: 
 # The embedded cluster
 KUBELET = "pumice.io/kubelet"  #: node: "stopped" fails it
 NODE_POOL = "pumice.io/pool"  #: label of a node: the pool of `pumice up --nodes`
+RUN_SECONDS = "pumice.io/run-seconds"  #: pod: how long it runs, as the built-in stages have it
 CPU_USAGE, MEMORY_USAGE = "pumice.io/cpu-usage", "pumice.io/memory-usage"  #: pod: what `kubectl top` shows
 
 # Run times: what policies that plan ahead are told, and what simulations read

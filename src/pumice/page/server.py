@@ -32,6 +32,7 @@ from pumice.page.history import History
 from pumice.page.policy import told_policy
 from pumice.page.questions import Questions
 from pumice.page.recorder import Recorder
+from pumice.page.simulations import Simulations
 from pumice.page.told import Rows, Told
 from pumice.scheduler.model.cluster import Cluster
 
@@ -42,6 +43,7 @@ PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
 SELDOM = 50  #: looks are so much further apart than they take: they cost at most a fiftieth of a core
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often
 PATIENCE_S = 30.0  #: what readers know is kept so long after the last has gone
+SIMULATE = "/api/simulate"
 API_PATHS = ("/api/v1/", "/apis/")
 _encode = msgspec.json.encode
 
@@ -63,6 +65,8 @@ class Page:
         answers: dict[str, Handler] = {path: file.respond for path, file in files().items()}
         answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events}
         answers |= Questions(scheduler, self._recorder).routes
+        self._simulations = Simulations(api) if api is not None else None
+        answers |= self._simulations.routes if self._simulations is not None else {}
         reading = {path: _for_this_machine(_only_reading(answer)) for path, answer in answers.items()}
         self._listener = Listener(address, reading, others=_for_this_machine(self.act))
 
@@ -85,6 +89,8 @@ class Page:
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.gather(self._telling, return_exceptions=True)
+        if self._simulations is not None:
+            await self._simulations.end()
         self._feed.end()
         await self._listener.__aexit__(*error)
 
@@ -110,7 +116,9 @@ class Page:
         return self._feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""))
 
     async def act(self, request: Request) -> Response | Stream:
-        """What the API server answers to who asks."""
+        """What the API server answers to who asks, or a run of the simulator."""
+        if self._simulations is not None and (request.method, request.path) == ("POST", SIMULATE):
+            return await self._simulations.begin(request)
         if self._api is None or not request.path.startswith(API_PATHS):
             return Response.text("404: Not Found", 404)
         answer = await self._api.answer(request)

@@ -54,6 +54,7 @@ export async function order(namespace, name, action) {
   return create(`apis/bus.volcano.sh/v1alpha1/namespaces/${at(namespace)}/commands`, { metadata, target, action });
 }
 
+export const simulateFromHere = (configuration, seconds) => request("POST", "api/simulate", { configuration, seconds });
 export const cordon = (node, unschedulable) => merge(`${CORE}/nodes/${at(node)}`, { spec: { unschedulable } });
 export const fail = (node, failed) => merge(`${CORE}/nodes/${at(node)}`, { metadata: { annotations: { "pumice.io/kubelet": failed ? "stopped" : null } } });
 

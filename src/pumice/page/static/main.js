@@ -16,9 +16,10 @@ import { job } from "./job.js";
 import { pod } from "./pod.js";
 import { decisions } from "./decisions.js";
 import { policy } from "./policy.js";
+import { simulate } from "./simulate.js";
 
 const DRAW_MS = 100;
-const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy };
+const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy, simulate };
 const WORDS = { live: "live", lost: "connection lost, trying again" };
 
 const isNew = takeToken();

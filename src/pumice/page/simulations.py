@@ -1,0 +1,156 @@
+"""Runs of the simulator from the cluster's present: what runs goes on, what waits waits, under a configuration that somebody tries out.
+
+Each is a process of its own, one at a time and for a minute at most; the last few are kept. It begins with what the API server lets the
+one who asks export. Running pods come first and run as long as they have left, as their annotations say or else as long as is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pumice.api.annotations import GROUP_NAME, RUN_SECONDS, RUN_TIME
+from pumice.api.times import instant, rfc3339
+from pumice.cluster.apiserver import Server
+from pumice.cluster.apiserver.discovery import ARCHIVE_PATH
+from pumice.http.listener import Handler
+from pumice.http.messages import Request, Response, Stream
+from pumice.page.files import UNCACHED
+
+LONGEST_S = 60.0
+KEPT = 8
+SHOWN = ("wait", "turnaround", "utilisation", "evictions", "makespan", "jobs")
+AS_THEY_ARE = ("Node", "Queue", "PriorityClass", "PodGroup")
+# A report brings scripts and styles of its own, whose hash it names. It is shown as a stranger: nothing of the page is in its reach.
+AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+Object = dict[str, Any]
+
+
+class Wanted(msgspec.Struct):
+    """What a run is asked for with."""
+
+    configuration: str
+    seconds: float = 600.0  #: that pods run whose annotations do not say it
+
+
+class Run(msgspec.Struct):
+    """One of them, as it is told."""
+
+    number: int
+    at: float
+    state: str = "runs"  #: then "ended", or "failed"
+    error: str = ""
+    configuration: str = ""
+    measures: Object = {}
+
+
+class Simulations:
+    """See the module."""
+
+    def __init__(self, api: Server) -> None:
+        self._api = api
+        self._runs: dict[int, Run] = {}
+        self._reports: dict[int, bytes] = {}
+        self._under_way: asyncio.Task[None] | None = None
+
+    @property
+    def routes(self) -> dict[str, Handler]:
+        return {"/api/simulations": self._list, "/api/report": self._report}
+
+    async def begin(self, request: Request) -> Response | Stream:
+        """The number of the run, or why there is none."""
+        exported = await self._api.answer(Request("GET", ARCHIVE_PATH, request.headers))
+        if not isinstance(exported, Response) or exported.status != 200:
+            return exported
+        try:
+            wanted = msgspec.json.decode(request.body, type=Wanted)
+        except msgspec.DecodeError as error:
+            return Response.json({"message": str(error)}, 400, headers=UNCACHED)
+        if self._under_way is not None and not self._under_way.done():
+            return Response.json({"message": "another run is under way"}, 409, headers=UNCACHED)
+        run = Run(max(self._runs, default=0) + 1, self._api.store.now(), configuration=wanted.configuration)
+        self._runs[run.number] = run
+        for old in sorted(self._runs)[:-KEPT]:
+            del self._runs[old]
+            self._reports.pop(old, None)
+        objects = msgspec.json.decode(exported.body)["objects"]
+        present = [obj for kept in objects.values() for obj in kept]
+        self._under_way = asyncio.ensure_future(self._play(run, beginning(present, run.at, wanted.seconds)))
+        return Response.json({"number": run.number}, 201, headers=UNCACHED)
+
+    async def end(self) -> None:
+        if self._under_way is not None:
+            self._under_way.cancel()
+            await asyncio.gather(self._under_way, return_exceptions=True)
+
+    def _list(self, request: Request) -> Response:
+        return Response.json(list(self._runs.values()), headers=UNCACHED)
+
+    def _report(self, request: Request) -> Response:
+        report = self._reports.get(int(number) if (number := request.query.get("number", "")).isdecimal() else 0)
+        if report is None:
+            return Response.text("this run is not kept", 404)
+        return Response(report, content_type="text/html; charset=utf-8", headers=AS_A_STRANGER)
+
+    async def _play(self, run: Run, objects: list[Object]) -> None:
+        with tempfile.TemporaryDirectory(prefix="pumice-") as name:
+            folder = Path(name)
+            (folder / "present.json").write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+            (folder / "scheduler.conf").write_text(run.configuration, encoding="utf-8")
+            try:
+                run.measures = await _simulated(folder)
+                self._reports[run.number] = (folder / "report.html").read_bytes()
+                run.state = "ended"
+            except (RuntimeError, TimeoutError) as error:
+                run.state, run.error = "failed", str(error).replace(f"{folder}/", "") or f"it took longer than {LONGEST_S:g} s"
+
+
+async def _simulated(folder: Path) -> Object:
+    """Its measures. Raises RuntimeError with what the simulator says, TimeoutError."""
+    inputs = ("--workload", f"kubernetes:{folder}/present.json", "--policy", f"{folder}/scheduler.conf", "--out", str(folder))
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pumice", "simulate", *inputs, stdout=pipe, stderr=pipe)
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise RuntimeError(said.decode(errors="replace").strip())
+    measures: Object = msgspec.json.decode((folder / "summary.json").read_bytes())["measures"]
+    return {name: measures[name] for name in SHOWN}
+
+
+def beginning(objects: list[Object], now: float, seconds: float) -> list[Object]:
+    """What the simulator begins with: pods that have not ended, those that run first, and all of them now."""
+    pods = [obj for obj in objects if obj["kind"] == "Pod" and _phase(obj) not in ("Succeeded", "Failed")]
+    pods.sort(key=lambda pod: (_phase(pod) != "Running", pod["metadata"]["creationTimestamp"]))
+    groups = {(pod["metadata"].get("annotations") or {}).get(GROUP_NAME) for pod in pods}
+    others = [obj for obj in objects if obj["kind"] in AS_THEY_ARE and (obj["kind"] != "PodGroup" or obj["metadata"]["name"] in groups)]
+    return [*map(_come_now(now), others), *(_come_now(now)(_with_run_time(pod, now, seconds)) for pod in pods)]
+
+
+def _phase(pod: Object) -> str:
+    return str((pod.get("status") or {}).get("phase", ""))
+
+
+def _come_now(now: float) -> Any:
+    return lambda obj: {**obj, "metadata": {**obj["metadata"], "creationTimestamp": rfc3339(now)}}
+
+
+def _with_run_time(pod: Object, now: float, seconds: float) -> Object:
+    annotations = pod["metadata"].get("annotations") or {}
+    started = (pod.get("status") or {}).get("startTime")
+    try:
+        runs_s = float(annotations[RUN_SECONDS])
+    except (KeyError, ValueError):
+        runs_s = seconds
+    left_s = max(1.0, runs_s - (now - instant(started) if started else 0.0))
+    return {**pod, "metadata": {**pod["metadata"], "annotations": {**annotations, RUN_TIME: f"{left_s:.0f}s"}}}
