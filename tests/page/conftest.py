@@ -1,4 +1,4 @@
-"""Chromium, one for each file; a tab for each test, whose errors and warnings fail the test."""
+"""Chromium, one for each process; a tab for each test, whose errors and warnings fail the test."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ from tests.page.tab import Tab
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS.split())
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started
         started.close()
 

@@ -28,12 +28,11 @@ from pumice.http.messages import JSON, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
-from pumice.page.history import History
 from pumice.page.policy import told_policy
 from pumice.page.questions import Questions
 from pumice.page.recorder import Recorder
 from pumice.page.simulations import Simulations
-from pumice.page.told import Rows, Told
+from pumice.page.told import History, Rows, Told
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:

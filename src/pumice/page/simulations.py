@@ -31,7 +31,7 @@ AS_A_STRANGER = (("Content-Security-Policy", "sandbox allow-scripts"), ("X-Conte
 Object = dict[str, Any]
 
 
-class Wanted(msgspec.Struct):
+class RunRequest(msgspec.Struct):
     """What a run is asked for with."""
 
     configuration: str
@@ -68,7 +68,7 @@ class Simulations:
         if not isinstance(exported, Response) or exported.status != 200:
             return exported
         try:
-            wanted = msgspec.json.decode(request.body, type=Wanted)
+            wanted = msgspec.json.decode(request.body, type=RunRequest)
         except msgspec.DecodeError as error:
             return Response.json({"message": str(error)}, 400, headers=UNCACHED)
         if self._under_way is not None and not self._under_way.done():

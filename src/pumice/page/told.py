@@ -1,10 +1,12 @@
 """What readers have been told, and what has changed since: of all nodes, jobs and queues, only those are looked at that were touched.
 
-Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again.
+Rows are kept as the JSON that was sent, so that a row which came back to what it was is not sent again. What queues held over the last hour
+is kept too, a point each half minute, for tabs that are opened later.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -12,7 +14,7 @@ import numpy as np
 
 from pumice.api.core import Node
 from pumice.page.recorder import Recorder
-from pumice.page.rows import LOOSE, Amounting, JobRow, job_key, job_row, loose_row, node_row, queue_row
+from pumice.page.rows import LOOSE, Amounting, Amounts, JobRow, QueueRow, job_key, job_row, loose_row, node_row, queue_row
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
@@ -139,6 +141,30 @@ class Told:
         for name, queue in existing.items():
             deserved = self._recorder.deserved.get(name, queue.deserved if queue.deserves.any() else nothing)
             yield name, _encode(queue_row(queue, deserved, amounting))
+
+
+HISTORY_EVERY_S = 30.0
+HISTORY_KEPT = 120
+
+
+class Point(msgspec.Struct):
+    at: float
+    held: dict[str, Amounts]  #: by queue
+
+
+class History:
+    """What queues held. Times are the cluster's."""
+
+    def __init__(self) -> None:
+        self._points: deque[Point] = deque(maxlen=HISTORY_KEPT)
+
+    def note(self, at: float, queues: dict[str, bytes]) -> None:
+        if not self._points or at - self._points[-1].at >= HISTORY_EVERY_S:
+            rows = {name: msgspec.json.decode(row, type=QueueRow) for name, row in queues.items()}
+            self._points.append(Point(at, {name: row.held for name, row in rows.items()}))
+
+    def encoded(self) -> bytes:
+        return _encode(list(self._points))
 
 
 def _loose(cluster: Cluster, key: str) -> Task | None:

@@ -1,0 +1,106 @@
+"""The page of 5,000 nodes and 20,000 pods while 500 pods a second change: what a reader costs the scheduler, and what it costs the browser.
+
+First nobody reads, then a tab of Chromium does (Debian's package), for the same time under the same changes and cycles; the difference is
+what the page costs. `SECONDS=600` in the environment takes as long as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from bench.measure import Row
+from pumice.http.messages import Request
+from pumice.page.files import files
+from tests.page.clusters import large
+from tests.page.conftest import CHROMIUM, FLAGS
+from tests.page.desk import Desk, desk
+
+SPAN_S = float(os.environ.get("SECONDS", "60"))
+CHANGES, TICK_S = 10, 0.02  #: 500 a second
+CYCLE_EVERY = 50  #: ticks
+COUNTED = """() => {
+  window.framesSeen = 0;
+  window.longest = 0;
+  window.draws = 0;
+  let last = performance.now();
+  const frame = () => {
+    const now = performance.now();
+    window.longest = Math.max(window.longest, now - last);
+    last = now;
+    window.framesSeen++;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  new MutationObserver(() => window.draws++).observe(document.getElementById("main"), {subtree: true, childList: true, attributes: true});
+}"""
+
+
+class Cost(NamedTuple):
+    """Of a while, in this process."""
+
+    share: float  #: of a core
+    cycle_ms: float  #: the median cycle
+
+
+def run() -> Iterator[Row]:
+    from playwright.sync_api import sync_playwright
+
+    sent = sum(len(file.respond(Request("GET", "/", {"accept-encoding": "gzip"})).body) for file in files().values()) / 1024
+    yield Row("the page's files, zipped", 150.0, None, sent, sent, "KiB")
+    with desk() as made, sync_playwright() as playwright:
+        objects = list(large())
+        made.put(objects)
+        made.cycle()
+        pods = [(kind, obj) for kind, obj in objects if kind == "Pod"]
+        alone = change(made, pods)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        tab = browser.new_page()
+        tab.goto(made.url)
+        tab.wait_for_selector("a.node")
+        painted_s = tab.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
+        yield Row("first paint of the page, 5,000 nodes", 0.5, None, painted_s, painted_s)
+        devtools = tab.context.new_cdp_session(tab)
+        change(made, pods)  # until what is kept of the past is as much as it may be
+        before, _ = heap_mib(devtools), tab.evaluate(COUNTED)
+        began = time.perf_counter()
+        read = change(made, pods)
+        frames = tab.evaluate("window.framesSeen") / (time.perf_counter() - began)
+        longest, draws, after = tab.evaluate("window.longest"), tab.evaluate("window.draws"), heap_mib(devtools)
+        browser.close()
+    about = {"changes": round(SPAN_S / TICK_S) * CHANGES, "without": f"{alone.share:.1%}", "with": f"{read.share:.1%}"}
+    extra = 100 * (read.share - alone.share)
+    yield Row("what a reader costs the scheduler's process, per cent of a core", 3.0, None, extra, extra, "%", about)
+    yield Row("a cycle while somebody reads, ms", None, None, read.cycle_ms, read.cycle_ms, "ms", {"without": round(alone.cycle_ms, 2)})
+    yield Row("frames of the tab meanwhile", 10.0, None, frames, frames, "/s", {"longest_ms": round(longest), "draws": draws})
+    yield Row("heap of the tab afterwards", None, None, after, after, "MiB", {"before": round(before, 1)})
+
+
+def change(made: Desk, pods: list[tuple[str, Any]]) -> Cost:
+    """Pods go and come back, a few at each tick; now and then a cycle."""
+    cpu, began = time.process_time(), time.perf_counter()
+    cycles = []
+    for tick in range(round(SPAN_S / TICK_S)):
+        some = [pods[(tick // 2 * CHANGES + n) % len(pods)] for n in range(CHANGES)]
+        if tick % 2:
+            made.put(some)
+        else:
+            for kind, pod in some:
+                made.remove(kind, f"default/{pod.metadata.name}")
+        if tick % CYCLE_EVERY == 0:
+            at = time.perf_counter()
+            made.cycle()
+            cycles.append((time.perf_counter() - at) * 1000)
+        time.sleep(max(0.0, began + (tick + 1) * TICK_S - time.perf_counter()))
+    took = time.perf_counter() - began
+    return Cost((time.process_time() - cpu) / took, statistics.median(cycles))
+
+
+def heap_mib(devtools: Any) -> float:
+    devtools.send("HeapProfiler.collectGarbage")
+    devtools.send("Performance.enable")
+    metrics = {each["name"]: each["value"] for each in devtools.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["JSHeapUsedSize"]) / 2**20
