@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pumice.testing.builders import node, queue
+from pumice.testing.builders import GPU, node, queue
 from tests.page.clusters import HOSTILE, gang, large, small
 from tests.page.desk import Desk, desk
 from tests.page.tab import Tab
@@ -146,6 +146,17 @@ def test_queues_stand_below_their_parents(decided: Desk, tab: Tab) -> None:
     names = tab.page.locator(".queues th[scope=row]").all_inner_texts()
     assert names == ["prod", "research", "vision"]
     assert tab.page.get_by_role("img", name="vision holds 16").count() == 1
+
+
+def test_a_queue_s_row_says_what_it_holds_deserves_borrows_and_is_guaranteed(bare: Desk, tab: Tab) -> None:
+    made = queue("q").deserves(**{GPU: 3}).capability(**{GPU: 7}).having("spec", "guarantee", "resource", value={GPU: 1})
+    bare.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), made.build()])
+    bare.put(gang("g", "q", 1, 5, ("n1",)))
+    opened(tab, bare, "queues?resource=gpu")
+    cells = (
+        tab.page.locator(".queues tr", has=tab.page.get_by_role("rowheader", name="q", exact=True)).locator("td.number").all_inner_texts()
+    )
+    assert cells == ["5", "3", "2", "0", "1", "7", "1", "1", "0"]
 
 
 def test_a_cycle_is_told_action_by_action(decided: Desk, tab: Tab) -> None:

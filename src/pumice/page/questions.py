@@ -1,7 +1,7 @@
 """What the page can be asked, one question at a time: a job's pods, why, what would help, and what is odd about the configuration.
 
 Each is answered between two cycles, where cycles run, and leaves no trace. What could take long is bounded: a search for what would help
-ends after half a second with what it found, and the rules of lint let cycles pass between them.
+ends after a second with what it found, and the rules of lint let cycles pass between them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pumice.page.rows import LOOSE, Amounting, pod_rows
 from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 
-LONGEST_SEARCH_S = 0.5
+LONGEST_SEARCH_S = 1.0
 _encode = msgspec.json.encode
 
 

@@ -9,7 +9,7 @@ const MOST_LINES = 8;
 export function queues(store, _, parameters) {
   const head = html("div", { class: "choices" });
   const body = html("tbody");
-  const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Asked for", "At most", "Weight", "Jobs", "Waiting"];
+  const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Borrowed", "Asked for", "Guaranteed", "At most", "Weight", "Jobs", "Waiting"];
   const grid = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
     html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves."),
     html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
@@ -56,7 +56,9 @@ function line(store, { name, depth, queue }, resource, most) {
   const state = queue.state && queue.state !== "Open" ? ` (${queue.state})` : "";
   const label = html("th", { scope: "row" }, name + state);
   label.style.paddingLeft = `${depth * 1.2}rem`;
-  const numbers = [amount(resource, held), deserved == null ? "" : amount(resource, deserved), amount(resource, asked), queue.limit[resource] ? amount(resource, queue.limit[resource]) : "", queue.weight, queue.jobs, queue.waiting];
+  const borrowed = deserved != null && held > deserved ? held - deserved : null;
+  const numbers = [held, deserved, borrowed, asked, queue.guarantee[resource], queue.limit[resource]].map((value) => (value == null ? "" : amount(resource, value)));
+  numbers.push(queue.weight, queue.jobs, queue.waiting);
   return html("tr", {}, label, html("td", { class: "bar" }, bar(queueTone(store, name), held / most, asked / most, deserved == null ? null : deserved / most, `${name} holds ${amount(resource, held)}, asks for ${amount(resource, asked)} more`)),
     numbers.map((cell) => html("td", { class: "number" }, String(cell))));
 }
