@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pumice.api.quantity import as_ranges, index_set
 from pumice.controllers import kinds
 from pumice.controllers.objects import Object, annotations_of, condition, labels_of, name_of, status_of
-from tests.controllers.playing import alive, play, template, workload
+from tests.controllers.playing import alive, play, start, template, workload
 from tests.controllers.stage import Stage
 
 
@@ -313,3 +313,53 @@ def test_the_status_has_the_zeros_that_kubernetes_writes() -> None:
 def test_index_ranges_read_as_they_were_written(indexes: set[int]) -> None:
     assert index_set(as_ranges(indexes)) == indexes
     assert as_ranges({0, 1, 2, 5}) == "0-2,5"
+
+
+# ---- each pod is counted once
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_was_deleted_after_it_ended_stays_counted(phase: str) -> None:
+    stage = play(workload("Job", parallelism=1, completions=3))
+    for _ in range(2):
+        stage.pods(phase, *map(name_of, alive(stage)))
+        for name in stage.names(kinds.POD):
+            if status_of(stage.get(kinds.POD, name)).get("phase") == phase:
+                stage.delete(kinds.POD, name)
+        stage.wait(600)
+    assert status(stage)[phase.lower()] == 2
+    assert status(stage)["uncountedTerminatedPods"] == {}
+
+
+@pytest.mark.parametrize(("policy", "failed"), [("TerminatingOrFailed", 1), ("Failed", None)])
+def test_a_pod_that_is_deleted_before_it_ended_has_failed(policy: str, failed: int | None) -> None:
+    stage = play(workload("Job", podReplacementPolicy=policy))
+    start(stage)
+    stage.delete(kinds.POD, name_of(alive(stage)[0]))
+    assert status(stage).get("failed") == failed
+
+
+def test_a_pod_that_ends_while_the_controller_is_away_is_counted_once() -> None:
+    stage = play(workload("Job", parallelism=2, completions=4))
+    one, other = map(name_of, alive(stage))
+    stage.pods("Succeeded", one)
+    listed = status(stage) | {"succeeded": None, "uncountedTerminatedPods": {"succeeded": [stage.get(kinds.POD, one)["metadata"]["uid"]]}}
+    stage.change(kinds.BATCH_JOB, "web", {"status": listed})  # as it was between its two writes
+    stage.pods("Succeeded", other)
+    assert (status(stage)["succeeded"], status(stage)["uncountedTerminatedPods"]) == (2, {})
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
+def test_pods_of_a_job_that_is_deleted_wait_for_nobody(propagation: str) -> None:
+    stage = play(workload("Job", parallelism=2))
+    stage.delete(kinds.BATCH_JOB, "web", propagation)
+    assert not [pod for pod in stage.world.all(kinds.POD) if pod["metadata"].get("finalizers")]
+
+
+def test_a_pod_that_is_adopted_is_counted_and_one_that_is_let_go_waits_for_nobody() -> None:
+    stage = play(workload("Job"))
+    (mine,) = alive(stage)
+    stage.change(kinds.POD, name_of(mine), {"metadata": {"labels": {"app": "other"}}})
+    assert not stage.get(kinds.POD, name_of(mine))["metadata"].get("finalizers")
+    stage.change(kinds.POD, name_of(mine), {"metadata": {"labels": {"app": "web"}}})
+    assert stage.get(kinds.POD, name_of(mine))["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]

@@ -99,6 +99,7 @@ DEFAULT_INGRESS_CLASS = "ingressclass.kubernetes.io/is-default-class"  #: the sa
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"  #: ResourceClaim: what the pod that it was made for calls it
 EXTENDED_CLAIM = "resource.kubernetes.io/extended-resource-claim"  #: ResourceClaim: "true" on those of the scheduler's making
 CRON_SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"  #: Job of a CronJob: the time that it was made for
+JOB_TRACKING = "batch.kubernetes.io/job-tracking"  #: finalizer of a Job's pod: its end is not counted yet
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"  #: pod of a Job, also a label: its index
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"  #: pod of a Job: failures of its index before it
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"  #: pod of a Job: those that do not count

@@ -104,7 +104,9 @@ class Memory:
             after["metadata"]["generation"] = before["metadata"].get("generation", 1) + 1
         self._link(before, after)
         self._objects.setdefault(kind, {})[key] = after
-        if terminating(after) and not after["metadata"].get("finalizers") and not _awaits_somebody(after):
+        was_held = bool(before and before["metadata"].get("finalizers"))
+        awaits = bool(after["metadata"].get("finalizers")) or (_awaits_somebody(after) and not (was_held and _has_ended(after)))
+        if terminating(after) and not awaits:
             return [ObjectChange(before, after), *self._remove(kind, key)]
         return [ObjectChange(before, after)]
 

@@ -45,6 +45,10 @@ def annotations_of(subject: Object) -> Mapping[str, str]:
     return subject["metadata"].get("annotations") or {}
 
 
+def finalizers_of(subject: Object) -> list[str]:
+    return subject["metadata"].get("finalizers") or []
+
+
 def spec_of(subject: Object) -> Object:
     return subject.get("spec") or {}
 

@@ -18,12 +18,24 @@ from pumice.cluster.apiserver import ApiError, DeleteOptions, Store
 from pumice.cluster.apiserver.watch import WatchEvent
 from pumice.cluster.clock import Alarm, AlarmClock
 from pumice.cluster.nodes.node_agent import Addresses, NodeAgents
-from pumice.cluster.nodes.pod_life import ENDED, PENDING, RUNNING, Milli, Place, next_of, phase_of, rejection, requests_of, status_after
-from pumice.cluster.nodes.pod_status import rejected, usage
+from pumice.cluster.nodes.pod_life import (
+    ENDED,
+    KILLED,
+    PENDING,
+    RUNNING,
+    Milli,
+    Place,
+    next_of,
+    phase_of,
+    rejection,
+    requests_of,
+    status_after,
+)
+from pumice.cluster.nodes.pod_status import ended, rejected, usage
 from pumice.cluster.nodes.stage import PodStage, Stages
 from pumice.cluster.store_world import StoreWorld, StoreWrites
 from pumice.controllers import kinds
-from pumice.controllers.objects import Key, Object, key_of, labels_of, name_of, spec_of, status_of, uid_of
+from pumice.controllers.objects import Key, Object, finalizers_of, key_of, labels_of, name_of, spec_of, status_of, uid_of
 
 # What metrics-server would tell: PodMetrics of the pods that run, NodeMetrics as their sums.
 #
@@ -243,6 +255,8 @@ class Kubelets:
         held.due = None
         status = status_after(pod, stage, self._clock.now(), self._place(pod, held))
         if status == "gone":
+            if finalizers_of(pod):  # who holds it is to see how it ended
+                self._write(key, pod, ended(pod, self._clock.now(), KILLED, "", ""))
             self._end(key, held)
             return
         assert isinstance(status, dict)

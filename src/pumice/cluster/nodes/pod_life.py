@@ -15,9 +15,10 @@ from pumice.controllers.objects import Object, spec_of, status_of, terminating
 
 PENDING, RUNNING, TERMINATING, ENDED = "Pending", "Running", "Terminating", "Ended"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 300.0  #: before containers start again
+KILLED = 137  #: the exit code of what did not end in time
 
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
-_DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=137)
+_DEADLINE = PodStage(name="deadline", phase="Running", becomes="Failed", reason="DeadlineExceeded", message=_TOO_LONG, exit_code=KILLED)
 _KILL = PodStage(name="kill", phase="Terminating", becomes="Gone")
 
 

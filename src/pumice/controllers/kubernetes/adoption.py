@@ -18,6 +18,7 @@ from pumice.controllers.objects import (
     Object,
     controlled_by,
     controller_of,
+    finalizers_of,
     key_of,
     labels_of,
     name_of,
@@ -39,8 +40,8 @@ class Claim(NamedTuple):
     writes: list[Write]
 
 
-def claim(owner: Object, kind: str, world: World, considered: Test = lambda subject: True) -> Claim:
-    """`considered`: what the owner looks at; the rest stays as it is, whosever it is."""
+def claim(owner: Object, kind: str, world: World, considered: Test = lambda subject: True, finalizer: str = "") -> Claim:
+    """`considered`: what the owner looks at; the rest stays as it is, whosever it is. `finalizer`: what all of the owner's have."""
     selector = selector_of(owner)
     owned = [each for each in world.dependents(uid_of(owner), kind) if (controller_of(each) or {}).get("uid") == uid_of(owner)]
     owned = [each for each in owned if considered(each)]
@@ -51,8 +52,8 @@ def claim(owner: Object, kind: str, world: World, considered: Test = lambda subj
         return Claim(mine, [])
     fitting = (each for each in world.strays(kind, namespace_of(owner)) if matches(selector, labels_of(each)))
     found = [each for each in fitting if considered(each) and not terminating(each)]
-    released = (_release(each, owner) for each in owned if not matches(selector, labels_of(each)))
-    return Claim([*mine, *found], [*released, *(_adopt(each, owner) for each in found)])
+    released = (_release(each, owner, finalizer) for each in owned if not matches(selector, labels_of(each)))
+    return Claim([*mine, *found], [*released, *(_adopt(each, owner, finalizer) for each in found)])
 
 
 def selector_of(owner: Object) -> Selector:
@@ -62,12 +63,14 @@ def selector_of(owner: Object) -> Selector:
     return label_selector({"matchLabels": stated} if is_plain else stated) or ()
 
 
-def _adopt(subject: Object, owner: Object) -> Patch:
-    return patch(subject, {"metadata": {"ownerReferences": [*_without(subject, owner), controlled_by(owner)]}})
+def _adopt(subject: Object, owner: Object, finalizer: str) -> Patch:
+    added = {"finalizers": [*finalizers_of(subject), finalizer]} if finalizer else {}
+    return patch(subject, {"metadata": {"ownerReferences": [*_without(subject, owner), controlled_by(owner)], **added}})
 
 
-def _release(subject: Object, owner: Object) -> Patch:
-    return patch(subject, {"metadata": {"ownerReferences": _without(subject, owner) or None}})
+def _release(subject: Object, owner: Object, finalizer: str) -> Patch:
+    taken = {"finalizers": [each for each in finalizers_of(subject) if each != finalizer] or None} if finalizer else {}
+    return patch(subject, {"metadata": {"ownerReferences": _without(subject, owner) or None, **taken}})
 
 
 def _without(subject: Object, owner: Object) -> list[Object]:

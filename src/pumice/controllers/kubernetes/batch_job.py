@@ -7,18 +7,17 @@ left alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from itertools import islice
 
-from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES
+from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAILURES, JOB_TRACKING
 from pumice.api.json_objects import copied
 from pumice.api.quantity import as_ranges
 from pumice.api.times import rfc3339
 from pumice.controllers import kinds
-from pumice.controllers.controller import NOTHING, Create, Emit, Result, Write, delete, itself, result, status_change
+from pumice.controllers.controller import NOTHING, Create, Emit, KeysOf, Result, Write, delete, itself, result, status_change
 from pumice.controllers.kubernetes.adoption import claim, its_claimants
 from pumice.controllers.kubernetes.job_status import (
-    FAILED,
     FIRST,
     Attempts,
     PodTally,
@@ -32,6 +31,7 @@ from pumice.controllers.kubernetes.job_status import (
     tally,
     verdict,
 )
+from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, strays
 from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
 from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.world import World
@@ -40,12 +40,12 @@ from pumice.controllers.world import World
 
 
 def plain_pods(job: Object, count: int, world: World) -> list[Object]:
-    return [from_template(job, spec_of(job).get("template") or {}, name, **_labels(job)) for name in free_names(job, count, world)]
+    return [_pod(job, name) for name in free_names(job, count, world)]
 
 
 def indexed_pod(job: Object, index: int, attempts: Attempts | None, world: World) -> Object:
     name = next(free_names(job, 1, world, f"{name_of(job)}-{index}"))
-    pod = from_template(job, spec_of(job).get("template") or {}, name, **_labels(job), **{COMPLETION_INDEX: str(index)})
+    pod = _pod(job, name, **{COMPLETION_INDEX: str(index)})
     notes = pod["metadata"].setdefault("annotations", {})
     notes[COMPLETION_INDEX] = str(index)
     if by_index(job):
@@ -57,6 +57,12 @@ def indexed_pod(job: Object, index: int, attempts: Attempts | None, world: World
     variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{COMPLETION_INDEX}']"}}}
     for container in (*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())):
         container.setdefault("env", []).append(dict(variable))
+    return pod
+
+
+def _pod(job: Object, name: str, **labels: str) -> Object:
+    pod = from_template(job, spec_of(job).get("template") or {}, name, **_labels(job), **labels)
+    pod["metadata"]["finalizers"] = [JOB_TRACKING]
     return pod
 
 
@@ -74,27 +80,34 @@ class BatchJobs:
     name = "batch-job"
 
     def __init__(self) -> None:
-        self.watches = {kinds.BATCH_JOB: itself, kinds.POD: its_claimants(kinds.BATCH_JOB)}
+        its_job = its_claimants(kinds.BATCH_JOB)
+        self.watches: Mapping[str, KeysOf] = {
+            kinds.BATCH_JOB: lambda change, world: [*itself(change, world), *strays(change, world)],
+            kinds.POD: lambda change, world: [*its_job(change, world), *strays(change, world)],
+        }
 
     def reconcile(self, key: Hashable, world: World, now: float) -> Result:
+        if isinstance(key, StrayPod):
+            return result(let_stray_go(key, world))
         assert isinstance(key, Key)
         job = world.get(kinds.BATCH_JOB, *key)
-        if job is None or terminating(job) or spec_of(job).get("managedBy", OURS) != OURS:
+        if job is None or spec_of(job).get("managedBy", OURS) != OURS:
             return NOTHING
-        pods, claims = claim(job, kinds.POD, world)
+        if terminating(job):
+            return result(let_go(world.dependents(uid_of(job), kinds.POD)))
+        pods, claims = claim(job, kinds.POD, world, finalizer=JOB_TRACKING)
         counted = tally(job, pods)
         if has_ended(job):
-            return result([*claims, *map(delete, counted.active), *status_change(job, {**status_of(job), **_counts(job, counted, 0)})])
+            news = status_change(job, {**status_of(job), **_counts(job, counted, 0)})
+            return result([*claims, *map(delete, counted.active), *news, *let_go(counted.over)])
         end = verdict(job, counted, now)
         status = _started(job, now)
         later: list[tuple[float, Hashable]] = []
         made = 0
         if end is not None:
             writes = finish(job, counted, end, status, now)
-            if end.type == FAILED:  # whoever is cut short has failed
-                counted = counted._replace(failed=counted.failed + len(counted.active))
         elif spec_of(job).get("suspend"):
-            writes = ended(job, counted.active)
+            writes = _dismissed(job, counted.active)
         else:
             writes, next_at = _scale(job, counted, world, now)
             made = sum(isinstance(step, Create) for step in writes)
@@ -102,7 +115,7 @@ class BatchJobs:
         if end is not None or spec_of(job).get("suspend"):
             counted = counted._replace(active=[], leaving=[*counted.leaving, *counted.active])
         status |= _counts(job, counted, made)
-        return result([*claims, *_told(job, status), *writes, *status_change(job, status)], later)
+        return result([*claims, *_told(job, status), *writes, *status_change(job, status), *let_go(counted.over)], later)
 
 
 def _started(job: Object, now: float) -> Object:
@@ -135,13 +148,13 @@ def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[li
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     running = [pod for pod in counted.active if pod not in counted.surplus]
     if completions is not None:
-        wanted = min(parallelism, int(completions) - counted.succeeded - len(counted.lost))
+        wanted = min(parallelism, int(completions) - counted.won.total - len(counted.lost))
     else:
-        wanted = parallelism if not counted.succeeded else min(parallelism, len(running))
+        wanted = parallelism if not counted.won.total else min(parallelism, len(running))
     missing = wanted - len(running)
     too_many = [*counted.surplus, *dispensable_first(running)[: max(0, -missing)]]
     if too_many:
-        return ended(job, too_many), None
+        return _dismissed(job, too_many), None
     if spec.get("podReplacementPolicy") == "Failed":
         missing -= len(counted.leaving)
     if missing <= 0 or counted.next_at > now:
@@ -149,6 +162,11 @@ def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[li
     if not indexed(job):
         return created(job, plain_pods(job, missing, world)), None
     return _indexes(job, counted, missing, world, now)
+
+
+def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
+    """Delete pods that have not failed: nobody counts them."""
+    return [*let_go(pods), *ended(job, pods)]
 
 
 def _indexes(job: Object, counted: PodTally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
@@ -162,13 +180,14 @@ def _indexes(job: Object, counted: PodTally, missing: int, world: World, now: fl
 
 def _counts(job: Object, counted: PodTally, made: int) -> Object:
     """Kubernetes writes some zeros and leaves out others."""
+    ways = {"succeeded": counted.won, "failed": counted.failures}
     counts: Object = {
         "active": len(counted.active) + made or None,
         "ready": sum(map(ready, counted.active)),
         "terminating": len(counted.leaving),
-        "succeeded": counted.succeeded or None,
-        "failed": counted.failed or None,
-        "uncountedTerminatedPods": {},
+        "succeeded": counted.won.settled or None,
+        "failed": counted.failures.settled or None,
+        "uncountedTerminatedPods": {way: each.listed for way, each in ways.items() if each.listed},
     }
     if indexed(job) and (counted.done or status_of(job).get("completedIndexes")):
         counts["completedIndexes"] = as_ranges(counted.done)

@@ -11,6 +11,7 @@ from pumice.api.annotations import COMPLETION_INDEX, IGNORED_FAILURES, INDEX_FAI
 from pumice.api.quantity import index_set, integer
 from pumice.api.times import instant, rfc3339
 from pumice.controllers.controller import Emit, Write
+from pumice.controllers.kubernetes.job_tracking import Count, count, is_over
 from pumice.controllers.kubernetes.pods import ENDED, active, ended, phase
 from pumice.controllers.objects import Object, annotations_of, condition, name_of, namespace_of, spec_of, status_of, terminating
 
@@ -86,13 +87,19 @@ class PodTally(NamedTuple):
     active: list[Object]
     surplus: list[Object]  #: active, yet with an index that is done, failed, beyond the last one or another pod's
     leaving: list[Object]
-    succeeded: int
-    failed: int
+    over: list[Object]  #: of which nothing more is to come
+    won: Count  #: of an indexed job its indexes that are complete
+    failures: Count
     done: frozenset[int]  #: indexes that are complete
     lost: frozenset[int]  #: indexes that have failed for good
     verdict: str  #: why a pod's failure is that of the job
     attempts: dict[int, Attempts]  #: by index
     next_at: float  #: when the next pod may be made, by all failures together
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every pod that is over stands in the numbers."""
+        return not self.won.listed and not self.failures.listed
 
 
 def indexed(job: Object) -> bool:
@@ -109,7 +116,6 @@ def index_of(pod: Object) -> int:
 
 
 def tally(job: Object, pods: list[Object]) -> PodTally:
-    stored = status_of(job)
     ended = [pod for pod in pods if phase(pod) in ENDED and (not indexed(job) or _is_index(job, index_of(pod)))]
     won, failures = [], []
     for pod in ended:
@@ -117,7 +123,9 @@ def tally(job: Object, pods: list[Object]) -> PodTally:
             won.append(pod)
         else:
             failures.append((pod, judged(job, pod)))
-    counted = sum(verdict.action != IGNORE for _, verdict in failures)
+    lost_pods = [pod for pod, verdict in failures if verdict.action != IGNORE]
+    if not _says(job, _FIRST[COMPLETE]):  # whom success cut short has not failed
+        lost_pods += [pod for pod in pods if phase(pod) not in ENDED and is_over(job, pod)]
     done = _known(job, "completedIndexes") | {index_of(pod) for pod in won} if indexed(job) else frozenset()
     attempts: dict[int, Attempts] = {}
     lost = _known(job, "failedIndexes")
@@ -133,8 +141,9 @@ def tally(job: Object, pods: list[Object]) -> PodTally:
         running,
         _surplus(job, running, done | lost) if indexed(job) else [],
         [pod for pod in pods if terminating(pod) and phase(pod) not in ENDED],
-        len(done) if indexed(job) else max(len(won), int(stored.get("succeeded") or 0)),
-        max(counted, int(stored.get("failed") or 0)),
+        [pod for pod in pods if is_over(job, pod)],
+        Count(len(done), []) if indexed(job) else count(job, pods, "succeeded", won),
+        count(job, pods, "failed", lost_pods),
         frozenset(done),
         frozenset(lost),
         next((verdict.because for _, verdict in failures if verdict.action == FAIL_JOB), ""),
@@ -219,7 +228,7 @@ def _failure(job: Object, tally: PodTally, now: float) -> End | None:
     if tally.verdict:
         return End(FAILED, "PodFailurePolicy", tally.verdict)
     limit = int(spec.get("backoffLimit", BACKOFF_LIMIT))
-    if tally.failed > limit or _restarted(job, tally) >= max(1, limit):
+    if tally.failures.total > limit or _restarted(job, tally) >= max(1, limit):
         return End(FAILED, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     at = deadline(job, status_of(job))
     if at is not None and now >= at and not spec.get("suspend"):
@@ -244,7 +253,8 @@ def _success(job: Object, tally: PodTally) -> End | None:
     if rule is not None:
         return End(COMPLETE, "SuccessPolicy", f"Matched rules at index {rule}")
     completions = spec_of(job).get("completions")
-    enough = tally.succeeded >= int(completions) if completions is not None else tally.succeeded > 0 and not tally.active
+    succeeded = tally.won.total
+    enough = succeeded >= int(completions) if completions is not None else succeeded > 0 and not tally.active
     return End(COMPLETE, "CompletionsReached", "Reached expected number of succeeded pods") if enough else None
 
 
@@ -264,7 +274,7 @@ def finish(job: Object, tally: PodTally, end: End, status: Object, now: float) -
     if not _says(job, before):
         status["conditions"] = [*(status.get("conditions") or ()), entry(before, "True", end.reason, end.message, now)]
     writes = ended(job, tally.active)
-    if any(phase(pod) not in ENDED for pod in (*tally.active, *tally.leaving)):
+    if not tally.is_settled or any(phase(pod) not in ENDED for pod in (*tally.active, *tally.leaving)):
         return writes
     status["conditions"] = [*status["conditions"], entry(end.type, "True", end.reason, end.message, now)]
     if end.type == COMPLETE:
