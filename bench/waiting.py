@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from bench import shapes
 from bench.measure import Row, measured
 from bench.sessions import NOW, VICTIMS, policy, running
+from pumice.memory import collect_seldom
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
@@ -66,10 +67,12 @@ def rows(what: str, gangs: int, shape: Callable[[int], dict[str, str]], text: st
     if freed:
         free_one(made)
         found.append(measured(f"{what}: one node freed", 0.05, None, lambda: made, again, 1))
+        found.append(measured(f"{what}: after two gangs were placed", 0.05, None, lambda: made, again, 1))
     return found
 
 
 def run() -> list[Row]:
+    collect_seldom()  # as all programs do
     return [
         *rows("20,000 gangs wait, four shapes", 20_000, four_shapes, DEFAULT, 1.5, freed=True),
         *rows("5,000 gangs wait, evicting actions", 5_000, four_shapes, EVICTING, 0.8),

@@ -1,11 +1,13 @@
 """What is remembered of those who wait changes nothing: each cycle decides and says what one does that looks at everything anew.
 
-Two equal clusters live through the same random operations; the cycles of one are watched, and so remember nothing. Some hundred operations
+Two equal clusters live through the same random operations; the cycles of one are watched, and so remember nothing, and try each job by
+itself. Some hundred operations
 in `make test`, 100,000 in the nightly profile.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -16,10 +18,11 @@ from pumice.cluster.cycles import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
-from pumice.scheduler.framework.observer import SILENT, Observer
+from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import PLUGINS
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 
@@ -30,13 +33,13 @@ tiers:
   - name: priority
   - name: gang
   - name: conformance
-  - name: sla
 - plugins:
   - name: overcommit
   - name: {second}
   - name: predicates
   - name: {shares}
   - name: nodeorder
+  - name: {third}
 """
 ACTIONS = (
     "enqueue, allocate, backfill",
@@ -44,14 +47,25 @@ ACTIONS = (
     "allocate, backfill",
     "enqueue, gangreclaim, gangpreempt, allocate",
 )
+THIRD = "sla", "task-topology", "binpack"
 NODES, QUEUES, CLASSES = [f"n{number}" for number in range(6)], ("qa", "qb"), {"low": 10, "high": 1000}
+
+
+class Counting(Observer):
+    """How often a node was looked for; only if it `watches` for each pod by itself."""
+
+    def __init__(self, watches: bool) -> None:
+        self.watches, self.count = watches, 0
+
+    def turn(self, task: Task) -> None:
+        self.count += 1
 
 
 class Life:
     """One of the two."""
 
-    def __init__(self, policy: Policy, observer: Observer) -> None:
-        self.policy, self.observer = policy, observer
+    def __init__(self, policy: Policy, watched: bool) -> None:
+        self.policy, self.turns = policy, Counting(watched)
         self.cluster = cluster(
             *(node(name).cpu(4).gpu(4).pods(6).label("zone", name[-1]) for name in NODES),
             *(queue(name) for name in QUEUES),
@@ -59,7 +73,7 @@ class Life:
         )
 
     def decide(self, now: float) -> Decisions:
-        return cycle(self.cluster, self.policy, now, observer=self.observer)
+        return cycle(self.cluster, self.policy, now, observer=self.turns)
 
 
 def said(decisions: Decisions) -> dict[str, Any]:
@@ -84,13 +98,14 @@ class Fate:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._jobs = 0
+        self._shapes = [random.random() for _ in range(5)]  #: of which many jobs are drawn alike
 
     def draw(self, living: Cluster) -> Operation:
         drawn = self._random.choice([*[self._gang] * 3, self._ends, self._node, self._queue, self._leaves, self._nothing])
         return drawn(living)
 
     def _gang(self, living: Cluster) -> Operation:
-        random, name = self._random, f"j{self._jobs:05}"
+        random, name = Random(self._random.choice(self._shapes)), f"j{self._random.randrange(100):02}-{self._jobs:05}"
         self._jobs += 1
         size, gpu = random.randint(1, 4), random.choice([0, 1, 1, 2, 4])
         group = podgroup(name, random.choice([size, size, 1])).queue(random.choice(QUEUES)).phase(random.choice(["Pending", "Inqueue"]))
@@ -98,6 +113,8 @@ class Fate:
             group = group.priority_class(random.choice([*CLASSES]))
         if random.random() < 0.6:
             group = group.needs(**{"nvidia.com/gpu": gpu * size})
+        if self._random.random() < 0.5:
+            group = group.created(f"2025-12-31T00:00:{self._random.randrange(60):02}Z")
         if random.random() < 0.1:
             group = group.annotation("sla-waiting-time", "3s")
         members = [member.gpu(gpu) if gpu else member for member in pod(name).gang(name).times(size)]
@@ -151,14 +168,13 @@ def _removing(kind: str, *keys: str) -> Operation:
     return remove
 
 
-def live(seed: int, operations: int) -> int:
-    """How many cycles decided what the one before did, without looking."""
+def live(seed: int, operations: int) -> Counter[str]:
+    """How many cycles decided what the one before did, without looking; how often nodes were looked for, with memory and without."""
     random = Random(seed)
-    text = CONFIGURATION.format(
-        actions=random.choice(ACTIONS), second=random.choice(["drf", "binpack"]), shares=random.choice(["proportion", "capacity"])
-    )
+    chosen = {"actions": ACTIONS, "second": ("drf", "binpack"), "shares": ("proportion", "capacity"), "third": THIRD}
+    text = CONFIGURATION.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
-    kept, anew, fate = Life(policy, SILENT), Life(policy, Observer()), Fate(random)
+    kept, anew, fate = Life(policy, watched=False), Life(policy, watched=True), Fate(random)
     now, recalled, last = 1_767_225_600.0, 0, Decisions()
     for _ in range(operations):
         operation = fate.draw(kept.cluster)
@@ -173,11 +189,12 @@ def live(seed: int, operations: int) -> int:
             advance(kept.cluster, decided, now)
             advance(anew.cluster, expected, now)
     kept.cluster.check()
-    return recalled
+    return Counter(recalled=recalled, kept=kept.turns.count, anew=anew.turns.count)
 
 
 def test_cycles_that_remember_decide_as_those_that_do_not() -> None:
-    assert sum(live(seed, 30) for seed in range(10)) > 50
+    counts = sum((live(seed, 30) for seed in range(10)), Counter[str]())
+    assert counts["recalled"] > 50 and counts["kept"] < 0.6 * counts["anew"]
 
 
 @pytest.mark.nightly

@@ -26,7 +26,7 @@ def run_cycles(
     for number in range(count):
         advance(cluster, decisions, now + (number - 1) * PERIOD_S)
         decisions = cycle(cluster, policy, now + number * PERIOD_S, world)
-        decisions.waiting += unserved(cluster, policy, decisions)
+        decisions.waiting = [*decisions.waiting, *unserved(cluster, policy, decisions)]
         outcomes.append(outcome(cluster, decisions))
         if failures is not None:
             failures |= decisions.failures

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import why_unheeded
@@ -32,27 +33,29 @@ class Allocate(Action):
     def run(self, session: Session) -> None:
         placing = Placing(session, cache_errors=self.args.predicate_error_cache_enable)
         domains = Domains(session, placing)
-        sheets = {job.uid: self._sheet(session, job) for job in self._jobs(session)}
+        groups = self._groups(session)
+        sheets = {alike.first.uid: self._sheet(session, alike.first) for alike in groups}
         for sheet in sheets.values():
             if sheet and sheet.job.queue is not None and cut_short_at(sheet.job) is not None:
                 self._serve(session, placing, domains, sheet.job.queue, sheet)
-        waiting = JobsByQueue(session, [sheet.job for sheet in sheets.values() if sheet])
+        waiting = JobsByQueue(session, [alike for alike in groups if sheets[alike.first.uid]])
         while queue := waiting.pop_queue():
             if session.overused(queue):
                 continue
             job = waiting.pop_job(queue)
             if job is None:
                 continue
-            sheet = sheets[job.uid]
+            sheet = sheets.get(job.uid) or self._sheet(session, job)
             if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)
 
-    def _jobs(self, session: Session) -> list[Job]:
+    def _groups(self, session: Session) -> list[Alike]:
         """Those that may be placed. Without an enqueue action every job is let in here."""
         enqueues = session.policy.has_action("enqueue")
-        jobs = []
-        for job in session.jobs(session.cluster.waiting.values()):
+        groups = []
+        for alike in session.waiting():
+            job = alike.first
             if job.is_pending:
                 if enqueues and cut_short_at(job) is None:
                     continue
@@ -64,11 +67,11 @@ class Allocate(Action):
             if job.asks_for_topology and (trouble := session.topology.tree.trouble):
                 session.fit_errors[next(iter(job.pending))] = NoDomain(session, f"no HyperNode can be used: {trouble}")
             else:
-                jobs.append(job)
+                groups.append(alike)
         if not enqueues:
             for job in session.jobs(session.cluster.not_enqueued.values()):
                 session.set_phase(job, INQUEUE)
-        return jobs
+        return groups
 
     def _sheet(self, session: Session, job: Job) -> PendingTasks | PendingParts:
         if session.topology.is_plain(job):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pumice.scheduler.actions.allocate import AllocateArgs
 from pumice.scheduler.engine.rules import Reason
+from pumice.scheduler.framework.alike import apart
 from pumice.scheduler.framework.decisions import everywhere, explain
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
@@ -26,8 +27,8 @@ class Backfill(Action):
         cluster = session.cluster
         clearing = session.clearing()
         promised = {uid: job for uid, job in cluster.changed.items() if job.waiting_count}
-        open_jobs = session.jobs({**cluster.waiting, **promised}.values())
-        jobs = [job for job in open_jobs if not job.is_pending and session.job_valid(job) is None]
+        waiting = {job.uid: job for alike in session.waiting() if alike.first.pending_best_effort for job in apart(session, alike)}
+        jobs = [job for job in session.jobs({**waiting, **promised}.values()) if not job.is_pending and session.job_valid(job) is None]
         by_queue: dict[str, list[Job]] = {}
         for job in jobs:
             assert job.queue is not None

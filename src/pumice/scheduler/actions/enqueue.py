@@ -6,6 +6,7 @@ nothing is let in unasked, but not where a queue is closing: that would go on to
 
 from __future__ import annotations
 
+from pumice.scheduler.framework.alike import Alike
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE
@@ -20,7 +21,7 @@ class Enqueue(Action):
         jobs = session.jobs(session.cluster.not_enqueued.values())
         for fresh in jobs:
             fresh.waiting_since = session.now if fresh.waiting_since is None else fresh.waiting_since
-        waiting = JobsByQueue(session, jobs)
+        waiting = JobsByQueue(session, [Alike.alone(job) for job in jobs])
         while queue := waiting.pop_queue():
             job = waiting.pop_job(queue)
             if job is None:

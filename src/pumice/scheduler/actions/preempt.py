@@ -15,6 +15,7 @@ from pumice.scheduler.engine.evaluation import NOTHING, Evaluation
 from pumice.scheduler.eviction.make_room import EvictionCandidates, is_worth_it
 from pumice.scheduler.eviction.search import Search, in_task_order
 from pumice.scheduler.eviction.victims import Budget, PermittedVictims, permitted_victims
+from pumice.scheduler.framework.alike import Turns, age
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.statement import Statement
@@ -23,6 +24,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
+from pumice.scheduler.placement.pending_tasks import by_queue
 
 
 class PreemptArgs(Budget):
@@ -37,14 +39,12 @@ class Preempt(Action):
     Args = PreemptArgs
 
     def run(self, session: Session) -> None:
-        starving = [job for job in session.jobs(session.cluster.waiting.values()) if self._may_preempt(session, job)]
-        by_queue: dict[str, list[Job]] = {}
-        for job in starving:
-            assert job.queue is not None
-            by_queue.setdefault(job.queue.name, []).append(job)
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
-            self._between_jobs(session, queue, sorted(by_queue[queue.name], key=session.job_key))
-            for job in by_queue[queue.name]:
+        starving = by_queue(alike for alike in session.waiting() if self._may_preempt(session, alike.first))
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in starving):
+            turns = Turns(session, starving[queue.name], session.job_key)
+            self._between_jobs(session, queue, turns)
+            again = Turns(session, turns.groups, age)
+            while job := again.pop():
                 self._within(session, job)
 
     def _may_preempt(self, session: Session, job: Job) -> bool:
@@ -52,12 +52,12 @@ class Preempt(Action):
             return False
         return not (job.asks_for_topology)
 
-    def _between_jobs(self, session: Session, queue: Queue, jobs: list[Job]) -> None:
+    def _between_jobs(self, session: Session, queue: Queue, turns: Turns) -> None:
         of_queue = EvictionCandidates(
             session, queue.jobs.values(), lambda task: _may_go(task) and task.job is not None and task.job.queue is queue
         )
         search = PreemptSearch(session, of_queue, self.args)
-        for job in jobs:
+        while job := turns.pop():
             search.serve(job)
 
     def _within(self, session: Session, job: Job) -> None:

@@ -35,7 +35,7 @@ class Reclaim(Action):
     reads_only_state = True
 
     def run(self, session: Session) -> None:
-        waiting = JobsByQueue(session, [job for job in session.jobs(session.cluster.waiting.values()) if self._may_reclaim(session, job)])
+        waiting = JobsByQueue(session, [alike for alike in session.waiting() if self._may_reclaim(session, alike.first)])
         everybody: EvictionCandidates | None = None
         while queue := waiting.pop_queue():
             if session.overused(queue):

@@ -34,6 +34,7 @@ MEMORY = "schedule"  #: its key in the cluster's memory
 
 class Schedule(Action):
     name = SCHEDULE
+    reads_only_state = True  # where there is nothing to try
 
     def run(self, session: Session) -> None:
         profiles = session.policy.profiles
@@ -70,8 +71,9 @@ class ScheduleLoop:
 
     def queue(self) -> Iterator[Task]:
         """The pods to try, in order: those that are due. Those that are held back are told so."""
-        ready = []
-        for task in sorted(self.claimed(), key=queue_key):
+        ready, claimed = [], self.claimed()
+        self.session.went_by_clock |= bool(claimed)  # whose turn it is does not follow from the cluster
+        for task in sorted(claimed, key=queue_key):
             row = self.session.nodes.rows.get(task.nominated, -1) if task.nominated else -1
             if task.gated:
                 self._tell(task, GATED, f"waiting for scheduling gates: [{' '.join(task.template.gates)}]")
@@ -206,7 +208,7 @@ class ScheduleLoop:
         self._tell(task, UNSCHEDULABLE, " ".join(part for part in (misfit.text, ", ".join(tail)) if part))
 
     def _tell(self, task: Task, reason: str, message: str) -> None:
-        self.session.decisions.waiting.append(Waiting(task, reason, message))
+        self.session.refused.append(Waiting(task, reason, message))
 
 
 def _compares_all(evaluation: Evaluation) -> bool:

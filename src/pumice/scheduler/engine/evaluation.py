@@ -276,13 +276,17 @@ class Evaluations:
         self._filters = filters
         self._scorers = scorers
         self._asking = asking
-        self._tellers = [rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key]
+        self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
         self._kept: dict[Hashable, Evaluation] = {}  #: in the order of their last use
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
 
+    def key(self, task: Task) -> tuple[Hashable, ...]:
+        """Equal for tasks that the rules cannot tell apart."""
+        return (task.template, *[tell(task) for tell in self._tellers])
+
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
-        key = (task.template, *[tell(task) for tell in self._tellers])
+        key = self.key(task)
         found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers, self._asking)
         self._kept[key] = found
         if len(self._kept) > self._room:

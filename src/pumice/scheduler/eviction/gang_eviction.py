@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from pumice.scheduler.eviction.choice import is_cheaper
 from pumice.scheduler.eviction.gang_attempt import Attempt, Plan, Wanted
 from pumice.scheduler.eviction.roster import Roster
+from pumice.scheduler.framework.alike import Turns
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.topology import Purpose
@@ -22,7 +23,7 @@ from pumice.scheduler.model.hypernodes import HyperNode
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.placement.pending_tasks import PendingParts
+from pumice.scheduler.placement.pending_tasks import PendingParts, by_queue
 
 DEFAULT_DOMAINS = 8
 
@@ -37,21 +38,20 @@ class GangEviction(Action):
     Args = GangEvictionArgs
 
     def run(self, session: Session) -> None:
-        by_queue: dict[str, list[Job]] = {}
-        for job in session.jobs(session.cluster.waiting.values()):
-            if not job.is_pending and self._usable(session, job) and session.job_valid(job) is None and session.job_starving(job):
-                assert job.queue is not None
-                by_queue.setdefault(job.queue.name, []).append(job)
+        starving = by_queue(alike for alike in session.waiting() if self._is_starving(session, alike.first))
         session.topology.trials_count = False
         rosters = Rosters(session)
-        for queue in session.in_queue_order(session.cluster.queues[name] for name in by_queue):
-            for job in sorted(by_queue[queue.name], key=session.job_key):
+        for queue in session.in_queue_order(session.cluster.queues[name] for name in starving):
+            turns = Turns(session, starving[queue.name], session.job_key)
+            while job := turns.pop():
                 self._serve(session, queue, job, rosters)
         session.topology.trials_count = True
 
     @staticmethod
-    def _usable(session: Session, job: Job) -> bool:
-        return session.topology.tree.ready or not job.asks_for_topology
+    def _is_starving(session: Session, job: Job) -> bool:
+        if job.is_pending or (job.asks_for_topology and not session.topology.tree.ready):
+            return False
+        return session.job_valid(job) is None and session.job_starving(job)
 
     # -- what the two differ in
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import EPSILON, Mask
 from pumice.scheduler.model.task import Task
+
+T = TypeVar("T")
 
 
 class Bind(NamedTuple):
@@ -77,6 +81,36 @@ class Event(NamedTuple):
     message: str
 
 
+class MadeWhenRead(Sequence[T]):
+    """So many values, which cost nothing until somebody looks."""
+
+    def __init__(self, count: int, make: Callable[[], list[T]]) -> None:
+        self._count = count
+        self._make = make
+
+    @cached_property
+    def _made(self) -> list[T]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return self._made[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._made)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass
 class Decisions:
     binds: list[Bind] = field(default_factory=list)
@@ -84,8 +118,8 @@ class Decisions:
     pipelined: list[Pipelined] = field(default_factory=list)
     ungated: dict[str, Task] = field(default_factory=dict)  #: by uid: pods whose queue has room; its gate is to be taken from them
     nominations: dict[Task, str] = field(default_factory=dict)  #: nodes with room made, or about to be made, for a pod; "" takes one back
-    groups: list[GroupStatus] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
+    groups: Sequence[GroupStatus] = field(default_factory=list)
+    waiting: Sequence[Waiting] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met
     again_at: float = inf  #: when pods that are held back now may go

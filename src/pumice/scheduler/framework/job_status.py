@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
-from pumice.scheduler.framework.decisions import Condition, Decisions, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.alike import Alike, Member, filled
+from pumice.scheduler.framework.decisions import Condition, Decisions, GroupStatus, MadeWhenRead, Pipelined, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
@@ -46,7 +47,8 @@ def next_stranded(cluster: Cluster, now: float) -> float:
 
 
 def _looked_at_by_none(cluster: Cluster) -> list[Task]:
-    jobs = (job for job in cluster.waiting.values() if job.queue is None or not job.queue.exists)
+    served = {queue for queue in cluster.queues.values() if queue.exists}
+    jobs = [job for job in cluster.waiting.values() if job.queue not in served]
     return [*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values())]
 
 
@@ -74,29 +76,89 @@ def _missing(cluster: Cluster, policy: Policy, task: Task) -> str:
     return ""
 
 
-def conclude(session: Session) -> None:
-    """Fill in groups, waiting and pipelined of the decisions, for the jobs that may have changed."""
-    cluster = session.cluster
-    told = {waiting.task.uid for waiting in session.decisions.waiting}
-    for job in session.jobs({**cluster.changed, **cluster.waiting, **cluster.not_enqueued}.values()):
-        condition = session.conditions.get(job.uid) or _not_admitted(session, job)
-        phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
-        session.set_phase(job, phase)
-        session.decisions.groups.append(GroupStatus(job, phase, condition, job.allocated_hypernode))
-        is_held_back, state = session.holds_back(job), cache(partial(fit_error, session, job))
-        for task in job.tasks.values():
-            if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
-                continue  # nothing is in its way
-            if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
-                session.decisions.waiting.append(Waiting(task, *scheduling_reason(session, task, state)))
-            last = session.last_try.get(task.uid)
-            if last is not None and last.evicted and task.status == status.PENDING:
-                session.decisions.nominations[task] = last.node
-    session.decisions.again_at = session.gathering.close()
-    session.decisions.waiting += stranded(cluster, session.policy, session.now)
+def conclude(session: Session) -> Conclusion:
+    """How all jobs stand that waited or may have changed. They are given their phases; the rest of the decisions is filled in."""
+    cluster, decisions = session.cluster, session.decisions
+    told = {waiting.task.uid for waiting in session.refused}
+    standings = [_standing(session, alike, told) for alike in session.together({**cluster.changed, **cluster.not_enqueued})]
+    for standing in standings:
+        first, phase = standing.members[0].job, standing.phase
+        for job in [first, *(member.job for member in standing.members if member.job.phase != phase)]:
+            session.set_phase(job, phase)
+        for number, node in standing.nominated:
+            decisions.nominations |= {member.tasks[number]: node for member in standing.members}
+    decisions.again_at = session.gathering.close()
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
-    session.decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
-    session.decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
+    decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
+    decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
+    return Conclusion(standings, session.refused, stranded(cluster, session.policy, session.now))
+
+
+class Standing(NamedTuple):
+    """How a job stands, and those that are like it, whose names go into the blanks of texts."""
+
+    members: list[Member]
+    phase: str
+    condition: Condition | None
+    hypernode: str
+    pods: list[tuple[int, str, str]]  #: number of each that waits, reason and message
+    nominated: list[tuple[int, str]]  #: number of each with room made for it in vain, and where
+
+    def group(self, member: Member) -> GroupStatus:
+        condition = self.condition
+        if condition is not None:
+            condition = condition._replace(message=filled(condition.message, member.tasks))
+        return GroupStatus(member.job, self.phase, condition, self.hypernode)
+
+
+class Conclusion(NamedTuple):
+    """How all jobs stand, and other pods that wait."""
+
+    standings: list[Standing]
+    refused: list[Waiting]
+    stranded: list[Waiting]
+
+    def of(self, uids: Container[str]) -> Conclusion:
+        """Without other jobs."""
+        return self._replace(standings=[standing for standing in self.standings if standing.members[0].uid in uids])
+
+    def groups(self) -> Sequence[GroupStatus]:
+        """What is told of each job, by age."""
+        count = sum(len(standing.members) for standing in self.standings)
+        return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
+
+    def waiting(self) -> Sequence[Waiting]:
+        """Why each pod waits: those that were tried alone, those of jobs by age, those that nobody looks at."""
+        count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
+        return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
+
+    def _waiting(self) -> list[Waiting]:
+        made = [
+            Waiting(member.tasks[number], reason, filled(message, member.tasks))
+            for member, standing in self._by_age()
+            for number, reason, message in standing.pods
+        ]
+        return [*self.refused, *made, *self.stranded]
+
+    def _by_age(self) -> list[tuple[Member, Standing]]:
+        return sorted((member, standing) for standing in self.standings for member in standing.members)
+
+
+def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
+    job = alike.first
+    condition = session.conditions.get(job.uid) or _not_admitted(session, job)
+    phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
+    standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [])
+    is_held_back, state = session.holds_back(job), cache(partial(fit_error, session, job))
+    for number, task in enumerate(job.tasks.values()):
+        if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
+            continue  # nothing is in its way
+        if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
+            standing.pods.append((number, *scheduling_reason(session, task, state)))
+        last = session.last_try.get(task.uid)
+        if last is not None and last.evicted and task.status == status.PENDING:
+            standing.nominated.append((number, last.node))
+    return standing
 
 
 def phase_of(job: Job, unschedulable: bool) -> str:
@@ -130,7 +192,7 @@ def fit_error(session: Session, job: Job) -> str:
         text += f". Not let in: {session.not_admitted[job.uid]}"
     origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
     if origin is not None and not job.is_ready:
-        text += f". Origin reason is {origin.name}: {session.fit_errors[origin.uid]}"
+        text += f". Origin reason is {session.name_of(origin)}: {session.fit_errors[origin.uid]}"
     return text
 
 
@@ -151,7 +213,7 @@ def scheduling_status(session: Session, task: Task) -> str:
 def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) -> tuple[str, str]:
     """Reason and message of the pod's condition; `state` is that of its job, which takes a look at all of its pods."""
     last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
-    assigned = f"Pod {task.key} can possibly be assigned to {last.node}, once"
+    assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {last.node}, once"
     if last.status == status.ALLOCATED:
         return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
     if last.status == status.PIPELINED:

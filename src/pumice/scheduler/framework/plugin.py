@@ -6,6 +6,7 @@ session, so its attributes live for one cycle; what must outlive it goes into `s
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ from pumice.scheduler.framework.hooks import HOOKS
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
+    from pumice.scheduler.model.job import Job
 
 
 #: Hooks of the first release, by what they are called now.
@@ -51,6 +53,11 @@ class Plugin:
     def next_turn(self, session: Session) -> float:
         """When its answers change by time alone, if nothing else does. Asked of one that `reads_only_state`."""
         return inf
+
+    def tells_apart(self, job: Job) -> Hashable:
+        """What of a job that waits its answers depend on, besides its queue, its minimum, its priority, and its tasks but for their names.
+        Asked of one that `reads_only_state`."""
+        return None
 
     @classmethod
     def hooks(cls) -> list[str]:

@@ -132,7 +132,12 @@ class Policy:
     def reads_volcano(self) -> bool:
         """Whether it looks at Volcano's kinds: it places gangs, or has one of Volcano's plugins in a profile."""
         profiles = self.profiles
-        return profiles is None or self.has_action("allocate") or any(profile.own for profile in profiles.by_name.values())
+        return self.places_gangs or (profiles is not None and any(profile.own for profile in profiles.by_name.values()))
+
+    @property
+    def places_gangs(self) -> bool:
+        """Whether PodGroups mean anything to it."""
+        return self.profiles is None or self.has_action("allocate")
 
     def has_action(self, name: str) -> bool:
         return any(action.name == name for action in self.actions)

@@ -15,6 +15,7 @@ from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import HyperNode
@@ -32,6 +33,7 @@ class Questions:
     """See the module. `Session` is what asks them."""
 
     cluster: Cluster
+    policy: Policy
     observer: Observer
     gathering: Gathering
     refused_by_queue: dict[str, str]  #: by task uid: why its queue may not take it
@@ -114,6 +116,21 @@ class Questions:
         return order < 0 if order else self.queue_before(right, left)
 
     # -- jobs
+
+    @cached_property
+    def reads_only_state(self) -> bool:
+        """Whether what is decided follows from the kept state, and from time only where a plugin says when."""
+        everyone = (*self.policy.actions, *self.plugins.everyone)
+        return all(vars(type(each)).get("reads_only_state") for each in everyone)
+
+    @property
+    def job_tellers(self) -> list[Callable[[Job], Hashable]]:
+        """What plugins look at in a job, besides what all do."""
+        return [plugin.tells_apart for plugin in self.plugins.everyone]
+
+    def task_kind(self, task: Task) -> tuple[Hashable, ...]:
+        """Equal for tasks to which all nodes look the same."""
+        return self._evaluations.key(task)
 
     def job_valid(self, job: Job) -> Refusal | None:
         """None, or why the job cannot start whatever the nodes."""

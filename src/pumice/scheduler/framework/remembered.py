@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_status import next_stranded
 from pumice.scheduler.framework.observer import Observer
-from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import Action, Policy
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -59,19 +58,14 @@ def _changed_nothing(session: Session) -> bool:
 
 
 def _holds_until(session: Session) -> float:
-    everyone: tuple[Action | Plugin, ...] = (*session.policy.actions, *session.plugins.everyone)
-    if not all(vars(type(each)).get("reads_only_state") for each in everyone):
+    if not session.reads_only_state:
         return -inf
     return min([next_stranded(session.cluster, session.now), *(plugin.next_turn(session) for plugin in session.plugins.everyone)])
 
 
 def _of_those_who_wait(session: Session) -> Decisions:
     """The decisions without what was told only because a job had changed."""
-    cluster, told = session.cluster, session.decisions
+    cluster = session.cluster
     moved = {task.job.uid: task.job for task in session.origins if task.job is not None}  # if only in thought
-    waiting = {**cluster.waiting, **cluster.not_enqueued, **moved}
-    return replace(
-        told,
-        groups=[group for group in told.groups if group.job.uid in waiting],
-        waiting=[each for each in told.waiting if each.task.job is None or each.task.job.uid in waiting],
-    )
+    conclusion = session.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved})
+    return replace(session.decisions, groups=conclusion.groups(), waiting=conclusion.waiting())

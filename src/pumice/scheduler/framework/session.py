@@ -14,7 +14,9 @@ import numpy as np
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
-from pumice.scheduler.framework.decisions import Condition, Decisions, Event, FitErrors, Shortage
+from pumice.scheduler.framework.alike import MEMORY as KINDS
+from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
+from pumice.scheduler.framework.decisions import Condition, Decisions, Event, FitErrors, Shortage, Waiting
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
@@ -73,11 +75,16 @@ class Session(Questions):
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
         self.conditions: dict[str, Condition] = {}  #: by job uid
+        self.changes = 0  #: another number whenever anything stands that did not before
+        self.blanks: dict[str, str] = {}  #: by uid of tasks whose job others are told alike: what stands for their names
+        self.refused: list[Waiting] = []  #: pods that the action schedule found no node for
         self.went_by_clock = False  #: whether anything was chosen by how long tasks have run, if it was undone
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
         self._ask(OpenPlugins(self, guarded=guarded))
+        one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs
+        self.kinds: Kinds | None = Kinds.of(self) if self.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
         return self
@@ -93,6 +100,10 @@ class Session(Questions):
         self.undecided.clear()
         for eviction in self.decisions.evictions:
             self.cluster.forget_eviction(eviction.task)
+        if self.kinds is not None:
+            self.kinds.close(self)
+        else:
+            self.cluster.memory.pop(KINDS, None)
         self.cluster.forget_changes()
 
     def restore(self) -> None:
@@ -107,12 +118,16 @@ class Session(Questions):
     def close(self) -> Decisions:
         """Let the plugins have their last word, and say how every job stands."""
         self.observer.ends(Stage.SESSION, self)
+        for alike in self.alike:
+            if len(alike.members) > 1:
+                self.blanks |= blanks(alike)
         for method in self.plugins.flat["close"]:
             plugin = method.__self__  # type: ignore[attr-defined]
             self.observer.begins(Stage.CLOSE, plugin)
             method(self)
             self.observer.ends(Stage.CLOSE, plugin)
-        job_status.conclude(self)
+        self.conclusion = job_status.conclude(self)
+        self.decisions.groups, self.decisions.waiting = self.conclusion.groups(), self.conclusion.waiting()
         return self.decisions
 
     # -- what there is
@@ -129,6 +144,26 @@ class Session(Questions):
     def jobs(self, among: Iterable[Job]) -> list[Job]:
         """Those of the jobs that have a PodGroup and an existing queue, in a fixed order."""
         return sorted((job for job in among if job.queue is not None and job.queue.exists), key=lambda job: (job.created, job.uid))
+
+    @cached_property
+    def alike(self) -> list[Alike]:
+        """The jobs that waited when the session began. Those together that fared alike."""
+        if self.kinds is not None:
+            return self.kinds.groups()
+        return [Alike.alone(job) for job in self.jobs(self.cluster.waiting.values())]
+
+    def waiting(self) -> list[Alike]:
+        """Those of them that still wait, by age of the first."""
+        return sorted((alike for alike in self.alike if alike.first.pending), key=lambda alike: age(alike.first))
+
+    def together(self, others: dict[str, Job]) -> list[Alike]:
+        """The jobs that waited, and others by uid."""
+        known = self.kinds if self.kinds is not None else {alike.first for alike in self.alike}
+        return [*self.alike, *(Alike.alone(job) for job in self.jobs(job for job in others.values() if job not in known))]
+
+    def name_of(self, task: Task) -> str:
+        """As it is said of a task; a blank if it is said of all jobs that are like its own."""
+        return self.blanks.get(task.uid, task.name)
 
     @cached_property
     def queues(self) -> list[Queue]:
@@ -174,6 +209,7 @@ class Session(Questions):
         """Decide that a task's queue has room for it: once the gate is gone it may be placed."""
         if task.uid in self.decisions.ungated:
             return
+        self.changes += 1
         self.decisions.ungated[task.uid] = task
         self.on_gate_removed(task)
 
@@ -186,6 +222,7 @@ class Session(Questions):
         self.moved(task, undone)
 
     def set_phase(self, job: Job, phase: str) -> None:
+        self.changes += job.phase != phase
         self.phases.setdefault(job, job.phase)
         if job.is_pending and phase == INQUEUE:
             self.gathering.let_in(job)

@@ -73,12 +73,14 @@ class Statement(Journal):
 
     def keep(self) -> None:
         """Let it stand until the session closes, undecided."""
+        self.session.changes += len(self.operations)
         self.session.undecided.extend(self.operations)
         self.operations.clear()
 
     def commit(self) -> None:
         """Decide: allocated tasks are bound, evicted ones go. What is pipelined stands until the session closes."""
         decisions = self.session.decisions
+        self.session.changes += len(self.operations)
         for operation in self.operations:
             task = operation.task
             if task.status == status.ALLOCATED:

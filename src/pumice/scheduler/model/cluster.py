@@ -227,7 +227,7 @@ class Cluster:
     def _unlink(self, job: Job) -> None:
         queue = job.queue
         self.not_enqueued.pop(job.uid, None)
-        self.changed.pop(job.uid, None)
+        self.changed[job.uid] = job
         self._unsettled.pop(job.uid, None)
         if queue is not None:
             reservations.withdraw(job)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
+from pumice.scheduler.framework.alike import Alike, Turns
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
@@ -159,21 +160,16 @@ class LazyHeap(Generic[T]):
 class JobsByQueue:
     """See the module."""
 
-    def __init__(self, session: Session, jobs: Iterable[Job]) -> None:
+    def __init__(self, session: Session, groups: Iterable[Alike]) -> None:
         self._session = session
-        self._jobs: dict[str, list[tuple[Key, Job]]] = {}
         self._queues: list[tuple[Key, Queue]] = []
         self._compared: LazyHeap[Queue] = LazyHeap(session.queue_before)  #: instead of `_queues`, in a hierarchy
-        for job in jobs:
-            assert job.queue is not None
-            self._jobs.setdefault(job.queue.name, []).append((session.job_key(job), job))
-        for waiting in self._jobs.values():
-            heapify(waiting)
-        queues = {name: session.cluster.queues[name] for name in self._jobs}
-        for queue in queues.values():
-            self.push_queue(queue)
+        self._turns = {name: Turns(session, its, session.job_key) for name, its in by_queue(groups).items()}
+        for name in self._turns:
+            self.push_queue(session.cluster.queues[name])
 
     def push_queue(self, queue: Queue) -> None:
+        self._turns[queue.name].part()
         if self._session.queues_need_comparing:
             self._compared.push(queue)
         else:
@@ -187,8 +183,16 @@ class JobsByQueue:
 
     def push_job(self, job: Job) -> None:
         assert job.queue is not None
-        heappush(self._jobs[job.queue.name], (self._session.job_key(job), job))
+        self._turns[job.queue.name].push(job)
 
     def pop_job(self, queue: Queue) -> Job | None:
-        waiting = self._jobs.get(queue.name)
-        return heappop(waiting)[1] if waiting else None
+        return self._turns[queue.name].pop()
+
+
+def by_queue(groups: Iterable[Alike]) -> dict[str, list[Alike]]:
+    """By the name of their queue."""
+    found: dict[str, list[Alike]] = {}
+    for alike in groups:
+        assert alike.first.queue is not None
+        found.setdefault(alike.first.queue.name, []).append(alike)
+    return found

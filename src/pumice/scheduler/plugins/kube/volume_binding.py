@@ -6,7 +6,7 @@ decided by `standing.assumed_volumes`, when it is placed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,7 @@ class BoundVolumes(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def key(self, task: Task) -> Hashable:
-        return pod_key(task)
+    key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
         named = [(use, claim_of(self.cluster, use)) for use in uses(task)]
@@ -132,8 +131,7 @@ class WaitingVolumes(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def key(self, task: Task) -> Hashable:
-        return pod_key(task)
+    key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
         cluster = self.cluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +32,7 @@ class VolumeRestrictions(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def key(self, task: Task) -> Hashable:
-        return pod_key(task)
+    key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
         exclusive = []

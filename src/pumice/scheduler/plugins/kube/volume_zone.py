@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,7 @@ class VolumeZone(Filter):
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def key(self, task: Task) -> Hashable:
-        return pod_key(task)
+    key = staticmethod(pod_key)
 
     def prepare(self, task: Task) -> Any:
         wanted: list[Requirement] = []

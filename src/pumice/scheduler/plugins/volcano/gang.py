@@ -89,8 +89,8 @@ class Gang(Plugin):
 
     def close(self, session: Session) -> None:
         """Say of every job whether its gang stands."""
-        cluster = session.cluster
-        for job in session.jobs({**cluster.changed, **cluster.waiting}.values()):
+        for alike in session.together(session.cluster.changed):
+            job = alike.first
             if not job.tasks:
                 continue
             if job.is_ready:
@@ -101,7 +101,7 @@ class Gang(Plugin):
 
     def next_turn(self, session: Session) -> float:
         """When its patience with a gang ends."""
-        ends = (since + PATIENCE_S for job in session.cluster.waiting.values() if (since := cut_short_at(job)) is not None)
+        ends = (since + PATIENCE_S for alike in session.waiting() if (since := cut_short_at(alike.first)) is not None)
         return min((end for end in ends if end > session.now), default=inf)
 
     def _give_back(self, session: Session, job: Job) -> None:

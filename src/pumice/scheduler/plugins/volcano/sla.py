@@ -43,6 +43,10 @@ class Sla(Plugin):
 
     job_pipelined = job_enqueueable
 
+    def tells_apart(self, job: Job) -> str:
+        """By name, if it waits for its own time."""
+        return "" if self._waiting_s(job) is None else job.uid
+
     def next_turn(self, session: Session) -> float:
         """The next deadline."""
         cluster = session.cluster

@@ -234,6 +234,10 @@ class TaskTopology(Plugin):
             return (1, 0, 0, 0, 0)
         return (0, -len(bucket.waiting), bucket.index, *buckets.relations.rank(task.role))
 
+    def tells_apart(self, job: Job) -> str:
+        """By name, if it has a topology."""
+        return job.uid if any(key in job.annotations for key in KEYS) else ""
+
     def scorers(self) -> list[Scorer]:
         return [Company(self, self.args.weight)]
 
