@@ -51,6 +51,12 @@ class Tab:
             self.page.screenshot(path=self.file(f"{name} {scheme} {size['width']}"), full_page=True)
         self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
+    def check_accessible(self) -> None:
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page)
+        assert found.violations_count == 0, found.generate_report()
+
     def file(self, name: str) -> Path:
         """Where a screenshot is left."""
         SCREENSHOTS.mkdir(exist_ok=True)

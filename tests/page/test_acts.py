@@ -58,6 +58,7 @@ def test_the_tour_shows_a_gang_a_wait_a_preemption_and_a_reclaim_and_leaves_noth
     step.click()
     tab.page.wait_for_selector("a.node[aria-label^='tour-1: 8 of 8 GPUs']")
     tab.screenshots("gang")
+    tab.check_accessible()
     step.click()
     tab.page.wait_for_selector("h1:text-is('tour-big')")
     assert "nvidia.com/gpu" in tab.page.locator(".answer li.refused").first.inner_text()
@@ -91,6 +92,7 @@ def test_a_job_is_submitted_suspended_resumed_and_deleted(place: Town, tab: Tab)
 def test_what_is_refused_is_said_where_it_was_asked(place: Town, tab: Tab) -> None:
     opened(tab, place, "jobs")
     tab.page.get_by_text("Submit a job").click()
+    tab.check_accessible()
     tab.page.get_by_label("Name").fill("odd")
     tab.page.get_by_label("Start together").fill("3")
     tab.expect("the server responded with a status of 4")
@@ -136,3 +138,11 @@ def test_no_address_that_is_shared_has_the_token(place: Town, tab: Tab) -> None:
     assert tab.page.url == f"{place.url}#/cluster"
     tab.page.reload()
     tab.page.wait_for_selector("button:text-is('Tour')")
+
+
+def test_a_page_that_is_open_takes_the_token_when_its_address_is_given_it(place: Town, tab: Tab) -> None:
+    tab.page.goto(place.url)
+    tab.page.wait_for_selector("text=prints the address that may act")
+    tab.page.goto(place.acting_url)
+    tab.page.wait_for_selector("button:text-is('Tour')")
+    assert tab.page.url == f"{place.url}#/cluster"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import gzip
 import http.client
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pumice.api.errors import InputError
 from pumice.cli.scheduler import page_at
+from pumice.cluster.apiserver import Server
 from pumice.http.messages import Request, Response
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
@@ -155,6 +159,21 @@ def test_rights_are_those_that_the_api_server_gives(served: Desk) -> None:
     assert (status, json.loads(body)["reason"]) == (403, "Forbidden")
 
 
+def test_what_was_acted_is_on_disk_when_it_is_answered(tmp_path: Path) -> None:
+    async def acted() -> int:
+        server = Server(plain=True, data=tmp_path / "state")
+        await server.start()
+        token = {"authorization": f"Bearer {server.token}", "content-type": "application/json"}
+        answer = await server.answer(Request("POST", "/api/v1/nodes", token, b'{"metadata": {"name": "made"}}'))
+        shutil.copytree(tmp_path / "state", tmp_path / "killed")
+        await server.stop()
+        assert isinstance(answer, Response)
+        return answer.status
+
+    assert asyncio.run(acted()) == 201
+    assert Server(plain=True, data=tmp_path / "killed", recover=True).store.find("nodes", "", "made") is not None
+
+
 def test_another_site_s_page_is_refused_whatever_it_has(served: Desk) -> None:
     token = f"Bearer {served.server.token}"
     own = f"http://127.0.0.1:{served.port}"
@@ -256,13 +275,9 @@ async def _slow_reader(behind: int) -> list[bytes]:
 
 
 def test_a_slow_reader_goes_on_where_it_was_as_long_as_that_is_kept() -> None:
-    import asyncio
-
     taken = asyncio.run(_slow_reader(10))
     assert [message.split(b"data: ")[1] for message in taken] == [b"0\n\n", b"1\n\n", b"2\n\n", b"3\n\n"]
 
 
 def test_a_reader_that_is_too_slow_begins_anew_and_costs_nothing() -> None:
-    import asyncio
-
     assert asyncio.run(_slow_reader(KEPT + 10))[1:] == [RESET]

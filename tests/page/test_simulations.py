@@ -104,6 +104,9 @@ def test_other_weights_are_tried_from_the_present(place: Town, tab: Tab) -> None
     assert "leastrequested.weight: 0" in rows[0]
     assert "nothing" in rows[1]
     tab.screenshots("runs")
+    tab.check_accessible()
+    report = tab.page.request.get(f"{place.url}api/report?number=1")
+    assert report.headers["content-security-policy"] == "sandbox allow-scripts"
     tab.page.get_by_role("link", name="report").first.click()
     tab.page.wait_for_selector(".chart svg .grid", state="attached")
     tab.page.goto(f"{place.url}#/simulate")

@@ -78,6 +78,11 @@ if (mayAct()) acting.replaceChildren(speedChoice(), html("button", { type: "butt
 document.getElementById("pause").addEventListener("click", () => replay.toggle());
 if (isNew) tour.show(-1);
 document.body.append(replay.element, tour.element);
-addEventListener("hashchange", () => { open(); if (location.hash !== "#main") main.focus({ preventScroll: true }); scrollTo(0, 0); });
+addEventListener("hashchange", () => {
+  if (takeToken()) return location.reload();
+  open();
+  if (location.hash !== "#main") main.focus({ preventScroll: true });
+  return scrollTo(0, 0);
+});
 open();
 live.begin();

@@ -10,7 +10,7 @@ export class Replay {
     this.show = show;
     this.slider = html("input", { type: "range", min: 0, "aria-label": "Instant", oninput: () => this.go(0) });
     this.time = html("output");
-    this.element = html("div", { class: "replay", role: "group", "aria-label": "The last minutes", hidden: true },
+    this.element = html("section", { class: "replay", "aria-label": "The last minutes", hidden: true },
       html("button", { type: "button", onclick: () => this.go(-1) }, "← earlier"), this.slider,
       html("button", { type: "button", onclick: () => this.go(1) }, "later →"), this.time);
     this.button = document.getElementById("pause");
