@@ -147,3 +147,26 @@ def test_pods_are_listed_by_job_and_by_queue(pumice: Terminal) -> None:
     assert first_words() == ["Name", "other-0", "w-0"]
     assert pumice("pod", "list", "-j", "w").split()[:9] == ["Name", "Ready", "Status", "Restart", "Age", "w-0", "0/1", "Pending", "0"]
     assert first_words("--all-namespaces", "-j", "w") == ["Namespace", "default"]
+
+
+def test_list_tells_when_those_that_wait_will_start(pumice: Terminal) -> None:
+    pumice("job", "run", "-N", "soon", "-q", "told")
+    uid = stored(pumice, "soon")["metadata"]["uid"]
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "soon", "uid": uid, "controller": True}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    pumice.apply(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": f"soon-{uid}", "namespace": "default", "ownerReferences": [owner]},
+            "spec": {"minMember": 1},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "soon-0", "namespace": "default", "annotations": {"scheduling.k8s.io/group-name": f"soon-{uid}"}},
+            "spec": {"schedulerName": "volcano", "containers": [container]},
+        },
+    )
+    head, row = pumice("job", "list", "--eta", "-q", "told").splitlines()
+    assert head.endswith("ETA") and row.endswith(">7d to >7d"), "there is no node"

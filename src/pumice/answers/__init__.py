@@ -1,4 +1,4 @@
-"""Answers to those who wait: why, what would help. Each is found by rehearsing cycles on the state, never by guessing.
+"""Answers to those who wait: why, what would help, when. Each is found by rehearsing cycles on the state, never by guessing.
 
     from pumice.answers import why
     print(why(cluster, policy, now, "job/train").line)
@@ -8,6 +8,7 @@ All answers are structs; `text.py` writes them for people, msgspec as JSON. The 
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why
 from pumice.answers.difference import Difference
+from pumice.answers.eta import Eta, eta, etas
 from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
 from pumice.answers.whatif import Option, WhatIf, compare, whatif
@@ -16,6 +17,7 @@ from pumice.answers.why import why
 __all__ = [
     "Because",
     "Difference",
+    "Eta",
     "Fit",
     "Headline",
     "Link",
@@ -25,6 +27,8 @@ __all__ = [
     "WhatIf",
     "Why",
     "compare",
+    "eta",
+    "etas",
     "fits",
     "whatif",
     "why",

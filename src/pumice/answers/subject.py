@@ -54,12 +54,12 @@ def waiter(job: Job | None, tasks: Iterable[Task]) -> Waiter:
     return Waiter(job, waits, frozenset(waits))
 
 
-def find(cluster: Cluster, text: str, namespace: str = "default") -> Subject:
+def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[str, ...] = KINDS) -> Subject:
     """Raises InputError."""
     kind, slash, name = text.partition("/")
     kind = SHORT.get(kind.lower(), kind.lower())
-    if not slash or not name or kind not in KINDS:
-        raise InputError(f'"{text}" is no subject; write one of {", ".join(f"{kind}/NAME" for kind in KINDS)}, or pod/NAMESPACE/NAME')
+    if not slash or not name or kind not in kinds:
+        raise InputError(f'"{text}" is no subject; write one of {", ".join(f"{kind}/NAME" for kind in kinds)}, or pod/NAMESPACE/NAME')
     if kind in ("queue", "node"):
         known: Mapping[str, object] = cluster.queues if kind == "queue" else cluster.nodes.rows
         return _known(Subject(kind, name), known)

@@ -119,6 +119,7 @@ CPU_USAGE, MEMORY_USAGE = "pumice.io/cpu-usage", "pumice.io/memory-usage"  #: po
 # Run times: what policies that plan ahead are told, and what simulations read
 ESTIMATE = "pumice.io/estimate"  #: PodGroup: how long its pods are expected to run, such as 1h30m
 RUN_TIME = "pumice.io/run-time"  #: pod, PodGroup: how long it runs in a simulation
+USER = "pumice.io/user"  #: PodGroup: whose job it is, where queues and namespaces do not tell
 CHECKPOINT = "pumice.io/checkpoint-every"  #: PodGroup: work older than this survives an eviction
 ALIBABA_GPU_INDEX = "alibabacloud.com/gpu-index"  #: pod: its cards on the node, such as 0-2-3
 GPU_MODEL = "alibabacloud.com/gpu-card-model"  #: label of a node: the model of its cards

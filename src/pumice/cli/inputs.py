@@ -38,7 +38,7 @@ from pumice.scheduler.model.cluster import Cluster
 CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
 
-def read_cluster(objects: Objects, kubeconfig: str, context: str) -> None:
+def read_cluster(objects: Objects, remote: Remote) -> None:
     """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
 
     async def read(client: Client) -> None:
@@ -46,7 +46,7 @@ def read_cluster(objects: Objects, kubeconfig: str, context: str) -> None:
             await _read(client, scope, objects)
 
     objects.whole = True
-    Remote(kubeconfig, context, "").run(read)
+    remote.run(read)
 
 
 async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
@@ -87,8 +87,9 @@ class Inputs(NamedTuple):
     from_cluster: bool
     kubeconfig: str
     context: str
-    recording: Path | None
-    at: str | None
+    recording: Path | None = None
+    at: str | None = None
+    remote: Remote | None = None  #: in place of kubeconfig and context
 
     def or_cluster(self) -> Inputs:
         """The same; without files or a recording, a live cluster."""
@@ -113,7 +114,7 @@ class Inputs(NamedTuple):
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(self.files)
         if self.from_cluster:
-            read_cluster(objects, self.kubeconfig, self.context)
+            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""))
         if objects.workloads:
             from pumice.cluster.offline import expanded  # controllers are not for those who bring their pods
 
@@ -133,7 +134,7 @@ def input_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_inputs(**options: Any) -> Any:
-        inputs = Inputs(**{field: options.pop(field) for field in Inputs._fields})
+        inputs = Inputs(**{field: options.pop(field) for field in Inputs._fields if field in options})
         return command(inputs, **options)
 
     for option in reversed(
@@ -232,6 +233,11 @@ def recorded_policy(begin: Begin, conf: str | None, plugins_dir: str | None, str
 
 def warn(text: str) -> None:
     click.echo(f"warning: {text}", err=True)
+
+
+def cluster_at(remote: Remote, now: float) -> tuple[Cluster, Policy]:
+    """A live cluster, and the policy that it holds."""
+    return load(Inputs((), None, None, False, None, True, "", "", remote=remote), now)
 
 
 def newcomers(objects: Objects, cluster: Cluster) -> list[tuple[str, Wire]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from pumice.client.client import Client
 from pumice.client.transport import ListScope, as_dict
 from pumice.text_table import wide_columns
 
+if TYPE_CHECKING:
+    from pumice.scheduler.model.cluster import Cluster
+
 COLUMNS = (
     ("Creation", 15),
     ("Phase", 12),
@@ -33,6 +36,7 @@ COLUMNS = (
     ("Unknown", 12),
     ("RetryCount", 10),
 )
+ETA = ("ETA", 18)
 DEFAULT_AMOUNTS = "cpu=1000m,memory=100Mi"
 
 one_job = name_option("-N", "the job")
@@ -120,9 +124,12 @@ def _amounts(text: str, flag: str) -> dict[str, str]:
 @click.option("-S", "--scheduler", help="Only jobs of this scheduler.")
 @click.option("-q", "--queue", help="Only jobs of this queue.")
 @click.option("--selector", default="", help="Only jobs with this in their names.")
+@click.option("--eta", "with_eta", is_flag=True, help="When those that wait will start: P50 and P90, as pumice eta tells them.")
 @output_option
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-def list_(remote: Remote, namespace: str | None, everywhere: bool, output: str | None, names: tuple[str, ...], **chosen: Any) -> None:
+def list_(
+    remote: Remote, namespace: str | None, everywhere: bool, with_eta: bool, output: str | None, names: tuple[str, ...], **chosen: Any
+) -> None:
     """List jobs, all or those named."""
     scope = ListScope(JOBS, remote.namespace(namespace, everywhere))
     found = [item for item in remote.run(lambda client: listed(client, scope)) if _is_meant(item, names, **chosen)]
@@ -133,8 +140,34 @@ def list_(remote: Remote, namespace: str | None, everywhere: bool, output: str |
         click.echo("No resources found")
         return
     widest = [max(len(item["metadata"][field]) for item in found) + 3 for field in ("namespace", "name")]
-    head = [*([("Namespace", widest[0])] if everywhere else []), ("Name", max(widest[1], 7)), *COLUMNS]
-    print_table(wide_columns(head, (([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found)))
+    head = [
+        *([("Namespace", widest[0])] if everywhere else []),
+        ("Name", max(widest[1], 7)),
+        *COLUMNS,
+        *([ETA] if with_eta else []),
+    ]
+    rows = [([item["metadata"]["namespace"]] if everywhere else []) + _row(item) for item in found]
+    for row, eta in zip(rows, _etas(remote, found) if with_eta else (), strict=False):
+        row.append(eta)
+    print_table(wide_columns(head, rows))
+
+
+def _etas(remote: Remote, jobs: list[dict[str, Any]]) -> list[str]:
+    """P50 and P90 of those that wait."""
+    from pumice.answers import etas
+    from pumice.answers.text import brief_eta
+    from pumice.cli.inputs import cluster_at
+
+    now = time.time()
+    cluster, policy = cluster_at(remote, now)
+    told = {_owner(cluster, uid): brief_eta(eta) for uid, eta in etas(cluster, policy, now).items()}
+    return [told.get((item["metadata"]["namespace"], item["metadata"]["name"]), "") for item in jobs]
+
+
+def _owner(cluster: Cluster, uid: str) -> tuple[str, str]:
+    job = cluster.jobs[uid]
+    owner = job.group.metadata.controller if job.group is not None else None
+    return job.namespace, owner.name if owner is not None else job.name
 
 
 def _is_meant(item: dict[str, Any], names: tuple[str, ...], *, scheduler: str | None, queue: str | None, selector: str) -> bool:

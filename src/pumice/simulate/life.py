@@ -42,7 +42,7 @@ class Life:
     def __init__(self, number: int, work: Work) -> None:
         self.number = number  #: in order of arrival
         self.work = work
-        self.uid = f"default/{object_name(work)}"
+        self.uid = f"{work.namespace}/{object_name(work)}"
         self.amounts = [amounts_of(role) for role in work.roles]  #: of one pod, by role
         self.total = Amounts(*(sum(a[i] * r.count for a, r in zip(self.amounts, work.roles, strict=True)) for i in range(3)))
         self.unfinished = work.pods

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME
+from pumice.api.annotations import CHECKPOINT, ESTIMATE, GROUP_NAME, USER
 from pumice.api.core import PriorityClass
 from pumice.api.meta import Metadata
 from pumice.api.pod import Pod, PodStatus
@@ -16,8 +16,6 @@ from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.api.volcano import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 from pumice.scheduler.model.template import requested_by_containers
 from pumice.simulate.work import Role, Work
-
-NAMESPACE = "default"
 
 
 class Amounts(NamedTuple):
@@ -39,12 +37,15 @@ def object_name(work: Work) -> str:
 
 
 def group_of(work: Work, created: str) -> PodGroup:
-    annotations = {}
+    if work.group is not None:
+        meta = replace(work.group.metadata, name=object_name(work), namespace=work.namespace, creation_timestamp=created)
+        return replace(work.group, metadata=meta)
+    annotations = {USER: work.user} if work.user else {}
     if work.estimate is not None:
         annotations[ESTIMATE] = f"{work.estimate:.6f}s"
     if work.checkpoint:
         annotations[CHECKPOINT] = f"{work.checkpoint:.6f}s"
-    meta = Metadata(object_name(work), NAMESPACE, annotations=annotations or None, creation_timestamp=created)
+    meta = Metadata(object_name(work), work.namespace, annotations=annotations or None, creation_timestamp=created)
     spec = PodGroupSpec(
         min_member=work.gang,
         queue=work.queue,
@@ -79,7 +80,7 @@ def pods_of(work: Work, created: str, scheduler: str, *, grouped: bool) -> list[
         annotations = {**(role.annotations or {}), GROUP_NAME: name} if grouped else role.annotations
         first = len(pods)
         pods += [
-            Pod(Metadata(f"{name}-{index}", NAMESPACE, None, role.labels, annotations, created), spec, waiting)
+            Pod(Metadata(f"{name}-{index}", work.namespace, None, role.labels, annotations, created), spec, waiting)
             for index in range(first, first + role.count)
         ]
     return pods

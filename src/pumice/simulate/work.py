@@ -15,6 +15,7 @@ from pumice.api.core import Node, NodeSpec, NodeStatus
 from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, PodSpec, ResourceRequirements
 from pumice.api.quantity import quantity
+from pumice.api.volcano import PodGroup
 
 GPU = "nvidia.com/gpu"
 
@@ -43,6 +44,9 @@ class Work:
     estimate: float | None = None  #: what the scheduler is told of `run`; None for nothing
     minimum: int | None = None  #: pods without which it does not start; None for all
     checkpoint: float = 0.0  #: every so many seconds of work are safe; 0 for never
+    namespace: str = "default"
+    group: PodGroup | None = None  #: its own, where it is known; else one is made
+    scheduler: str = ""  #: whose it is; empty for that of the policy
 
     @property
     def pods(self) -> int:

@@ -6,7 +6,7 @@ decides, once. The cost follows what happens, not the time that passes. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -83,21 +83,28 @@ class World:
 
     def play(self) -> None:
         """Until nothing more can happen, or the habits say that it is enough."""
-        heap = self._heap
-        while heap and heap[0][0] <= self.habits.until:
-            self.now = now = heap[0][0]
-            self.record.advance(now)
-            while heap and heap[0][0] == now:
-                _, rank, _, call, subject = heappop(heap)
-                call(subject)
-                self._news = self._news or rank is not Rank.GONE or bool(subject)
-            if self._news and (self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued):
-                self._news = False
-                self._carry_out(cycle(self.cluster, self.policy, self._origin + now))
+        while self.step():
+            pass
         if self.now == -inf:
             return  # there was not a single job
         left = {life.number: life for life in self._lives.values()}
         self.record.close([left[number] for number in sorted(left)])
+
+    def step(self) -> bool:
+        """The next instant at which anything happens; whether there was one."""
+        heap = self._heap
+        if not heap or heap[0][0] > self.habits.until:
+            return False
+        self.now = now = heap[0][0]
+        self.record.advance(now)
+        while heap and heap[0][0] == now:
+            _, rank, _, call, subject = heappop(heap)
+            call(subject)
+            self._news = self._news or rank is not Rank.GONE or bool(subject)
+        if self._news and (self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued):
+            self._news = False
+            self._carry_out(cycle(self.cluster, self.policy, self._origin + now))
+        return True
 
     # -- jobs come
 
@@ -111,6 +118,10 @@ class World:
             self.at(work.submit, Rank.ARRIVAL, self._arrive, work)
 
     def _arrive(self, work: Work) -> None:
+        self._submit(work)
+        self._submit_next()
+
+    def _submit(self, work: Work) -> Life:
         cluster, created = self.cluster, instant_text(self._origin + work.submit)
         life = Life(self._number, work)
         self._number += 1
@@ -120,14 +131,28 @@ class World:
             cluster.put("Queue", queue(work.queue))
         if work.priority and class_name(work.priority) not in cluster.of("PriorityClass"):
             cluster.put("PriorityClass", priority_class(work.priority))
-        if self._grouped:
+        if self._is_grouped(work):
             cluster.put("PodGroup", group_of(work, created))
         self._make_pods(life, created)
         self.record.submitted(life)
-        self._submit_next()
+        return life
+
+    def resume(self, work: Work, places: Mapping[int, tuple[str, float]]) -> None:
+        """A job that is there when the world begins. By number: where its pods run, and since when."""
+        life = self._submit(work)
+        tasks = self.cluster.tasks
+        self._run([(tasks[f"{life.uid}-{index}"], self.cluster.nodes.rows[node], since) for index, (node, since) in places.items()])
+
+    def look(self, when: float) -> None:
+        """The scheduler decides at this instant, whatever happens."""
+        self.at(when, Rank.AGAIN, _nothing, None)
+
+    def _is_grouped(self, work: Work) -> bool:
+        return work.group is not None if work.scheduler else self._grouped
 
     def _make_pods(self, life: Life, created: str, only: frozenset[str] | None = None) -> None:
-        for pod in pods_of(life.work, created, self._scheduler, grouped=self._grouped):
+        work = life.work
+        for pod in pods_of(work, created, work.scheduler or self._scheduler, grouped=self._is_grouped(work)):
             if only is None or pod.metadata.identity in only:
                 self.cluster.put("Pod", pod)
                 self._lives[pod.metadata.identity] = life
@@ -145,34 +170,37 @@ class World:
             if life is not None and life.start is None:
                 life.reason = waiting.message
         if decisions.again_at < inf:
-            self.at(decisions.again_at - self._origin, Rank.AGAIN, _nothing, None)
+            self.look(decisions.again_at - self._origin)
         if self._asks_again and (decisions.binds or decisions.evictions) and self.cluster.waiting:
-            self.at(self.now + PERIOD_S, Rank.AGAIN, _nothing, None)
+            self.look(self.now + PERIOD_S)
 
     def _start(self, binds: list[Bind]) -> None:
-        together: dict[tuple[int, float], Run] = {}
-        cluster, now = self.cluster, self.now
         for bind in binds:
-            task = bind.task
             if bind.annotations:
-                cluster.annotate(task, bind.annotations)
-            cluster.move(task, status.RUNNING, task.node)
-            task.started = task.placed_at = self._origin + now
+                self.cluster.annotate(bind.task, bind.annotations)
+        self._run([(bind.task, bind.task.node, self.now) for bind in binds])
+
+    def _run(self, starting: Iterable[tuple[Task, int, float]]) -> None:
+        """These pods run on these rows, since these instants."""
+        together: dict[tuple[int, float, float], Run] = {}
+        for task, row, since in starting:
+            self.cluster.move(task, status.RUNNING, row)
+            task.started = task.placed_at = self._origin + since
             life = self._lives[task.uid]
             length = life.left.get(task.uid, life.work.run)
-            run = together.get((life.number, length))
+            run = together.get((life.number, length, since))
             if run is None:
-                run = together[life.number, length] = Run(life, {}, now, length)
+                run = together[life.number, length, since] = Run(life, {}, since, length)
             run.tasks[task.uid] = task
             self._running[task.uid] = run
         for run in together.values():
             life = run.life
             first = life.start is None
             if first:
-                life.start = now
+                life.start = run.began
             life.runs.append(run)
             self.record.started(life, run.tasks.values(), first=first)
-            self.at(now + self._allowed(life, run.length), Rank.END, self._end, run)
+            self.at(run.began + self._allowed(life, run.length), Rank.END, self._end, run)
 
     def _allowed(self, life: Life, length: float) -> float:
         estimate = life.work.estimate

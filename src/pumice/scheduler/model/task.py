@@ -44,6 +44,7 @@ class Task(Suggesting):
         "created",
         "deleting",
         "disrupted",
+        "ended",
         "evicted",
         "index",
         "job",
@@ -98,11 +99,14 @@ class Task(Suggesting):
         self.disrupted = False  #: leaving because of a preemption
         self.claims = device_claims(pod)
         self.placed_at: float | None = None  #: when PodScheduled became true
+        self.ended: float | None = None  #: when a pod that has finished ceased to be ready
         for condition in pod.status.conditions or ():
             if condition.type == "DisruptionTarget":
                 self.disrupted = condition.status == "True" and condition.reason == "PreemptionByScheduler"
             elif condition.type == "PodScheduled" and condition.status == "True":
                 self.placed_at = instant_or(condition.last_transition_time, None)
+            elif condition.type == "Ready" and condition.status == "False" and pod.status.phase in ("Succeeded", "Failed"):
+                self.ended = instant_or(condition.last_transition_time, None)
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {status.NAMES[self.status]}>"

@@ -1,0 +1,59 @@
+"""`pumice eta`: when a job will start, and how far such forecasts hold."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from pumice.answers.calibration import Calibration, calibrate
+from pumice.answers.eta import eta as eta_of
+from pumice.answers.text import calibration_page, eta_page
+from pumice.cli.cycle import moment_of
+from pumice.cli.inputs import Inputs, input_options, load
+from pumice.simulate.inputs import nodes_from, source
+from pumice.simulate.policies import read_policy
+from pumice.simulate.run import cluster_of
+
+
+@click.command()
+@click.argument("subject", required=False)
+@input_options
+@click.option("--now", help="The instant of the forecast, such as 2026-01-01T12:00:00Z. Default: now.")
+@click.option("--score", metavar="FORMAT:FILE", help="Play this workload, and say how often jobs started within what they were told.")
+@click.option("--nodes", metavar="POOLS", help="With --score: the nodes in shorthand, such as 300x8gpu. Default: those of the workload.")
+@click.option("--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="With --score: who decides.")
+@click.option("--samples", default=50, show_default=True, type=click.IntRange(1), help="With --score: how many jobs are told.")
+@click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def eta(
+    inputs: Inputs,
+    subject: str | None,
+    now: str | None,
+    score: str | None,
+    nodes: str | None,
+    policy: str,
+    samples: int,
+    output: str,
+) -> None:
+    """When SUBJECT (job/NAME, podgroup/NAME, pod/NAME) will start: what half of the rollouts reach, and nine of ten.
+
+    Reads files with -f, else a live cluster, to which nothing is written.
+    """
+    if (subject is None) == (score is None):
+        raise click.UsageError("say what is asked: a subject such as job/NAME, or a workload with --score")
+    answer: object
+    if score is not None:
+        answer = _score(score, nodes, policy, samples)
+        text = calibration_page(answer)
+    else:
+        assert subject is not None
+        moment = moment_of(now)
+        cluster, decides = load(inputs.or_cluster(), moment)
+        answer = eta_of(cluster, decides, moment, subject)
+        text = eta_page(answer)
+    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
+
+
+def _score(workload: str, nodes: str | None, policy: str, samples: int) -> Calibration:
+    decides, _ = read_policy(policy)
+    read = source(workload, "--score").read(nodes_from(None, nodes))
+    return calibrate(cluster_of(decides, read), decides, read, samples)

@@ -1,0 +1,156 @@
+"""When does it start: what rollouts rest on, and that they leave the state alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.answers import eta, etas
+from pumice.answers.past import Guess, Past
+from pumice.api.annotations import ESTIMATE, USER
+from pumice.api.errors import InputError
+from pumice.api.times import rfc3339
+from pumice.cli.main import cli
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.model.cluster import Cluster
+from pumice.simulate.policies import read_policy
+from pumice.simulate.work import Work, role
+from pumice.testing import cluster, node, pod, podgroup
+from pumice.testing.scene import NOW
+from tests.simulate.playing import swf
+
+HOUR = 3600.0
+VOLCANO = read_policy("volcano")[0]
+EXAMPLE = str(Path(__file__).parents[2] / "examples/answers.yaml")
+
+
+def running(made: Cluster, name: str, cpu: int, since: float, estimate: str) -> None:
+    made.put(*podgroup(name).phase("Running").annotation(ESTIMATE, estimate).created(rfc3339(NOW - since)).build())
+    made.put(*pod(name).cpu(cpu).gang(name).on("n").having("status", "startTime", value=rfc3339(NOW - since)).build())
+
+
+def waiting(made: Cluster, name: str, cpu: int, *, ago: float = 60.0, estimate: str = "1h") -> None:
+    made.put(*podgroup(name).annotation(ESTIMATE, estimate).created(rfc3339(NOW - ago)).build())
+    made.put(*pod(name).cpu(cpu).gang(name).build())
+
+
+def test_it_starts_when_those_before_it_have_ended() -> None:
+    made = cluster(node("n").cpu(4))
+    running(made, "runs", 4, since=2 * HOUR, estimate="3h")
+    waiting(made, "first", 4, ago=2 * 86_400)
+    waiting(made, "second", 4, ago=2 * 86_400 - 60)
+    assert {uid: (told.p50, told.p90) for uid, told in etas(made, VOLCANO, NOW).items()} == {
+        "default/first": (HOUR, HOUR),
+        "default/second": (2 * HOUR, 2 * HOUR),
+    }
+    told = eta(made, VOLCANO, NOW, "job/first")
+    assert (told.p50_at, told.run_times) == ("2026-01-01T01:00:00Z", {"its annotation": 3})
+
+
+def test_those_who_came_of_late_come_again() -> None:
+    """The high ones go before it, each day anew."""
+    made = cluster(node("n").cpu(4))
+    made.put(*podgroup("again").annotation(ESTIMATE, "1h").created(rfc3339(NOW - 3600)).build())
+    made.put(*pod("again").cpu(4).gang("again").build())
+    running(made, "runs", 4, since=HOUR, estimate="2h")
+    assert eta(made, VOLCANO, NOW, "podgroup/again").arrivals == 2
+
+
+def test_the_state_is_left_alone() -> None:
+    made = cluster(node("n").cpu(4))
+    running(made, "runs", 3, since=HOUR, estimate="2h")
+    waiting(made, "first", 1)
+    waiting(made, "second", 4)
+    etas(made, VOLCANO, NOW)
+    made.check()
+    assert [bind.task.name for bind in cycle(made, VOLCANO, NOW).binds] == ["first"]
+
+
+def test_pods_that_nobody_has_made_yet_count_by_what_their_group_needs() -> None:
+    made = cluster(node("n").cpu(4))
+    running(made, "runs", 4, since=HOUR, estimate="2h")
+    made.put(*podgroup("group", 2).needs(cpu=4).build())
+    assert eta(made, VOLCANO, NOW, "podgroup/group").p50 == HOUR
+
+
+def test_what_never_ends_or_fits_has_no_instant() -> None:
+    owner = [{"kind": "ReplicaSet", "name": "web", "controller": True}]
+    made = cluster(node("n").cpu(4), pod("other").cpu(1).scheduler("mine").on("n"), podgroup("web").phase("Running"))
+    made.put(*pod("web").cpu(3).gang("web").on("n").having("metadata", "ownerReferences", value=owner).build())
+    waiting(made, "job", 4)
+    told = eta(made, VOLCANO, NOW, "job/job")
+    assert (told.p50, told.p90, told.p90_at) == (None, None, None)
+    assert told.run_times == {"its annotation": 1, "nothing: it is a service": 1}
+
+
+def test_plain_pods_of_kube_scheduler_are_told_as_well() -> None:
+    made = Cluster(("default-scheduler",))
+    made.put(*node("n").cpu(4).build())
+    for each in (pod("runs").on("n"), pod("waits")):
+        made.put(*each.cpu(4).scheduler("default-scheduler").having("spec", "activeDeadlineSeconds", value=600).build())
+    told = eta(made, read_policy("kube-scheduler")[0], NOW, "pod/waits")
+    assert (told.p50, told.run_times) == (600, {"its limit": 2})
+
+
+def test_who_runs_is_told_so_and_a_queue_is_not_asked_about() -> None:
+    made = cluster(node("n").cpu(4))
+    running(made, "runs", 4, since=HOUR, estimate="2h")
+    assert eta(made, VOLCANO, NOW, "job/runs").state == "runs"
+    with pytest.raises(InputError, match="write one of job/NAME, podgroup/NAME, pod/NAME"):
+        eta(made, VOLCANO, NOW, "queue/default")
+
+
+def test_pods_that_have_ended_tell_how_long_others_of_their_owner_run() -> None:
+    made = cluster(node("n").cpu(4))
+    for number in range(5):
+        ended = {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(NOW - HOUR)}
+        made.put(*podgroup(f"train-{number}").annotation(USER, "ann").phase("Completed").build())
+        past = pod(f"train-{number}-0").cpu(4).gang(f"train-{number}").on("n").having("status", "startTime", value=rfc3339(NOW - 3 * HOUR))
+        made.put(*past.having("status", "phase", value="Succeeded").having("status", "conditions", value=[ended]).build())
+    made.put(*podgroup("train-8").annotation(USER, "ann").phase("Running").build())
+    made.put(*pod("train-8-0").cpu(4).gang("train-8").on("n").having("status", "startTime", value=rfc3339(NOW - HOUR)).build())
+    waiting(made, "next", 4)
+    told = eta(made, VOLCANO, NOW, "job/next")
+    assert (told.p50, told.run_times) == (HOUR, {"history of its owner, name and shape": 1, "its annotation": 1})
+
+
+def work(name: str = "a-1", user: str = "ann", cpu: int = 1, **more: float) -> Work:
+    return Work(name, 0.0, 1.0, (role(1, {"cpu": cpu}),), user=user, **more)  # type: ignore[arg-type]
+
+
+def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
+    past = Past()
+    assert past.guess(work()).source == "nothing"
+    assert past.guess(work(estimate=60.0)) == Guess("its annotation", (60.0,), 0.0, 60.0)
+    for run in (10.0, 20.0, 30.0, 40.0, 50.0):
+        past.ended(work("b-7", cpu=2), run)
+    assert past.guess(work("b-9", cpu=2)).source == "history of its owner, name and shape"
+    assert past.guess(work("b-9")).source == "history of its owner and name"
+    assert past.guess(work("c")).source == "history of its owner"
+    assert past.guess(work("c", user="bob")).source == "history of everybody"
+    assert past.guess(work("c", estimate=60.0)).source == "its annotation"
+
+
+def test_who_runs_already_ends_like_those_who_ran_longer() -> None:
+    known = Guess("", (10.0, 20.0, 30.0, 40.0), elapsed=15.0)
+    assert [known.run(share) for share in (0.0, 0.5, 0.99)] == [20.0, 30.0, 40.0]
+    assert Guess("", (10.0, 20.0, 30.0, 40.0), most=25.0).run(0.9) == 25.0
+    assert Guess("", (10.0,), elapsed=15.0, most=12.0).run(0.5) == 75.0, "who outlives all bounds is given another minute"
+    assert Guess("", (), elapsed=3600.0).run(0.5) == 7200.0
+
+
+def test_forecasts_are_scored_on_a_workload(tmp_path: Path) -> None:
+    """Ten jobs, one after the other on all processors, which run as long as they say."""
+    log = swf(tmp_path / "log.swf", [(0, 4, 100)] * 10)
+    result = CliRunner().invoke(cli, ["eta", "--score", f"swf:{log.path}", "--policy", "FIFO", "--samples", "10", "-o", "json"])
+    found = json.loads(result.stdout)
+    assert {(each["p50"], each["p90"], each["waited"]) for each in found["told"]} == {(900, 900, 900)}
+    assert (found["withinP50"], found["withinP90"]) == (1, 1)
+
+
+def test_a_subject_or_a_workload_is_asked_about() -> None:
+    assert "say what is asked" in CliRunner().invoke(cli, ["eta"]).stderr
+    assert "job/frontend does not wait" in CliRunner().invoke(cli, ["eta", "job/frontend", "-f", EXAMPLE]).stdout
