@@ -14,7 +14,7 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.rule import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
 from pumice.scheduler.registry import PLUGINS
-from pumice.testing import PodBuilder, cluster, node, pod, podgroup
+from pumice.testing import PodBuilder, cluster, node, pod, podgroup, queue
 from pumice.testing.scene import NOW
 from tests.simulate.playing import played, starts, swf
 
@@ -81,3 +81,51 @@ def test_what_outlives_its_estimate_is_given_twice_as_long_each_time(tmp_path: P
     for estimate, start in ((end - at, at), (end - at + 1, 605)):
         source = swf(tmp_path / "w.swf", jobs, [50, 5, estimate])
         assert starts(played(source, policy)[1]) == [0, 600, start]
+
+
+@pytest.mark.parametrize(("unknown", "names"), [("", ["long", "short"]), ("nonsense", ["long", "short"]), ("10m", ["short"])])
+def test_of_whom_nothing_is_told_is_expected_to_run_as_configured(unknown: str, names: list[str]) -> None:
+    """In ten minutes the running pod is expected to end, and the first is promised its room; or nobody knows when."""
+    made = cluster(node("n").cpu(4), podgroup("runs"), pod("runs").cpu(2).gang("runs").on("n"))
+    put(made, "first", "1m", pod("first").cpu(4))
+    put(made, "long", "11m", pod("long").cpu(1))
+    put(made, "short", "9m", pod("short").cpu(1))
+    assert started(made, InOrderArgs("easy", unknown)) == names
+
+
+@BOTH
+def test_a_limit_of_pods_tells_as_well_how_long_they_run(args: InOrderArgs) -> None:
+    limit = ("spec", "activeDeadlineSeconds")
+    made = cluster(node("n").cpu(4), podgroup("runs"), pod("runs").cpu(2).gang("runs").on("n").having(*limit, value=60))
+    put(made, "first", "1m", pod("first").cpu(4))
+    for name, seconds in (("long", 61), ("short", 60)):
+        made.put(*podgroup(name).created("2025-12-31T01:00:00Z").build())
+        made.put(*pod(name).cpu(1).gang(name).having(*limit, value=seconds).build())
+    assert started(made, args) == ["short"]
+
+
+@BOTH
+def test_a_job_beyond_the_quota_of_its_queue_holds_nobody_up(args: InOrderArgs) -> None:
+    made = cluster(node("n").cpu(4), queue("small").capability(cpu=1))
+    made.put(*podgroup("first").queue("small").created("2025-12-31T00:00:00Z").build())
+    made.put(*pod("first").cpu(2).gang("first").build())
+    put(made, "second", "1m", pod("second").cpu(3))
+    put(made, "third", "1m", pod("third").cpu(4))
+    made.put(*podgroup("fourth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T02:00:00Z").build())
+    made.put(*pod("fourth").cpu(1).gang("fourth").build())
+    made.put(*podgroup("fifth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T03:00:00Z").build())
+    made.put(*pod("fifth").cpu(1).gang("fifth").build())
+    assert started(made, args, Choice(PLUGINS["capacity"])) == ["second", "fourth"]
+
+
+def test_the_first_is_told_once_what_it_is_promised() -> None:
+    made = cluster(node("n").cpu(4), podgroup("runs").annotation(ESTIMATE, "1h"))
+    made.put(*pod("runs").cpu(2).gang("runs").on("n").having("status", "startTime", value="2025-12-31T23:30:00Z").build())
+    put(made, "first", "1m", pod("first").cpu(4))
+    policy = Policy((InOrder(EASY),), ((Choice(PLUGINS["gang"]), Choice(PLUGINS["predicates"])),))
+    told = [[(each.reason, each.message) for each in cycle(made, policy, NOW + later).events] for later in (0, 1, 1900)]
+    assert told == [
+        [("Reserved", "It is promised room on n from 2026-01-01T00:30:00Z on")],
+        [],
+        [("Reserved", "It is promised room on n from 2026-01-01T00:33:00Z on")],
+    ]

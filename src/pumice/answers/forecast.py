@@ -18,7 +18,7 @@ from msgspec import structs
 from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past
 from pumice.answers.sketch import pod_of
 from pumice.api.annotations import GROUP_NAME, USER
-from pumice.api.names import DEFAULT_QUEUE
+from pumice.api.meta import DEFAULT_QUEUE
 from pumice.api.quantity import format_milli
 from pumice.api.volcano import PodGroupStatus
 from pumice.scheduler.framework.policy import Policy

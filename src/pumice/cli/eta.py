@@ -8,7 +8,6 @@ import msgspec
 from pumice.answers.calibration import Calibration, calibrate
 from pumice.answers.eta import eta as eta_of
 from pumice.answers.text import calibration_page, eta_page
-from pumice.cli.cycle import moment_of
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.policies import read_policy
@@ -46,7 +45,7 @@ def eta(
         text = calibration_page(answer)
     else:
         assert subject is not None
-        moment = moment_of(now)
+        moment = inputs.moment(now)
         cluster, decides = load(inputs.or_cluster(), moment)
         answer = eta_of(cluster, decides, moment, subject)
         text = eta_page(answer)

@@ -4,7 +4,10 @@ everybody behind it.
 `backfill: easy` lets later jobs go before where that does not delay the first: it is promised the earliest instant at which it fits, by the
 times at which running jobs are expected to end, and the nodes that it then takes. A later job starts if it is expected to end before, or
 needs no more than what is left beside the promise. `backfill: conservative` promises to every waiting job, and keeps it: a promise may be
-bettered, never put off. How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup.
+bettered, never put off.
+
+How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
+else it is `defaultEstimate`; without any it never ends. A job that its queue has no quota for stands in nobody's way.
 """
 
 from __future__ import annotations
@@ -14,21 +17,34 @@ from math import inf
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
-from pumice.scheduler.actions.timetable import Demand, Promise, Timetable
+from pumice.api.times import duration, rfc3339
+from pumice.scheduler.actions.timetable import FIRST_STEP_S, Demand, Promise, Timetable, expected_run
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE, Job
 from pumice.scheduler.model.resources import EPSILON
+from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 from pumice.scheduler.placement.pending_tasks import PendingTasks
 from pumice.scheduler.placement.placing import Placing
 
+MOST_NAMED = 8  #: nodes, in an event
+
 
 class InOrderArgs(Struct):
     backfill: Literal["none", "easy", "conservative"] = "none"
+    default_estimate: str = field(name="defaultEstimate", default="")
+
+    @property
+    def unknown(self) -> float:
+        """Seconds; inf for what is no duration."""
+        try:
+            return duration(self.default_estimate)
+        except ValueError:
+            return inf
 
 
 class InOrder(Action):
@@ -37,7 +53,7 @@ class InOrder(Action):
     settles = True
 
     def run(self, session: Session) -> None:
-        line = Line(session)
+        line = Line(session, self.args.unknown)
         waiting = line.start_in_order()
         if waiting and self.args.backfill == "easy":
             line.backfill(waiting)
@@ -48,8 +64,9 @@ class InOrder(Action):
 class Line:
     """The jobs that wait, in their order."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, unknown: float) -> None:
         self.session = session
+        self._unknown = unknown
         self.placing = Placing(session, cache_errors=True)
 
     def jobs(self) -> list[Job]:
@@ -67,10 +84,13 @@ class Line:
         """Those who wait: the first that does not fit, and all behind it."""
         jobs = self.jobs()
         for position, job in enumerate(jobs):
-            if not self._start(job):
+            if not self._start(job) and not self._is_beyond_quota(job):
                 self._tell_behind(job, jobs[position + 1 :])
                 return jobs[position:]
         return []
+
+    def _is_beyond_quota(self, job: Job) -> bool:
+        return any(uid in self.session.refused_by_queue for uid in job.pending)
 
     def _tell_behind(self, first: Job, others: Iterable[Job]) -> None:
         for job in others:
@@ -91,9 +111,10 @@ class Line:
     def backfill(self, jobs: list[Job]) -> None:
         """EASY: the first job alone is promised anything."""
         first, *others = jobs
-        timetable = Timetable(self.session)
-        if promise := timetable.earliest(self._demands(first), _length(first)):
-            timetable.change(promise, _length(first), -1)
+        timetable = Timetable(self.session, self._unknown)
+        if promise := timetable.earliest(self._demands(first), self._length(first)):
+            timetable.change(promise, self._length(first), -1)
+            self._tell_promise(first, promise)
         for job in others:
             if self._may_fit(job):
                 self._start_beside(job, timetable)
@@ -105,18 +126,19 @@ class Line:
 
     def promise_all(self, jobs: list[Job]) -> None:
         """Conservative. Promises made before are kept, or bettered in the order of the jobs."""
-        timetable, kept = Timetable(self.session), self._kept(jobs)
+        timetable, kept = Timetable(self.session, self._unknown), self._kept(jobs)
         for job in jobs:
             if job.uid in kept:
-                timetable.change(kept[job.uid], _length(job), -1)
+                timetable.change(kept[job.uid], self._length(job), -1)
         for job in jobs:
+            length = self._length(job)
             if job.uid in kept:
-                timetable.change(kept[job.uid], _length(job), 1)
-            promise = timetable.earliest(self._demands(job), _length(job))
-            if promise is None:
+                timetable.change(kept[job.uid], length, 1)
+            promise = timetable.earliest(self._demands(job), length)
+            if promise is None or not self._has_quota(job, next(iter(job.pending.values()))):
                 continue
             if promise.start > self.session.now or not self._start_beside(job, timetable):
-                timetable.change(promise, _length(job), -1)
+                timetable.change(promise, length, -1)
                 kept[job.uid] = promise
 
     def _kept(self, jobs: list[Job]) -> dict[str, Promise]:
@@ -131,11 +153,14 @@ class Line:
 
     def _start_beside(self, job: Job, timetable: Timetable) -> bool:
         """Start it if it takes nothing that is promised, for as long as it is expected to run."""
-        free, usage = timetable.free(self.session.now, _length(job)), np.zeros_like(timetable.room[0])
+        length = self._length(job)
+        free, usage = timetable.free(self.session.now, length), np.zeros_like(timetable.room[0])
         with self.session.statement() as statement:
             for task in reversed(PendingTasks.of(self.session, job, job.pending.values()).tasks):
                 if self.session.job_ready(job):
                     break
+                if not self._has_quota(job, task):
+                    return False
                 evaluation = self.session.evaluation(task)
                 if evaluation.rejected is not None:
                     return False
@@ -150,8 +175,21 @@ class Line:
             if not self.session.job_ready(job):
                 return False
             statement.commit()
-        timetable.change(Promise(self.session.now, usage), _length(job), -1)
+        timetable.change(Promise(self.session.now, usage), length, -1)
         return True
+
+    def _has_quota(self, job: Job, task: Task) -> bool:
+        assert job.queue is not None
+        return self.session.allocatable(job.queue, task)
+
+    def _tell_promise(self, job: Job, promise: Promise) -> None:
+        """Once, and again when it has become another."""
+        nodes = ", ".join(self.session.nodes.names[row] for row in np.flatnonzero(promise.usage.any(axis=0))[:MOST_NAMED])
+        memory = self.session.memory(InOrder.name)
+        who, start = memory.get("told", (("", ""), 0.0))
+        if who != (job.uid, nodes) or abs(start - promise.start) >= FIRST_STEP_S:
+            memory["told"] = (job.uid, nodes), promise.start
+            self.session.event(job, "Normal", "Reserved", f"It is promised room on {nodes} from {rfc3339(promise.start)} on")
 
     def _demands(self, job: Job) -> list[Demand]:
         """The pods that it needs to start."""
@@ -164,6 +202,5 @@ class Line:
                 where[task.template] = self.session.evaluation(task).resolvable
         return [Demand(template.request, count, where[template]) for template, count in counts.items()]
 
-
-def _length(job: Job) -> float:
-    return inf if job.estimate is None else job.estimate
+    def _length(self, job: Job) -> float:
+        return expected_run(next(iter(job.pending.values())), self._unknown)

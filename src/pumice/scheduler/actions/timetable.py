@@ -37,10 +37,11 @@ class Promise(NamedTuple):
 class Timetable:
     """See the module."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, unknown: float) -> None:
+        """`unknown`: how long those run of whom nothing is told."""
         nodes, now = session.nodes, session.now
         standing = [task for tasks in nodes.tasks for task in tasks.values()]
-        ends = np.array([expected_end(task, now) for task in standing])
+        ends = np.array([expected_end(task, now, unknown) for task in standing])
         times = np.unique(ends[np.isfinite(ends)])
         released = np.zeros((len(times) + 1, *nodes.idle.shape))
         released[0] = nodes.idle
@@ -95,14 +96,18 @@ def places(free: Table, demands: list[Demand]) -> Table | None:
     return usage
 
 
-def expected_end(task: Task, now: float) -> float:
-    """inf of what nobody has told."""
+def expected_run(task: Task, unknown: float) -> float:
+    """By the estimate of its job, else by its own limit."""
+    if task.job is not None and task.job.estimate is not None:
+        return task.job.estimate
+    return task.template.spec.active_deadline_seconds or unknown
+
+
+def expected_end(task: Task, now: float, unknown: float) -> float:
     if task.status == status.RELEASING:
         return now + 1
-    if task.job is None or task.job.estimate is None:
-        return inf
-    began = task.started if task.started is not None else now
-    over = now - (end := began + task.job.estimate)
+    began = next((since for since in (task.started, task.placed_at) if since is not None), now)
+    over = now - (end := began + expected_run(task, unknown))
     if over < 0:
         return end
     steps = 1 + int(log2(over / FIRST_STEP_S + 1))

@@ -1,0 +1,45 @@
+"""The head of the line is promised room on a live cluster, too, and is told so; who would delay it waits."""
+
+from __future__ import annotations
+
+from pumice.api.annotations import ESTIMATE
+from pumice.api.kinds import EVENTS, POD_GROUPS, PODS
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+EASY = """
+actions: "in-order"
+configurations:
+- name: in-order
+  arguments: {backfill: easy}
+tiers:
+- plugins: [{name: gang}, {name: predicates}]
+"""
+
+
+def job(api: MemoryServer, name: str, cpu: float, estimate: str, created: str) -> None:
+    meta = {"annotations": {ESTIMATE: estimate}, "creationTimestamp": f"2023-11-14T22:00:{created}Z"}
+    api.put(POD_GROUPS, name, metadata=meta, spec={"minMember": 1, "queue": "default"})
+    api.pod(f"{name}-0", cpu, group=name)
+
+
+def test_only_who_ends_in_time_goes_before_the_first() -> None:
+    async def story() -> None:
+        api = server("a", cpu=4)
+        async with scheduling(api, EASY) as scheduler:
+            await scheduler.synced.wait()
+            job(api, "runs", 2, "1h", "00")
+            await until(lambda: api.placed() == {"runs-0": "a"})
+            job(api, "first", 4, "1h", "01")
+            job(api, "long", 1, "2h", "02")
+            job(api, "short", 1, "30m", "03")
+            await until(lambda: len(api.placed()) == 2)
+            assert set(api.placed()) == {"runs-0", "short-0"}
+            await until(lambda: any(event["reason"] == "Reserved" for event in api.all(EVENTS)))
+            for name in ("short-0", "runs-0"):
+                api.remove(PODS, name)
+            await until(lambda: set(api.placed()) == {"first-0"})
+        assert not api.breaches
+
+    run(story())
