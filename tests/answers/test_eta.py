@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice.answers import eta, etas
+from pumice.answers.eta import eta, etas
 from pumice.answers.past import Guess, Past
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.errors import InputError

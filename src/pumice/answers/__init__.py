@@ -3,12 +3,12 @@
     from pumice.answers import why
     print(why(cluster, policy, now, "job/train").line)
 
-All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was.
+All answers are structs; `text.py` writes them for people, msgspec as JSON. The state is afterwards as it was. When it starts is told by
+`pumice.answers.eta`, which asks the simulator.
 """
 
 from pumice.answers.answer import Because, Headline, Link, Near, Why
 from pumice.answers.difference import Difference
-from pumice.answers.eta import Eta, eta, etas
 from pumice.answers.fits import Fit, fits
 from pumice.answers.sketch import Sketch
 from pumice.answers.whatif import Option, WhatIf, compare, whatif
@@ -17,7 +17,6 @@ from pumice.answers.why import why
 __all__ = [
     "Because",
     "Difference",
-    "Eta",
     "Fit",
     "Headline",
     "Link",
@@ -27,8 +26,6 @@ __all__ = [
     "WhatIf",
     "Why",
     "compare",
-    "eta",
-    "etas",
     "fits",
     "whatif",
     "why",

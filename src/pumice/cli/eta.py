@@ -6,12 +6,15 @@ import click
 import msgspec
 
 from pumice.answers.calibration import Calibration, calibrate
+from pumice.answers.eta import Eta
 from pumice.answers.eta import eta as eta_of
-from pumice.answers.text import calibration_page, eta_page
+from pumice.answers.forecast import HORIZON_S
+from pumice.api.times import span
 from pumice.cli.inputs import Inputs, input_options, load
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.policies import read_policy
 from pumice.simulate.run import cluster_of
+from pumice.text_table import columns
 
 
 @click.command()
@@ -48,7 +51,7 @@ def eta(
         moment = inputs.moment(now)
         cluster, decides = load(inputs.or_cluster(), moment)
         answer = eta_of(cluster, decides, moment, subject)
-        text = eta_page(answer)
+        text = page(answer)
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
 
 
@@ -56,3 +59,32 @@ def _score(workload: str, nodes: str | None, policy: str, samples: int) -> Calib
     decides, _ = read_policy(policy)
     read = source(workload, "--score").read(nodes_from(None, nodes))
     return calibrate(cluster_of(decides, read), decides, read, samples)
+
+
+def page(answer: Eta) -> str:
+    if answer.state != "waits":
+        return f"{answer.subject} does not wait"
+    moments = [(name, _within(seconds), at or "") for name, seconds, at in answer.moments]
+    sources = [(source, str(count)) for source, count in sorted(answer.run_times.items(), key=lambda each: -each[1])]
+    return "\n\n".join(
+        (
+            f"{answer.subject} starts {_within(answer.p50)}, and {_within(answer.p90)} with a chance of 90 %",
+            columns(("", "STARTS", "BY"), moments),
+            columns(("RUN TIMES BY", "JOBS"), sources),
+            f"The {answer.arrivals} jobs that came in the last 24 hours are expected to come again each day.",
+        )
+    )
+
+
+def brief_eta(answer: Eta) -> str:
+    """P50 and P90 in one cell."""
+    return " to ".join(span(seconds) if seconds is not None else f">{span(HORIZON_S)}" for _, seconds, _ in answer.moments)
+
+
+def _within(seconds: float | None) -> str:
+    return f"within {span(seconds)}" if seconds is not None else f"not within {span(HORIZON_S)}"
+
+
+def calibration_page(found: Calibration) -> str:
+    rows = [(f"P{percent}", f"{100 * share:.0f} %") for percent, share in ((50, found.within_p50), (90, found.within_p90))]
+    return f"{len(found.told)} jobs that waited were told when they would start\n\n" + columns(("TOLD", "STARTED WITHIN"), rows)

@@ -154,8 +154,8 @@ def list_(
 
 def _etas(remote: Remote, jobs: list[dict[str, Any]]) -> list[str]:
     """P50 and P90 of those that wait."""
-    from pumice.answers import etas
-    from pumice.answers.text import brief_eta
+    from pumice.answers.eta import etas
+    from pumice.cli.eta import brief_eta
     from pumice.cli.inputs import cluster_at
 
     now = time.time()
