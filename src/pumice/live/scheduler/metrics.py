@@ -17,6 +17,7 @@ from pumice.scheduler.engine.rules import Asking, Filter, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.framework.eviction_ledger import EVICTION_LOOP
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import Observer, Stage
 from pumice.scheduler.model.cluster import Cluster
@@ -134,6 +135,7 @@ class LiveMetrics:
         self.waiting_pods = self._gauge("pumice_waiting_pods", "Pods without a node.")
         self.binds = self._counter("pumice_binds_total", "Binds by how they ended.", "result")
         self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
+        self.loops = self._counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")
         self.amiss = self._counter("pumice_requests_amiss_total", "Requests that failed by a fault of ours.", "request")
@@ -192,6 +194,7 @@ class LiveMetrics:
             self.preemptions.add()
             for _, action in {(eviction.beneficiary, eviction.action) for eviction in decisions.evictions}:
                 self.transactions.add(action)
+        self.loops.add(by=sum(event.reason == EVICTION_LOOP for event in decisions.events))
 
     def observe_failures(self, failures: Iterable[Failure]) -> None:
         for plugin, hook in {(failure.plugin, failure.hook) for failure in failures}:

@@ -116,7 +116,8 @@ class Attempt:
             return None
         all_ = roster.offer(need, lambda standings: action.in_order(session, self.tasks[0], standings))
         context = Context(action.name, self.job, self.tasks[0], self.domain)
-        offer = all_.approved(session.unified_evictable(context, all_.tasks), whole=action.args.whole)
+        victims = session.ledger.sparing(self.tasks[0], all_.tasks)
+        offer = all_.approved(session.unified_evictable(context, victims), whole=action.args.whole)
         return offer if len(offer) else None
 
     # -- who goes

@@ -20,6 +20,7 @@ def permitted_victims(
     session: Session, preemptor: Task, candidates: list[Task], ask: Callable[[Task, list[Task]], list[Task]]
 ) -> list[Task]:
     """Those whom plugins let go, the least important first. So they are asked, too: what a gang can spare is its least important pods."""
+    candidates = session.ledger.sparing(preemptor, candidates)
     if not candidates:
         return []
     in_order = victim_order(session, preemptor, candidates)

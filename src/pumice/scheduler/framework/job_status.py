@@ -87,7 +87,7 @@ def conclude(session: Session) -> Conclusion:
             session.set_phase(job, phase)
         for number, node in standing.nominated:
             decisions.nominations |= {member.tasks[number]: node for member in standing.members}
-    decisions.again_at = session.gathering.close()
+    decisions.again_at = min(session.gathering.close(), session.ledger.until)
     waits = {op.task.uid: op for op in session.undecided if op.task.status == status.PIPELINED and op.before != status.PIPELINED}
     decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
     decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
@@ -149,8 +149,11 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
     standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [])
-    is_held_back, state = session.holds_back(job), cache(partial(fit_error, session, job))
+    held, is_held_back, state = session.ledger.why_held(job), session.holds_back(job), cache(partial(fit_error, session, job))
     for number, task in enumerate(job.tasks.values()):
+        if held and task.status == status.PENDING:
+            standing.pods.append((number, UNSCHEDULABLE, held))
+            continue
         if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
             continue  # nothing is in its way
         if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:

@@ -11,6 +11,7 @@ from functools import cached_property, cmp_to_key
 from typing import Any
 
 from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
@@ -36,6 +37,7 @@ class Questions:
     policy: Policy
     observer: Observer
     gathering: Gathering
+    ledger: EvictionLedger
     refused_by_queue: dict[str, str]  #: by task uid: why its queue may not take it
     refuse_admission: Callable[[Job, str], None]
 
@@ -149,8 +151,8 @@ class Questions:
         return self._folded["job_starving"](job) and not self.holds_back(job)
 
     def holds_back(self, job: Job) -> bool:
-        """Whether what is left of the job waits, since it has its minimum and others are only just coming for theirs."""
-        return self.gathering.goes_on and job.is_ready and self.job_ready(job)
+        """Whether what is left of the job waits: it has its minimum, and others are just coming for theirs; or evicting it led nowhere."""
+        return (self.gathering.goes_on and job.is_ready and self.job_ready(job)) or bool(self.ledger.why_held(job))
 
     def sub_job_ready(self, job: Job, subjob: SubJob) -> bool:
         return bool(self._folded["sub_job_ready"](subjob)) if job.subjobs.has_policies else self.job_ready(job)
@@ -180,7 +182,7 @@ class Questions:
             self._kinds[hook] = [
                 self.plugins.hook(p, "eviction_cache_key") if hasattr(p, "eviction_cache_key") else _by_itself for p in plugins
             ]
-        return tuple(kind(evictor) for kind in self._kinds[hook])
+        return *(kind(evictor) for kind in self._kinds[hook]), self.ledger.spared(evictor)
 
     # -- where
 

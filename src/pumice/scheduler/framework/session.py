@@ -17,6 +17,7 @@ from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
 from pumice.scheduler.framework.decisions import Condition, Decisions, Event, FitErrors, Shortage, Waiting
+from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
@@ -80,10 +81,11 @@ class Session(Questions):
         self.refused: list[Waiting] = []  #: pods that the action schedule found no node for
         self.went_by_clock = False  #: whether anything was chosen by how long tasks have run, if it was undone
         self.gathering = Gathering(cluster, policy.gathering_s, now)
+        self.ledger = EvictionLedger(cluster, now)
         cluster.settle()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
         self._ask(OpenPlugins(self, guarded=guarded))
-        one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs
+        one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
         self.kinds: Kinds | None = Kinds.of(self) if self.reads_only_state and not one_by_one else None
 
     def __enter__(self) -> Session:
@@ -126,6 +128,7 @@ class Session(Questions):
             self.observer.begins(Stage.CLOSE, plugin)
             method(self)
             self.observer.ends(Stage.CLOSE, plugin)
+        self.ledger.close(self)
         self.conclusion = job_status.conclude(self)
         self.decisions.groups, self.decisions.waiting = self.conclusion.groups(), self.conclusion.waiting()
         return self.decisions
