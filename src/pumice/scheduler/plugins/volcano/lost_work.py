@@ -1,0 +1,80 @@
+"""lost-work: of those who may be evicted, first whoever loses the least work.
+
+What a pod loses are its GPUs times the seconds since its last checkpoint. It makes one every `pumice.io/checkpoint-every` of its PodGroup;
+without that annotation none. Nobody is evicted before `minimumRunTime`, nor a job more than `evictionsPerHour` times in an hour
+(0: as often as others want).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from pumice.api.annotations import CHECKPOINT
+from pumice.api.times import duration
+from pumice.scheduler.framework.plugin import Plugin
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.task import Task
+
+HOUR_S = 3600.0
+
+
+class LostWorkArgs(Struct):
+    minimum_run_time: str = field(name="minimumRunTime", default="")
+    evictions_per_hour: int = field(name="evictionsPerHour", default=0)
+
+
+class LostWork(Plugin):
+    name = "lost-work"
+    Args = LostWorkArgs
+
+    def open(self, session: Session) -> None:
+        super().open(session)
+        self._least = _seconds(self.args.minimum_run_time)
+        columns = session.cluster.dimensions.columns
+        self._gpus = [column for name, column in columns.items() if name.endswith("/gpu")]
+        told: dict[str, tuple[float, ...]] = session.memory(self.name)
+        self._evicted = {uid: recent for uid, times in told.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
+
+    def task_order(self, task: Task) -> float:
+        """Whoever would lose more is served first, and so evicted last."""
+        if not task.status & status.PREEMPTABLE:
+            return 0.0
+        return -self._at_risk_s(task) * float(sum(task.template.request[column] for column in self._gpus)) / 1000
+
+    def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
+        return [task for task in candidates if self._ran_s(task) >= self._least and not self._has_given_enough(task)]
+
+    reclaimable = preemptable
+    unified_evictable = preemptable
+
+    def eviction_cache_key(self, evictor: Task) -> None:
+        """All are alike."""
+
+    def close(self, session: Session) -> None:
+        """A job of which several pods go at once is evicted once."""
+        for uid in {eviction.task.job.uid for eviction in session.decisions.evictions if eviction.task.job is not None}:
+            self._evicted[uid] = (*self._evicted.get(uid, ()), session.now)
+        session.cluster.memory[self.name] = self._evicted
+
+    def _has_given_enough(self, task: Task) -> bool:
+        most = self.args.evictions_per_hour
+        return most > 0 and task.job is not None and len(self._evicted.get(task.job.uid, ())) >= most
+
+    def _ran_s(self, task: Task) -> float:
+        since = task.started if task.started is not None else task.placed_at
+        return 0.0 if since is None else max(0.0, self.session.now - since)
+
+    def _at_risk_s(self, task: Task) -> float:
+        every = _seconds(task.job.annotations.get(CHECKPOINT, "")) if task.job is not None else 0.0
+        return self._ran_s(task) % every if every > 0 else self._ran_s(task)
+
+
+def _seconds(text: str) -> float:
+    """0 for what is no duration."""
+    try:
+        return duration(text)
+    except ValueError:
+        return 0.0
