@@ -7,7 +7,7 @@ import pytest
 from pumice.api.annotations import CHECKPOINT
 from pumice.api.times import rfc3339
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.policy import Choice, Policy
+from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.volcano.lost_work import LostWork, LostWorkArgs
@@ -18,7 +18,7 @@ HOUR = 3600.0
 
 
 def decides(least: str = "", most: int = 0) -> Policy:
-    return policy("preempt", ["priority", "gang", "predicates", Choice(LostWork, LostWorkArgs(least, most))])
+    return policy("preempt", ["priority", "gang", "predicates", PluginOption(LostWork, LostWorkArgs(least, most))])
 
 
 def runs(made: Cluster, name: str, gpus: int, since: float | None, checkpoint: str = "") -> None:
@@ -76,7 +76,7 @@ def test_a_pod_of_no_job_counts_from_its_start() -> None:
     """Of kube-scheduler's: nobody's victim here, but asked about."""
     made = contested()
     made.put(*pod("plain").gpu(1).on("n").build())
-    with_plugin = policy("preempt", [Choice(LostWork, LostWorkArgs(evictions_per_hour=1))])
+    with_plugin = policy("preempt", [PluginOption(LostWork, LostWorkArgs(evictions_per_hour=1))])
     with Session(made, with_plugin, NOW) as session:
         plugin = session.plugin("lost-work")
         assert plugin.preemptable(None, [made.tasks["default/plain"]]) == [made.tasks["default/plain"]]

@@ -115,14 +115,14 @@ def test_a_job_beyond_the_quota_of_its_queue_holds_nobody_up(args: InOrderArgs) 
     made.put(*pod("fourth").cpu(1).gang("fourth").build())
     made.put(*podgroup("fifth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T03:00:00Z").build())
     made.put(*pod("fifth").cpu(1).gang("fifth").build())
-    assert started(made, args, Choice(PLUGINS["capacity"])) == ["second", "fourth"]
+    assert started(made, args, PluginOption(PLUGINS["capacity"])) == ["second", "fourth"]
 
 
 def test_the_first_is_told_once_what_it_is_promised() -> None:
     made = cluster(node("n").cpu(4), podgroup("runs").annotation(ESTIMATE, "1h"))
     made.put(*pod("runs").cpu(2).gang("runs").on("n").having("status", "startTime", value="2025-12-31T23:30:00Z").build())
     put(made, "first", "1m", pod("first").cpu(4))
-    policy = Policy((InOrder(EASY),), ((Choice(PLUGINS["gang"]), Choice(PLUGINS["predicates"])),))
+    policy = Policy((InOrder(EASY),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
     told = [[(each.reason, each.message) for each in cycle(made, policy, NOW + later).events] for later in (0, 1, 1900)]
     assert told == [
         [("Reserved", "It is promised room on n from 2026-01-01T00:30:00Z on")],

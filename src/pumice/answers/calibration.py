@@ -20,7 +20,7 @@ from pumice.simulate.work import Work, Workload
 from pumice.simulate.world import World
 
 
-class Told(Struct, frozen=True, rename="camel"):
+class Prediction(Struct, frozen=True, rename="camel"):
     """One forecast and what came of it, in seconds of waiting."""
 
     job: str
@@ -34,14 +34,14 @@ class Calibration(Struct, frozen=True, rename="camel"):
 
     within_p50: float
     within_p90: float
-    told: list[Told]
+    told: list[Prediction]
 
 
 def calibrate(cluster: Cluster, policy: Policy, workload: Workload, samples: int) -> Calibration:
     """So many forecasts, spread over the workload; fewer if fewer jobs wait. `cluster`: as it is before the first job comes."""
     jobs, origin = list(workload.jobs), workload.began or 0.0
     due = [jobs[len(jobs) * n // samples].submit for n in range(samples) if jobs]
-    remembered = Remembered(origin)
+    remembered = PlayedPast(origin)
     world = World(cluster, policy, iter(jobs), remembered, origin=origin)
     told: list[tuple[Life, float, float]] = []
     while world.step() and (len(told) < len(due) or any(life.start is None for life, _, _ in told)):
@@ -50,15 +50,17 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, samples: int
             starts = Forecast(cluster, policy, origin + world.now, remembered.past).starts({newest.uid})[newest.uid]
             told.append((newest, *quantiles(starts)))
             remembered.newest = None
-    return _judged([Told(life.work.name, p50, p90, life.start - life.work.submit) for life, p50, p90 in told if life.start is not None])
+    return _judged(
+        [Prediction(life.work.name, p50, p90, life.start - life.work.submit) for life, p50, p90 in told if life.start is not None]
+    )
 
 
-def _judged(told: list[Told]) -> Calibration:
+def _judged(told: list[Prediction]) -> Calibration:
     count = max(1, len(told))
     return Calibration(sum(each.waited <= each.p50 for each in told) / count, sum(each.waited <= each.p90 for each in told) / count, told)
 
 
-class Remembered(Record):
+class PlayedPast(Record):
     """The past of the world that is played."""
 
     def __init__(self, origin: float) -> None:

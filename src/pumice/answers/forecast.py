@@ -38,7 +38,7 @@ STANDS = status.BINDING | status.BOUND | status.RUNNING
 WAITS = status.PENDING | status.PIPELINED
 
 
-class Standing(NamedTuple):
+class PresentJob(NamedTuple):
     """A job that is there: which of its pods run where since when, and how long it is expected to run."""
 
     work: Work
@@ -111,12 +111,12 @@ class Forecast:
                 again = replace(work, name=f"{work.name}-again-{day}", submit=self._now + day * WINDOW_S + after)
                 yield replace(again, run=guess.run(_share(again, number)))
 
-    def _standing(self, work: Work, tasks: list[Task]) -> Standing:
+    def _standing(self, work: Work, tasks: list[Task]) -> PresentJob:
         places = {n: (task.node_name, _since(task, self._now)) for n, task in enumerate(tasks) if task.status & STANDS}
         if tasks and tasks[0].controller:
-            return Standing(work, places, SERVICE)
+            return PresentJob(work, places, SERVICE)
         elapsed = self._now - min((since for _, since in places.values()), default=self._now)
-        return Standing(work, places, self._past.guess(work, elapsed))
+        return PresentJob(work, places, self._past.guess(work, elapsed))
 
 
 class Starts(Record):

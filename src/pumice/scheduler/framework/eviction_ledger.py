@@ -25,7 +25,7 @@ FORGOTTEN_AFTER_S = 600.0
 FIRST_BACK_OFF_S, MOST_BACK_OFF_S = 60.0, 3600.0
 
 
-class Pair(NamedTuple):
+class EvictedFor(NamedTuple):
     """Uids of two jobs, and the action that evicts."""
 
     victim: str
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
     action: str
 
 
-class Entry(NamedTuple):
+class LastEviction(NamedTuple):
     """The last eviction of a pair."""
 
     at: float
@@ -53,7 +53,7 @@ class EvictionLedger:
     def __init__(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
         self._now = now
-        self._entries: dict[Pair, Entry] = cluster.memory.get(MEMORY, {})
+        self._entries: dict[EvictedFor, LastEviction] = cluster.memory.get(MEMORY, {})
         self._loops = {pair: entry for pair, entry in self._entries.items() if entry.until > now}
 
     @property
@@ -91,15 +91,15 @@ class EvictionLedger:
         for pair in dict.fromkeys(self._pairs(session)):
             before, gained = kept.get(pair), self._cluster.jobs[pair.beneficiary].ready_count
             again = before is not None and before.came_back and gained <= before.gained
-            kept[pair] = entry = Entry(self._now, gained, rounds=before.rounds + 1 if again and before is not None else 1)
+            kept[pair] = entry = LastEviction(self._now, gained, rounds=before.rounds + 1 if again and before is not None else 1)
             if again:
                 session.event(self._cluster.jobs[pair.victim], "Warning", EVICTION_LOOP, self._in_words(pair, entry))
         self._cluster.memory[MEMORY] = kept
 
-    def _going_on(self) -> Iterator[tuple[Pair, Entry]]:
+    def _going_on(self) -> Iterator[tuple[EvictedFor, LastEviction]]:
         return ((pair, entry) for pair, entry in self._loops.items() if pair.beneficiary in self._cluster.waiting)
 
-    def _pairs(self, session: Session) -> Iterator[Pair]:
+    def _pairs(self, session: Session) -> Iterator[EvictedFor]:
         """Of jobs; what else is evicted, or in whose favour, goes by priority, which never turns around."""
         tasks, jobs = self._cluster.tasks, self._cluster.jobs
         for eviction in session.decisions.evictions:
@@ -107,9 +107,9 @@ class EvictionLedger:
             winner = named.job if named is not None else jobs.get(eviction.beneficiary)
             loser = eviction.task.job
             if winner is not None and loser is not None and loser.group is not None:
-                yield Pair(loser.uid, winner.uid, eviction.action)
+                yield EvictedFor(loser.uid, winner.uid, eviction.action)
 
-    def _in_words(self, pair: Pair, entry: Entry) -> str:
+    def _in_words(self, pair: EvictedFor, entry: LastEviction) -> str:
         return (
             f"evicted {entry.rounds} times by {pair.action} for {pair.beneficiary}, which has not started by it: "
             f"waits for it, and is not evicted for it again, before {rfc3339(entry.until)}"
