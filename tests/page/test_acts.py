@@ -78,6 +78,7 @@ def test_the_tour_shows_a_gang_a_wait_a_preemption_and_a_reclaim_and_leaves_noth
 def test_a_job_is_submitted_suspended_resumed_and_deleted(place: Town, tab: Tab) -> None:
     submitted(tab, place, "mine", 2)
     tab.page.wait_for_selector("text=2 Running")
+    tab.page.wait_for_selector("table:has(caption:text-is('Events')) td:text-is('Scheduled')")
     press(tab, "Suspend")
     tab.page.wait_for_selector("text=It is suspended")
     tab.page.get_by_role("link", name="Jobs").click()

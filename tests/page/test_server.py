@@ -21,7 +21,7 @@ from pumice.http.messages import Request, Response
 from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import Page
-from pumice.testing.builders import node, queue
+from pumice.testing.builders import hypernode, node, queue
 from tests.page.clusters import gang, small
 from tests.page.desk import Desk, desk
 
@@ -90,6 +90,16 @@ def test_a_snapshot_tells_nodes_queues_jobs_cycles_and_the_policy(served: Desk) 
     assert [(cycle["bound"], cycle["evicted"]) for cycle in found["cycles"]] == [(5, 0)]
     assert {bind[3] for bind in found["cycles"][0]["binds"]} == {"allocate"}
     assert "allocate" in [action["name"] for action in found["policy"]["actions"]]
+
+
+def test_nodes_are_grouped_by_their_hypernode_as_soon_as_there_is_one() -> None:
+    with desk() as made:
+        rack = node("n1").cpu(8).label("topology.kubernetes.io/rack", "r1")
+        made.put([rack.build(), node("n2").cpu(8).build()])
+        assert {name: row["group"] for name, row in snapshot(made)["nodes"].items()} == {"n1": "r1", "n2": ""}
+        made.put([hypernode("s1").holds("n1").build()])
+        while (found := {name: row["group"] for name, row in snapshot(made)["nodes"].items()}) != {"n1": "s1", "n2": ""}:
+            assert found["n2"] == ""
 
 
 def test_a_snapshot_is_zipped_for_who_can_unzip(served: Desk) -> None:

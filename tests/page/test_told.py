@@ -16,14 +16,12 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.page.recorder import Recorder
 from pumice.page.told import KINDS, Told
 from pumice.scheduler.framework.observer import Stage
-from pumice.testing.builders import node, pod, podgroup, queue
+from pumice.testing.builders import hypernode, node, pod, podgroup, queue
 
 STORE, POLICY = Server(clock=lambda: 0.0, plain=True).store, policy_of()  #: nothing is read or written there
 NAMES = ("a", "b", "c")
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["node", "cordon", "queue", "job", "pod", "place", "remove", "cycle", "look"]), st.sampled_from(NAMES)),
-    max_size=30,
-)
+KINDS_OF_STEPS = ("node", "cordon", "hypernode", "queue", "job", "pod", "place", "remove", "cycle", "look")
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS_OF_STEPS), st.sampled_from(NAMES)), max_size=30)
 
 
 class Reader:
@@ -49,6 +47,8 @@ async def _happens(scheduler: Scheduler, reader: Reader, what: str, name: str) -
             cluster.put(*node(name).cpu(8).memory("32Gi").gpu(8).build())
         case "cordon":
             cluster.put(*node(name).cpu(8).memory("32Gi").gpu(8).cordoned().build())
+        case "hypernode":
+            cluster.put(*hypernode(f"s-{name}").holds(name).build())
         case "queue":
             cluster.put(*queue(name).build())
         case "job":
@@ -59,7 +59,13 @@ async def _happens(scheduler: Scheduler, reader: Reader, what: str, name: str) -
         case "place":
             cluster.put(*pod(f"{name}-1").cpu(3).gpu(1).gang(name).on(name).build())
         case "remove":
-            for kind, key in (("Pod", f"default/{name}-0"), ("PodGroup", f"default/{name}"), ("Node", name), ("Queue", name)):
+            for kind, key in (
+                ("Pod", f"default/{name}-0"),
+                ("PodGroup", f"default/{name}"),
+                ("Node", name),
+                ("Queue", name),
+                ("HyperNode", f"s-{name}"),
+            ):
                 cluster.remove(kind, key)
         case "cycle":
             await scheduler.turn()

@@ -24,7 +24,7 @@ LOOSE = "pod/"  #: before the key of a pod that no PodGroup has
 
 
 class NodeRow(msgspec.Struct, omit_defaults=True):
-    group: str  #: rack, zone, pool or type, whichever the node has first
+    group: str  #: HyperNode, rack, zone, pool or type, whichever the node has first
     room: Amounts  #: allocatable
     used: Amounts
     held: list[tuple[str, float, float]]  #: job, CPUs and GPUs of its pods here
@@ -101,7 +101,7 @@ class Amounting:
         return sum(numbers[column] for column in self._cards if column < len(numbers)) / 1000
 
 
-def node_row(cluster: Cluster, row: int, amounting: Amounting) -> NodeRow:
+def node_row(cluster: Cluster, row: int, hypernode: str, amounting: Amounting) -> NodeRow:
     nodes = cluster.nodes
     labels = nodes.labels(row)
     held: dict[str, tuple[float, float]] = {}
@@ -110,7 +110,7 @@ def node_row(cluster: Cluster, row: int, amounting: Amounting) -> NodeRow:
         before = held.get(key, (0.0, 0.0))
         held[key] = before[0] + cpu, before[1] + gpu
     return NodeRow(
-        group=next((labels[key] for key in GROUPS if key in labels), ""),
+        group=hypernode or next((labels[key] for key in GROUPS if key in labels), ""),
         room=amounting.of(nodes.allocatable[:, row]),
         used=amounting.of(nodes.used[:, row]),
         held=[(key, round(cpu, 3), round(gpu, 3)) for key, (cpu, gpu) in held.items()],

@@ -7,7 +7,7 @@ is kept too, a point each half minute, for tabs that are opened later.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from pumice.api.core import Node
 from pumice.page.recorder import Recorder
 from pumice.page.rows import LOOSE, Amounting, Amounts, JobRow, QueueRow, job_key, job_row, loose_row, node_row, queue_row
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.scheduler.model.index import Index
 from pumice.scheduler.model.task import Task
 
@@ -46,13 +47,14 @@ class Told:
         self._recorder = recorder
         self._index: Touched | None = None
         self._wire: list[Node] = []
+        self._hypernodes = 0  #: version of all of them
         self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
         self.cycles = 0  #: number of the last cycle that was told
 
     def everything(self, cluster: Cluster) -> dict[str, Rows]:
         """Begin anew."""
         self.rows = {kind: {} for kind in KINDS}
-        self._wire = []
+        self._wire, self._hypernodes = [], 0
         touched = self._touched(cluster)
         touched.followed = self._recorder.followed = True
         without_job = (LOOSE + task.key for task in cluster.tasks.values() if task.job is None)
@@ -105,11 +107,25 @@ class Told:
         nodes = cluster.nodes
         before, self._wire = self._wire, list(nodes.wire)
         other = [row for row, (old, new) in enumerate(zip(before, self._wire, strict=False)) if old is not new]
+        homes, moved = self._homes(cluster)
+        if moved:
+            other = list(range(len(before)))
         for gone in self.rows["nodes"].keys() - nodes.rows.keys():
             yield gone, None
         for row in sorted(touched.union(other, range(len(before), len(self._wire)))):
             if nodes.alive[row]:
-                yield nodes.names[row], _encode(node_row(cluster, row, amounting))
+                yield nodes.names[row], _encode(node_row(cluster, row, homes(row), amounting))
+
+    def _homes(self, cluster: Cluster) -> tuple[Callable[[int], str], bool]:
+        """The lowest HyperNode of a row, and whether HyperNodes have changed."""
+        before, self._hypernodes = self._hypernodes, cluster.versions.get("HyperNode", 0)
+        tree = hypernodes_of(cluster) if cluster.of("HyperNode") else None
+
+        def home(row: int) -> str:
+            lowest = tree.all[tree.homes[row]] if tree is not None else None
+            return lowest.name if lowest is not None and lowest.parent is not None else ""
+
+        return home, before != self._hypernodes
 
     def _jobs(self, cluster: Cluster, touched: set[str], amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
         stirred, self._recorder.stirred = self._recorder.stirred, set()

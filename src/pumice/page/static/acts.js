@@ -46,6 +46,13 @@ export async function suspendedJobs() {
   return items.filter(({ status }) => status?.state?.phase === "Aborted").map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 }
 
+// What is told of objects of these names, the newest first.
+export async function eventsOf(namespace, names) {
+  const path = `${CORE}/namespaces/${at(namespace)}/events?fieldSelector=involvedObject.name=`;
+  const found = await Promise.all(names.map((name) => request("GET", path + at(name))));
+  return found.flatMap(({ items }) => items).sort((a, b) => (b.lastTimestamp ?? "").localeCompare(a.lastTimestamp ?? ""));
+}
+
 // Volcano's orders, AbortJob and ResumeJob, name the job that is there now.
 export async function order(namespace, name, action) {
   const { metadata: { uid } } = await request("GET", jobPath(namespace, name));

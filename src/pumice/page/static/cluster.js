@@ -24,7 +24,7 @@ export function cluster(store, _, parameters) {
 
   const choices = html("div", { class: "choices" },
     choice("Colour by", [["queue", "queue"], ["job", "job"], ["use", "utilisation"]], colour, (value) => { colour = value; remember(parameters, "colour", value); draw({ all: true }); }),
-    choice("Group", [["", "none"], ["yes", "rack, zone or pool"]], grouped ? "yes" : "", (value) => { grouped = value === "yes"; remember(parameters, "group", value); draw({ all: true }); }));
+    choice("Group", [["", "none"], ["yes", "HyperNode, rack or pool"]], grouped ? "yes" : "", (value) => { grouped = value === "yes"; remember(parameters, "group", value); draw({ all: true }); }));
   const element = html("div", { class: "cluster" },
     html("section", { "aria-label": "Nodes" }, figures, choices, legend, grid, readout), html("div", {}, waiting, decided));
 

@@ -1,6 +1,6 @@
 // One job: why it waits, its gang, its pods and their times, and what was decided about it.
 
-import { Acts, findJob, JOB_KIND, jobPath, mayAct, order, podPath, remove } from "./acts.js";
+import { Acts, eventsOf, findJob, JOB_KIND, jobPath, mayAct, order, podPath, remove } from "./acts.js";
 import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
@@ -8,7 +8,7 @@ import { Rows } from "./rows.js";
 import { amount, jobAddress, jobKey, jobState, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
 import { Answer } from "./answer.js";
 
-const MOST_PODS = 300, MOST_BARS = 60, ABORTING_MS = 500;
+const MOST_PODS = 300, MOST_BARS = 60, MOST_EVENTS = 50, ABORTING_MS = 500;
 
 export function job(store, subject) {
   let key = subject;
@@ -30,7 +30,14 @@ export function job(store, subject) {
     { name: "Cycle", number: true, cell: (one) => [one.cycle, `#/decisions/${one.cycle}`] },
     { name: "Decision", cell: (one) => one.words },
   ]);
-  const element = html("div", {}, why, acts.element, answer.element, facts, pods.element, chart, decided.element);
+  const events = new Rows("Events", [
+    { name: "Last", cell: ({ lastTimestamp }) => (lastTimestamp ? clock(Date.parse(lastTimestamp) / 1000) : "") },
+    { name: "Times", number: true, cell: ({ count }) => String(count ?? 1) },
+    { name: "Reason", cell: ({ reason }) => reason ?? "" },
+    { name: "Message", cell: ({ message }) => message ?? "" },
+  ]);
+  events.element.hidden = true;
+  const element = html("div", {}, why, acts.element, answer.element, facts, pods.element, chart, decided.element, events.element);
   let asking = false;
 
   async function ask() {
@@ -39,10 +46,19 @@ export function job(store, subject) {
     try {
       const answer = await fetch(`api/job?name=${encodeURIComponent(key)}`);
       if (answer.ok) show(await answer.json());
+      if (mayAct()) await showEvents();
     } catch {
       // The connection is lost, which the header says.
     }
     asking = false;
+  }
+
+  // Those of its PodGroup are the scheduler's, those of what made it its controller's.
+  async function showEvents() {
+    const [namespace, name] = key.replace(/^pod\//, "").split("/"), { owner } = store.jobs.get(key) ?? {};
+    const found = await eventsOf(namespace, owner ? [name, owner] : [name]);
+    events.element.hidden = !found.length;
+    events.draw(found.slice(0, MOST_EVENTS).map((event) => [event.metadata.uid, event]));
   }
 
   function show(found) {
@@ -64,7 +80,7 @@ export function job(store, subject) {
     key = jobKey(store, subject);
     const row = store.jobs.get(key);
     facts.hidden = !row;
-    if (!row || store.past) pods.element.hidden = chart.hidden = true;
+    if (!row || store.past) pods.element.hidden = chart.hidden = events.element.hidden = true;
     if (!row) {
       why.textContent = "There is no such job (any more).";
       why.hidden = false;
