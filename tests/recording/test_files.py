@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.recording.entries import VERSION, Begin, Entry, Phase, Removed, Whole
+from pumice.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
 from pumice.recording.files import Bounds, RecordingFile, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
@@ -96,7 +96,7 @@ def test_a_folder_keeps_to_its_size_and_the_newest_stay(tmp_path: Path) -> None:
     writer = Writer(tmp_path, bounds)
     for number in range(100):
         writer.begin(lambda: SAID[:2])
-        writer.add(lambda number=number: [Phase(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
+        writer.add(lambda number=number: [PhaseSet(float(at), f"job-{number}-{at:x<50}", "Inqueue") for at in range(200)])
     writer.close()
     files = files_of(tmp_path)
     assert sum(path.stat().st_size for path in files) <= bounds.folder_bytes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.embedded import Wanted, running
+from pumice.cli.embedded import UpRequest, running
 from pumice.cli.record import follow
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
@@ -28,7 +28,7 @@ def test_a_recording_of_a_live_cluster_holds_what_became_of_it(tmp_path: Path) -
     out = tmp_path / "out"
 
     async def story() -> None:
-        wanted = Wanted(policy_of(), read_stages(), list(nodes_of(pools_of("2x4cpu"))), speed=100.0)
+        wanted = UpRequest(policy_of(), read_stages(), list(nodes_of(pools_of("2x4cpu"))), speed=100.0)
         async with running(wanted) as embedded:
             embedded.server.kubeconfig(tmp_path / "kubeconfig", "test")
             async with Client(find(str(tmp_path / "kubeconfig"))) as client:

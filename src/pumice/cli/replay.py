@@ -18,7 +18,7 @@ from pumice.cli.inputs import recorded_policy, warn
 from pumice.cli.report.tables import print_table
 from pumice.recording.entries import Cycle
 from pumice.recording.files import files_of
-from pumice.recording.replay import Difference, Replay, cycle_numbered, decide, differences, outcomes
+from pumice.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
 from pumice.scheduler.framework.policy import Policy
 from pumice.text_table import columns
 
@@ -73,7 +73,7 @@ def _list(played: Replay, as_json: bool) -> None:
 def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: bool) -> int:
     """A row for each pod that is treated otherwise; then what there was altogether."""
     policies: dict[tuple[str, ...], Policy] = {}
-    count, instants, differing = Counter[str](), list[str](), list[tuple[Cycle, list[Difference]]]()
+    count, instants, differing = Counter[str](), list[str](), list[tuple[Cycle, list[PodDifference]]]()
     for cycle in played.cycles():
         texts = tuple(played.begin.configurations)
         if texts not in policies:
@@ -94,7 +94,7 @@ def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: boo
     return bool(differing)
 
 
-def _as_object(cycle: Cycle, found: Iterable[Difference]) -> dict[str, Any]:
+def _as_object(cycle: Cycle, found: Iterable[PodDifference]) -> dict[str, Any]:
     return {"cycle": cycle.number, "at": rfc3339(cycle.at), "pods": [each._asdict() for each in found]}
 
 
@@ -105,6 +105,6 @@ def _one(cycle: Cycle, now: Cycle, as_json: bool) -> int:
         return bool(found)
     numbers = f"{len(cycle.binds)} pods bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
     click.echo(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")
-    if rows := found or [Difference(pod, what, what) for pod, what in outcomes(cycle).items()]:
+    if rows := found or [PodDifference(pod, what, what) for pod, what in outcomes(cycle).items()]:
         print_table("\n" + columns(("POD", "THEN", "NOW"), rows))
     return bool(found)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pumice.api.pod import Pod
 from pumice.api.quantity import Quantity
 from pumice.api.structs import STRUCTS, decoder, encode
-from pumice.recording.entries import Begin, Cycle, Entry, Phase, Put, Removed, Restored, Whole
+from pumice.recording.entries import Begin, Cycle, Entry, PhaseSet, Put, Removed, Restored, Whole
 
 #: fields whose text names nothing of the user's
 WORDS = """
@@ -52,7 +52,7 @@ class Anonymous:
                 return replace(entry, object=self._object(Pod, entry.object))
             case Removed():
                 return replace(entry, key=self._name(entry.key))
-            case Phase():
+            case PhaseSet():
                 return replace(entry, job=self._name(entry.job))
             case Cycle():
                 return self._cycle(entry)

@@ -60,7 +60,7 @@ class Restored(msgspec.Struct, array_like=True, frozen=True, tag="restored"):
     object: msgspec.Raw
 
 
-class Phase(msgspec.Struct, array_like=True, frozen=True, tag="phase"):
+class PhaseSet(msgspec.Struct, array_like=True, frozen=True, tag="phase"):
     """A job's phase was set between two cycles."""
 
     at: float
@@ -101,7 +101,7 @@ class Cycle(msgspec.Struct, array_like=True, frozen=True, tag="cycle"):
     deserved: dict[str, dict[str, float]]  #: by queue, by resource; as last told if empty
 
 
-Entry: TypeAlias = Begin | Whole | Put | Removed | Restored | Phase | Cycle
+Entry: TypeAlias = Begin | Whole | Put | Removed | Restored | PhaseSet | Cycle
 
 
 class Decided(NamedTuple):

@@ -17,7 +17,7 @@ from pumice.api.errors import InputError
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
 from pumice.api.times import rfc3339
-from pumice.recording.entries import Begin, Cycle, Decided, Entry, Phase, Put, Removed, Restored, Whole, cycle_of
+from pumice.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
 from pumice.recording.files import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.gathering import MEMORY, Kept
@@ -76,7 +76,7 @@ class Replay:
                 self.cluster.remove(entry.kind, entry.key)
             case Restored():
                 self.cluster.restore(decoder(Pod).decode(entry.object))
-            case Phase():
+            case PhaseSet():
                 if (job := self.cluster.jobs.get(entry.job)) is not None:
                     self.cluster.set_phase(job, entry.phase)
             case Cycle():
@@ -145,7 +145,7 @@ def decide(replay: Replay, cycle: Cycle, policy: Policy, world: World = NOWHERE)
     return cycle_of(Decided(cycle.at, cycle.number, 0.0, decisions, cycle.tried, None, {}, cluster.dimensions))
 
 
-class Difference(NamedTuple):
+class PodDifference(NamedTuple):
     """Of one pod: what was decided then, and what is decided now."""
 
     pod: str
@@ -153,13 +153,13 @@ class Difference(NamedTuple):
     now: str
 
 
-def differences(recorded: Cycle, now: Cycle) -> list[Difference]:
+def differences(recorded: Cycle, now: Cycle) -> list[PodDifference]:
     """Pod by pod."""
     if recorded.digest == now.digest:
         return []
     before, after = outcomes(recorded), outcomes(now)
     pods = sorted({*before, *after})
-    return [Difference(pod, before.get(pod, WAITS), after.get(pod, WAITS)) for pod in pods if before.get(pod) != after.get(pod)]
+    return [PodDifference(pod, before.get(pod, WAITS), after.get(pod, WAITS)) for pod in pods if before.get(pod) != after.get(pod)]
 
 
 WAITS = "is left as it is"

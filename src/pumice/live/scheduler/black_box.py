@@ -22,7 +22,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import encode
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options
-from pumice.recording.entries import VERSION, Begin, Cycle, Decided, Entry, Phase, Put, Removed, Restored, Whole, cycle_of
+from pumice.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
 from pumice.recording.files import Bounds, Hide, Writer, as_it_is
 from pumice.recording.snapshot import Snapshot
 from pumice.scheduler.framework.decisions import Decisions
@@ -34,13 +34,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
 
-
-class Seen(NamedTuple):
-    """An object as it came; `Put` is made of it later."""
-
-    at: float
-    kind: str
-    item: Wire
+Seen: TypeAlias = tuple[float, str, Wire]  #: an object as it came; a plain tuple is made fastest
 
 
 class ReadAgain(NamedTuple):
@@ -48,7 +42,7 @@ class ReadAgain(NamedTuple):
     pod: Pod
 
 
-Told: TypeAlias = Seen | ReadAgain | Removed | Phase | Decided
+Told: TypeAlias = Seen | ReadAgain | Removed | PhaseSet | Decided
 DEFAULT_BOUNDS = Bounds()
 
 
@@ -62,7 +56,7 @@ class TapedCluster(Cluster):
 
     def put(self, kind: str, item: Wire) -> None:
         super().put(kind, item)
-        self.tape.append(Seen(self._now(), kind, item))
+        self.tape.append((self._now(), kind, item))
 
     def remove(self, kind: str, key: str) -> None:
         super().remove(kind, key)
@@ -74,7 +68,7 @@ class TapedCluster(Cluster):
 
     def set_phase(self, job: Job, phase: str) -> None:
         super().set_phase(job, phase)
-        self.tape.append(Phase(self._now(), job.uid, phase))
+        self.tape.append(PhaseSet(self._now(), job.uid, phase))
 
 
 class Translation:
@@ -85,7 +79,7 @@ class Translation:
 
     def beginning(self, begin: Begin, snapshot: Snapshot) -> list[Entry]:
         self._deserved = {}
-        there = [self._entry(Seen(begin.at, kind, item)) for kind, item in snapshot.objects()]
+        there = [self._entry((begin.at, kind, item)) for kind, item in snapshot.objects()]
         return [begin, *there, Whole(begin.at)]
 
     def entries(self, tape: list[Told]) -> list[Entry]:
@@ -93,7 +87,7 @@ class Translation:
 
     def _entry(self, told: Told) -> Entry:
         match told:
-            case Seen(at, kind, item):
+            case (at, kind, item):
                 return Put(at, kind, msgspec.Raw(encode(item)))
             case ReadAgain(at, pod):
                 return Restored(at, msgspec.Raw(encode(pod)))

@@ -1,0 +1,181 @@
+"""Beside another scheduler, writing nothing: where Pumice would have decided otherwise, and what that is worth.
+
+Each turn rehearses a cycle on the state as the other scheduler leaves it. Nothing of it is carried out, so each decision is judged alone:
+what would have followed from it is not known. Pods that were placed before a turn could look at them are not compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from pumice.api.times import span
+from pumice.client.access import Access
+from pumice.client.client import Client
+from pumice.http.listener import Listener
+from pumice.http.messages import Response
+from pumice.live.lifecycle import WallClock, first, told_to_end
+from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.process import SchedulerSettings
+from pumice.live.scheduler.single_writer import on_a_thread
+from pumice.live.scheduler.world import HttpWorld
+from pumice.scheduler.framework.cycle import rehearse
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.text_table import columns
+
+KEPT = 200  #: verdicts that are shown; all are counted
+TURN_S = 2.0  #: who would be placed by no more sooner is placed as soon
+
+
+class Verdict(msgspec.Struct):
+    """A pod that waited. Times are seconds since 1970."""
+
+    pod: str
+    gpus: float
+    theirs: str = ""  #: the node where the other scheduler put it
+    theirs_at: float = 0.0
+    ours: str = ""  #: the node where Pumice would have put it at first
+    ours_at: float = 0.0
+    why: str = ""  #: why Pumice would leave it waiting
+
+    def place(self, node: str, at: float) -> None:
+        if not self.ours:
+            self.ours, self.ours_at, self.why = node, at, ""
+
+    @property
+    def sooner_s(self) -> float:
+        """By how much Pumice would have placed it sooner."""
+        return self.theirs_at - self.ours_at if self.theirs and self.ours else 0.0
+
+
+class Comparison(msgspec.Struct):
+    """What has been seen so far."""
+
+    since: float
+    until: float
+    placed: int = 0  #: pods that the other scheduler placed, of those who were seen waiting
+    same_node: int = 0
+    other_node: int = 0
+    left_waiting: int = 0  #: Pumice would not have placed them
+    sooner: int = 0  #: Pumice would have placed them in an earlier turn
+    sooner_s: float = 0.0  #: of waiting that they would have been spared
+    gpu_hours: float = 0.0  #: of that, by the GPUs they waited for
+    would_place: list[Verdict] = []  #: who waits still, though Pumice would place it
+    would_evict: dict[str, str] = {}  #: pods that run, and for whom Pumice would evict them
+    verdicts: deque[Verdict] = msgspec.field(default_factory=lambda: deque(maxlen=KEPT))  #: the last ones that differ
+
+    def close(self, verdict: Verdict) -> None:
+        """The other scheduler has placed it."""
+        self.placed += 1
+        self.same_node += verdict.ours == verdict.theirs
+        self.other_node += verdict.ours not in ("", verdict.theirs)
+        self.left_waiting += not verdict.ours
+        if verdict.sooner_s > TURN_S:
+            self.sooner += 1
+            self.sooner_s += verdict.sooner_s
+            self.gpu_hours += verdict.sooner_s * verdict.gpus / 3600
+        if verdict.ours != verdict.theirs or verdict.sooner_s > TURN_S:
+            self.verdicts.append(verdict)
+
+
+def page(told: Comparison) -> str:
+    """The report, for people."""
+    spared = f"{span(told.sooner_s)} of waiting and {told.gpu_hours:.1f} GPU-hours altogether"
+    lines = [
+        f"In {span(told.until - told.since)} the other scheduler placed {told.placed} pods that were seen waiting.",
+        f"Pumice would have put {told.same_node} on the same node and {told.other_node} on another, and left {told.left_waiting} waiting;",
+        f"it would have placed {told.sooner} of them sooner, by {spared}.",
+        f"Of those who wait still it would place {len(told.would_place)}, and evict {len(told.would_evict)} pods for others.",
+    ]
+    shown = [*told.verdicts, *told.would_place]
+    rows = [(each.pod, each.theirs or "-", each.ours or "-", span(each.sooner_s), each.why) for each in shown]
+    table = columns(("POD", "THEIRS", "OURS", "SOONER BY", "WHY IT WOULD WAIT"), rows)
+    return "\n".join([*lines, *(["", table] if rows else [])])
+
+
+class Shadow(Scheduler):
+    """See the module. It gives what it decides to nobody."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.comparison = Comparison(self.clock.now(), self.clock.now())
+        self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
+
+    async def turn(self) -> Decisions:
+        """Decide, and compare."""
+        self._check()
+        decisions = Decisions()
+        async with self._state.alone() as run:
+            now = self.clock.now()
+            try:
+                decisions = await run(partial(rehearse, self.cluster, self._acting, now, self._world))
+                self._compare(decisions, now)
+                self._faults = 0
+            except Exception:
+                self._came_to_nothing(Decisions())
+            self._pulse.cycled(now, self.clock.now() - now)
+            self._next_try = decisions.again_at
+        if self._faults:
+            await self.clock.sleep(2.0**self._faults)
+        return decisions
+
+    def _compare(self, decisions: Decisions, now: float) -> None:
+        """Take in what both have done since the last turn."""
+        told, seen = self.comparison, self._seen
+        for uid, (verdict, task) in list(seen.items()):
+            known = self.cluster.tasks.get(task.key)
+            if known is None or known.uid != uid or known.node_name:
+                del seen[uid]
+            if known is not None and known.uid == uid and known.node_name:
+                verdict.theirs, verdict.theirs_at = known.node_name, now
+                told.close(verdict)
+        for task in _pending(self.cluster):
+            seen.setdefault(task.uid, (Verdict(task.key, _gpus(task, self.cluster)), task))
+        for waiting in decisions.waiting:
+            if waiting.task.uid in seen and not seen[waiting.task.uid][0].ours:
+                seen[waiting.task.uid][0].why = waiting.message
+        for bind in decisions.binds:
+            seen[bind.task.uid][0].place(bind.node, now)
+        told.would_place = [verdict for verdict, _ in seen.values() if verdict.ours]
+        told.would_evict = {each.task.key: each.beneficiary for each in decisions.evictions}
+        told.until = now
+
+
+def _pending(cluster: Cluster) -> Iterator[Task]:
+    yield from cluster.without_job.values()
+    for job in cluster.waiting.values():
+        yield from job.pending.values()
+
+
+def _gpus(task: Task, cluster: Cluster) -> float:
+    names = cluster.dimensions.names
+    return sum(float(amount) for column, amount in task.template.needs if names[column].endswith("/gpu")) / 1000
+
+
+class ShadowReplica:
+    """`pumice scheduler --shadow`, from its first request to its last: all of them read."""
+
+    def __init__(self, access: Access, settings: SchedulerSettings) -> None:
+        self._access = access
+        self._settings = settings
+
+    async def serve(self) -> Comparison:
+        """What was seen until it was told to end."""
+        settings, clock = self._settings, WallClock()
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(self._access))
+            readonly = client.fenced(lambda: False)  # a write, which nobody asks for, would be held back
+            shadow = Shadow(readonly, settings.load(), settings.options, clock, world=HttpWorld(), where=on_a_thread)
+            if settings.metrics_address:
+                routes = {"/debug/shadow": lambda _: Response(msgspec.json.encode(shadow.comparison))}
+                await stack.enter_async_context(Listener(settings.metrics_address, routes))
+            ended = stack.enter_context(told_to_end())
+            await first(shadow.run(), ended.wait())
+        return shadow.comparison

@@ -1,0 +1,124 @@
+"""Beside another scheduler: it writes nothing, and tells where it would have decided otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from pumice.api.kinds import PODS, PRIORITY_CLASSES
+from pumice.cli.embedded import UpRequest, running
+from pumice.cli.up_options import policy_of as policy_of_up
+from pumice.client.resolve_access import find
+from pumice.cluster.nodes.node_agent import nodes_of, pools_of
+from pumice.cluster.nodes.stage import read_stages
+from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.process import SchedulerSettings
+from pumice.live.scheduler.shadow import Comparison, Shadow, ShadowReplica, page
+from tests.live.memory import MemoryServer
+from tests.live.situations import KUBE
+from tests.live.stories import PREEMPTING, policy, server
+from tests.live.stories import running as deciding
+from tests.live.virtual import VirtualClock, run
+from tests.recording.recorded import policy_of
+
+
+def shadowed(api: MemoryServer, story: Callable[[], Awaitable[None]], conf: str = PREEMPTING) -> Comparison:
+    async def play() -> Comparison:
+        async with deciding(Shadow(api, policy(conf), Options(), VirtualClock())) as shadow:
+            await shadow.synced.wait()
+            await story()
+            await asyncio.sleep(3)
+        return shadow.comparison
+
+    told: Comparison = run(play(), limit_s=1e6)
+    assert api.writes == []
+    return told
+
+
+def place(api: MemoryServer, pod: str, node: str) -> None:
+    """As another scheduler would."""
+    known = api.found(PODS, pod)
+    api.put(PODS, pod, metadata=known["metadata"], spec={**known["spec"], "nodeName": node}, status={"phase": "Running"})
+
+
+def test_what_is_placed_later_or_elsewhere_is_told_with_what_that_costs() -> None:
+    api = server("a", "b")
+
+    async def story() -> None:
+        api.gang("train", pods=2, cpu=2)
+        await asyncio.sleep(600)
+        place(api, "train-0", "b")
+        place(api, "train-1", "a")
+
+    told = shadowed(api, story)
+    assert (told.placed, told.same_node, told.other_node, told.sooner) == (2, 0, 2, 2)
+    assert 1190 < told.sooner_s < 1210
+    assert "on another, and left 0 waiting" in page(told) and "default/train-0   b        a      10m" in page(told)
+
+
+def test_who_is_placed_at_once_on_the_same_node_is_no_difference() -> None:
+    api = server("a")
+
+    async def story() -> None:
+        api.gang("train", pods=1)
+        await asyncio.sleep(1)
+        place(api, "train-0", "a")
+
+    told = shadowed(api, story)
+    assert (told.placed, told.same_node, told.sooner, list(told.verdicts)) == (1, 1, 0, [])
+
+
+def test_who_would_be_left_waiting_is_told_with_the_reason() -> None:
+    api = server("a")
+
+    async def story() -> None:
+        api.gang("large", pods=2, cpu=2)
+        await asyncio.sleep(5)
+        place(api, "large-0", "a")
+
+    told = shadowed(api, story)
+    assert told.left_waiting == 1 and "minAvailable" in told.verdicts[0].why
+
+
+def test_victims_stay_and_are_named() -> None:
+    api = server("a")
+    api.put(PRIORITY_CLASSES, "high", value=10)
+    api.gang("low", pods=2)
+    for number in range(2):
+        place(api, f"low-{number}", "a")
+
+    async def story() -> None:
+        api.gang("high", pods=1, priorityClassName="high")
+        await asyncio.sleep(5)
+
+    told = shadowed(api, story)
+    assert len(told.would_evict) == 1 and api.deleted == []
+
+
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}], "schedulerName": "another"}}
+
+
+def test_beside_an_embedded_cluster_it_sends_no_write(tmp_path: Path) -> None:
+    """Its clock stands still, so that nobody else writes: the version of the last write stays."""
+    versions: list[int] = []
+
+    async def story() -> Comparison:
+        wanted = UpRequest(policy_of_up(), read_stages(), list(nodes_of(pools_of("2x4cpu"))), speed=0.0)
+        async with running(wanted) as embedded:
+            embedded.server.kubeconfig(tmp_path / "kubeconfig", "test")
+            embedded.plane.store.create("pods", POD, "default")
+            await asyncio.sleep(1)
+            load = lambda: policy_of(f"{KUBE}profiles: [{{schedulerName: another}}]\n")  # noqa: E731
+            settings = SchedulerSettings(Options(schedulers=("another",)), load, lambda: "")
+            versions.append(embedded.plane.store.ledger.version)
+            serving = asyncio.create_task(ShadowReplica(find(str(tmp_path / "kubeconfig")), settings).serve())
+            await asyncio.sleep(4)
+            versions.append(embedded.plane.store.ledger.version)
+            signal.raise_signal(signal.SIGTERM)
+            return await serving
+
+    told = asyncio.run(story())
+    assert versions[0] == versions[1] > 0
+    assert [verdict.pod for verdict in told.would_place] == ["default/web"]
