@@ -27,6 +27,7 @@ SUFFIX = ".pumice"
 CHAIN = "pumice recording"  #: what the first record of each follows, so that files may be renamed
 LEVEL = 3
 NEVER = float("-inf")
+GATHER_S = 0.1  #: at most so much is lost when the process is killed, besides what is being written
 PAUSE_S = 60.0  #: after a failure to write, before the next try
 MOST_WAITING = 1000  #: batches, then there is a gap: memory is not for a disk that is too slow
 log = logging.getLogger(__name__)
@@ -128,6 +129,8 @@ class Writer:
             except OSError as error:
                 log.error("%s cannot be written: %s", self._folder, error.strerror)
                 self._end()
+            if self._waiting.empty():
+                time.sleep(GATHER_S)  # to be woken for each cycle would cost the scheduler more than the cycle's record
         self._end()
 
     def _begin(self) -> None:
