@@ -22,7 +22,7 @@ from pumice.page.feed import KEPT, RESET, Feed
 from pumice.page.files import files
 from pumice.page.server import Page
 from pumice.testing.builders import hypernode, node, queue
-from tests.page.clusters import gang, small
+from tests.page.clusters import gang, large, small
 from tests.page.desk import Desk, desk
 
 ALL_FILES = 150_000
@@ -128,6 +128,14 @@ def test_what_would_help_is_found_and_nothing_is_left_of_the_search(served: Desk
     assert (status, found["whole"]) == (200, True)
     assert any(option["change"].startswith("a gang of ") and option["then"].startswith("starts on gpu-") for option in found["options"])
     served.run(served.scheduler.look(lambda cluster: cluster.check()))
+
+
+def test_when_it_starts_is_told_of_a_small_cluster(served: Desk) -> None:
+    status, _, body = ask(served, "/api/eta?subject=podgroup/huge")
+    assert (status, json.loads(body)["subject"]) == (200, "podgroup/huge")
+    with desk() as made:
+        made.put(large(nodes=101))
+        assert "`pumice eta`" in json.loads(ask(made, "/api/eta?subject=podgroup/job-0")[2])["error"]
 
 
 def test_lint_finds_what_can_never_run(served: Desk) -> None:

@@ -75,6 +75,15 @@ def test_what_would_let_a_job_start_is_asked_by_a_click(decided: Desk, tab: Tab)
     assert "a gang of " in rows.first.inner_text()
 
 
+def test_when_a_job_will_start_is_asked_by_a_click(bare: Desk, tab: Tab) -> None:
+    bare.put([node("n1").cpu(8).memory("64Gi").gpu(8).build(), queue("q").build()])
+    bare.put([*gang("first", "q", 1, 8, ("n1",)), *gang("second", "q", 1, 8)])
+    bare.cycle()
+    opened(tab, bare, "job/default/second")
+    tab.page.get_by_role("button", name="When will it start?").click()
+    tab.page.wait_for_selector("text=As things go, it starts within")
+
+
 def test_the_policy_tells_what_lint_finds(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "policy")
     finding = tab.page.locator(".findings li.error")

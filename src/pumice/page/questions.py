@@ -1,7 +1,7 @@
-"""What the page can be asked, one question at a time: a job's pods, why, what would help, and what is odd about the configuration.
+"""What the page can be asked, one question at a time: a job's pods, why, what would help, when it starts; and what lint finds.
 
 Each is answered between two cycles, where cycles run, and leaves no trace. What could take long is bounded: a search for what would help
-ends after a second with what it found, and the rules of lint let cycles pass between them.
+ends after a second with what it found, the rules of lint let cycles pass between them, and only small clusters are rolled forward.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import partial
 import msgspec
 
 from pumice.answers import why
+from pumice.answers.eta import eta
 from pumice.answers.lint.finding import Finding
 from pumice.answers.lint.lint import RULES, Rule, worst_first
 from pumice.answers.text import what_then
@@ -30,6 +31,7 @@ from pumice.scheduler.framework.world import NOWHERE
 from pumice.scheduler.model.cluster import Cluster
 
 LONGEST_SEARCH_S = 1.0
+MOST_ROLLED = 500  #: pods and nodes of a cluster whose future is played here, which takes a second then
 _encode = msgspec.json.encode
 
 
@@ -47,6 +49,7 @@ class Questions:
             "/api/job": self._job,
             "/api/why": partial(self._about, self._why),
             "/api/whatif": partial(self._about, self._whatif),
+            "/api/eta": partial(self._about, self._eta),
             "/api/lint": self._lint,
         }
 
@@ -91,6 +94,11 @@ class Questions:
         found = whatif(cluster, self._scheduler.policy, self._now(), subject, goes_on=lambda: time.monotonic() < until_s)
         options = [{"change": each.change, "then": what_then(each), "others": str(each.others)} for each in found.options]
         return _encode({"options": options, "whole": found.whole})
+
+    def _eta(self, subject: str, cluster: Cluster) -> bytes:
+        if len(cluster.tasks) + len(cluster.nodes) > MOST_ROLLED:
+            return _encode({"error": "The cluster is too large to be played forward here; `pumice eta` does it beside the scheduler."})
+        return _encode(eta(cluster, self._scheduler.policy, self._now(), subject))
 
     def _judged(self, rule: Rule, cluster: Cluster) -> list[Finding]:
         return list(rule(cluster, self._scheduler.policy, self._now(), NOWHERE))

@@ -1,9 +1,9 @@
 // Why something waits, or stands where it does, as the scheduler answers it: the binding constraint with its numbers, what would help, the
 // chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom; what would let it
-// start now only when somebody wants to know.
+// start now, and when it will, only when somebody wants to know.
 
 import { html } from "./dom.js";
-import { number } from "./format.js";
+import { duration, number } from "./format.js";
 import { Rows } from "./rows.js";
 import { nodeAddress } from "./words.js";
 
@@ -13,8 +13,11 @@ export class Answer {
   constructor() {
     this.told = html("div", { "aria-live": "polite" });
     this.options = html("div", { "aria-live": "polite" });
-    this.button = html("button", { type: "button", hidden: true, onclick: () => this.tryChanges() }, "What would let it start now?");
-    this.element = html("div", { class: "answer" }, this.told, this.button, this.options);
+    this.expected = html("p", { "aria-live": "polite", hidden: true });
+    this.buttons = html("div", { class: "buttons", hidden: true },
+      html("button", { type: "button", onclick: ({ target }) => this.more(target, "whatif", (found) => this.options.replaceChildren(...changes(found))) }, "What would let it start now?"),
+      html("button", { type: "button", onclick: ({ target }) => this.more(target, "eta", (found) => this.expect(found)) }, "When will it start?"));
+    this.element = html("div", { class: "answer" }, this.told, this.buttons, this.expected, this.options);
     this.subject = "";
     this.askedAt = -Infinity;
     this.asking = false;
@@ -23,7 +26,7 @@ export class Answer {
   clear() {
     this.told.replaceChildren();
     this.options.replaceChildren();
-    this.button.hidden = true;
+    this.buttons.hidden = this.expected.hidden = true;
   }
 
   async ask(subject) {
@@ -40,15 +43,23 @@ export class Answer {
     this.asking = false;
   }
 
-  async tryChanges() {
-    this.button.disabled = true;
-    const reply = await fetch(`api/whatif?subject=${encodeURIComponent(this.subject)}`).catch(() => null);
-    this.button.disabled = false;
-    if (reply?.ok) this.options.replaceChildren(...changes(await reply.json()));
+  // Questions that take longer, for who wants to know.
+  async more(button, question, show) {
+    button.disabled = true;
+    const reply = await fetch(`api/${question}?subject=${encodeURIComponent(this.subject)}`).catch(() => null);
+    if (reply) show(await reply.json());
+    button.disabled = false;
+  }
+
+  expect({ error, state, p50, p90, runTimes }) {
+    const within = (seconds) => (seconds == null ? "not within a week" : `within ${duration(seconds)}`);
+    const from = Object.entries(runTimes ?? {}).map(([source, jobs]) => `${source} (${jobs})`).join(", ");
+    this.expected.hidden = false;
+    this.expected.textContent = error ?? (state === "runs" ? "It does not wait any more." : `As things go, it starts ${within(p50)}, and ${within(p90)} with a chance of 90 %. Run times are taken from: ${from}.`);
   }
 
   show({ line, remedy, answer }) {
-    this.button.hidden = answer.state !== "waits";
+    this.buttons.hidden = answer.state !== "waits";
     this.told.replaceChildren(...[
       html("p", {}, answer.headline && html("strong", {}, `It ${answer.state}: `), line),
       remedy.length && html("p", {}, html("strong", {}, "What would help: "), remedy.join("; ")),
@@ -61,7 +72,8 @@ export class Answer {
   }
 }
 
-function changes({ options, whole }) {
+function changes({ error, options = [], whole }) {
+  if (error) return [html("p", { class: "quiet" }, error)];
   const rows = new Rows("Changes that were each tried in a rehearsed cycle", [
     { name: "With", cell: ({ change }) => change }, { name: "It", cell: ({ then }) => then }, { name: "And the others", cell: ({ others }) => others }]);
   rows.draw(options.map((option) => [option.change, option]));
