@@ -15,10 +15,9 @@ from pumice.scheduler.framework.cycle import Onlooker, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.scheduling_queue import Everybody
+from pumice.scheduler.framework.scheduling_queue import Only
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
 
 Capture = Callable[["Look"], None]
 
@@ -52,16 +51,6 @@ class Look(Onlooker):
         if not self._has_looked and not any(bind.task in self.waiter.members for bind in self.session.decisions.binds):
             self._has_looked = True
             self._capture(self)
-
-
-class Only(Everybody):
-    """Of the pods of kube-scheduler's profiles only these are tried."""
-
-    def __init__(self, tasks: list[Task]) -> None:
-        self._tasks = set(tasks)
-
-    def due(self, ready: list[Task], now: float) -> list[Task]:
-        return [task for task in ready if task in self._tasks]
 
 
 def look(

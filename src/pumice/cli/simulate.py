@@ -18,7 +18,7 @@ from pumice.simulate.world import Habits
 
 
 @click.command()
-@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs. Formats: openb, philly, swf, yaml, kubernetes.")
+@click.option("--workload", required=True, metavar="FORMAT:FILE", help="The jobs: openb, philly, swf, yaml, kubernetes or recording.")
 @click.option("--cluster", metavar="FORMAT:FILE", help="The nodes. Default: those that the workload tells.")
 @click.option("--nodes", metavar="POOLS", help="The nodes in shorthand, such as 300x8gpu or 2x16cpu,1x8gpu:64cpu:512Gi.")
 @click.option(

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pumice.answers.look import Only
 from pumice.api.errors import InputError
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
@@ -22,7 +21,7 @@ from pumice.recording.files import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.scheduling_queue import EVERYBODY
+from pumice.scheduler.framework.scheduling_queue import EVERYBODY, Only
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster

@@ -11,7 +11,7 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.work import Workload
 
-FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes")
+FORMATS = ("openb", "philly", "swf", "yaml", "kubernetes", "recording")
 
 
 class Source(NamedTuple):
@@ -30,7 +30,8 @@ class Source(NamedTuple):
         module = self._module()
         if not hasattr(module, "nodes"):
             raise InputError(
-                f"clusters are not written in the format {self.format}; write openb:, swf:, yaml: or kubernetes:", where="--cluster"
+                f"clusters are not written in the format {self.format}; write openb, swf, yaml, kubernetes or recording",
+                where="--cluster",
             )
         found: list[Node] = module.nodes(self.path)
         return found

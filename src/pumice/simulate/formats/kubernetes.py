@@ -28,15 +28,18 @@ NOT_JOBS = (Node, Pod, PodGroup)
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
-    items = _items(path)
-    left_out = Counter[str]()
+    return workload_of(Path(path).name, _items(path), cluster, Counter())
+
+
+def workload_of(name: str, items: list[tuple[str, Wire]], cluster: list[Node] | None, left_out: Counter[str]) -> Workload:
+    """Of objects, however they were read."""
     jobs = list(_jobs(items, left_out))
     began = min((work.submit for work in jobs), default=0.0)
     for work in jobs:
         work.submit -= began
     own = [item for _, item in items if isinstance(item, Node)]
     others = [(kind, item) for kind, item in items if not isinstance(item, NOT_JOBS)]
-    return Workload(Path(path).name, in_order(jobs), own if cluster is None else cluster, others, began, left_out)
+    return Workload(name, in_order(jobs), own if cluster is None else cluster, others, began, left_out)
 
 
 def nodes(path: str) -> list[Node]:
