@@ -121,6 +121,16 @@ def test_finished_jobs_do_not_make_a_queue_hungry() -> None:
     assert not order("Pending")
 
 
+@pytest.mark.parametrize("also", [{"on": "", "status": {"phase": "Succeeded"}}, {"on": "n", "status": {"phase": "Failed"}}])
+def test_pods_that_have_finished_count_among_what_a_job_asks_for(also: Thing) -> None:
+    """b holds all that its other pod asks for, but not all that both did: it is hungry, and before a, which holds more."""
+    a = [branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 4, "n", cpu=1), pod("next", "a", cpu=1)]
+    b = [branch("b", "root/b", "1/1"), job("b", "b"), pod("b", "b", "n", cpu=1), pod("over", "b", **also, cpu=1)]
+    made = cluster(node("n", cpu=9), a, b)
+    with opened(made, *TREE) as session:
+        assert session.queue_before(made.queues["b"], made.queues["a"])
+
+
 def test_room_is_reclaimed_for_the_needier_branch_until_it_is_no_longer_needier() -> None:
     def gone(wanted: int) -> int:
         running = [branch("a", "root/a", "1/1"), job("a", "a", least=0), *pods("a", 6, "n", cpu=1)]

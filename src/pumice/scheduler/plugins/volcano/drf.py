@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
 from pumice.scheduler.model.job import COMPLETED, Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
@@ -48,7 +49,7 @@ class HdrfNode:
         listed = list(jobs)
         self.jobs |= {job.uid: row for row, job in enumerate(listed, len(self.jobs))}
         self.job_held = np.vstack([self.job_held, *(job.held for job in listed)])
-        self.job_request = np.vstack([self.job_request, *(job.held + job.asked for job in listed)])
+        self.job_request = np.vstack([self.job_request, *(_wanted(job) for job in listed)])
 
     def spoil(self) -> None:
         """Have it, and what is above, worked out again."""
@@ -76,6 +77,13 @@ class HdrfNode:
     def rank(self) -> tuple[bool, float]:
         """By which siblings are served."""
         return self.saturated, self.share / self.weight
+
+
+def _wanted(job: Job) -> Vector:
+    """What all its pods ask for, those that leave or have finished as well: a job is saturated only without them."""
+    others = (task.template.request for task in job.tasks.values() if not task.status & (status.HELD | status.PENDING))
+    wanted: Vector = sum(others, job.held + job.asked)
+    return wanted
 
 
 def _shares(held: NDArray[np.float64], total: Vector) -> Vector:
