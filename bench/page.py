@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import json
+
 from bench.measure import Row
 from pumice.http.messages import Request
 from pumice.page.files import files
@@ -23,6 +25,7 @@ from tests.page.desk import Desk, desk
 SPAN_S = float(os.environ.get("SECONDS", "60"))
 CHANGES, TICK_S = 10, 0.02  #: 500 a second
 CYCLE_EVERY = 50  #: ticks
+ROWS, ROWS_A_SECOND = 200, 20_000
 COUNTED = """() => {
   window.framesSeen = 0;
   window.longest = 0;
@@ -38,6 +41,8 @@ COUNTED = """() => {
   requestAnimationFrame(frame);
   new MutationObserver(() => window.draws++).observe(document.getElementById("main"), {subtree: true, childList: true, attributes: true});
 }"""
+
+SNAPSHOTS = "performance.getEntriesByName(new URL('api/snapshot', location.href).href).length"
 
 
 class Cost(NamedTuple):
@@ -74,6 +79,8 @@ def run() -> Iterator[Row]:
         read = change(made, pods)
         frames = tab.evaluate("window.framesSeen") / (time.perf_counter() - began)
         longest, draws, after = tab.evaluate("window.longest"), tab.evaluate("window.draws"), heap_mib(devtools)
+        tell(made)
+        at_last, resets = heap_mib(devtools), tab.evaluate(SNAPSHOTS) - 1
         browser.close()
     about = {"changes": round(SPAN_S / TICK_S) * CHANGES, "without": f"{alone.share:.1%}", "with": f"{read.share:.1%}"}
     extra = 100 * (read.share - alone.share)
@@ -81,6 +88,7 @@ def run() -> Iterator[Row]:
     yield Row("a cycle while somebody reads, ms", None, None, read.cycle_ms, read.cycle_ms, "ms", {"without": round(alone.cycle_ms, 2)})
     yield Row("frames of the tab meanwhile", 10.0, None, frames, frames, "/s", {"longest_ms": round(longest), "draws": draws})
     yield Row("heap of the tab afterwards", None, None, after, after, "MiB", {"before": round(before, 1)})
+    yield Row("heap of the tab after a million rows more", None, None, at_last, at_last, "MiB", {"begun anew": resets})
 
 
 def change(made: Desk, pods: list[tuple[str, Any]]) -> Cost:
@@ -101,6 +109,17 @@ def change(made: Desk, pods: list[tuple[str, Any]]) -> Cost:
         time.sleep(max(0.0, began + (tick + 1) * TICK_S - time.perf_counter()))
     took = time.perf_counter() - began
     return Cost((time.process_time() - cpu) / took, statistics.median(cycles))
+
+
+def tell(made: Desk) -> None:
+    """A million rows, as fast as a browser may be told them."""
+    names = [f"node-{n}" for n in range(5000)]
+    row = {"group": "rack-1", "room": {"cpu": 64, "memory": 2**39, "gpu": 8}, "held": [["default/job-1", 4, 2]]}
+    for number in range(1_000_000 // ROWS):
+        some = names[number * ROWS % 5000 :][:ROWS]
+        nodes = {name: row | {"used": {"gpu": number % 8, "cpu": number % 60}} for name in some}
+        made.publish(json.encode({"at": time.time(), "count": number, "nodes": nodes}))
+        time.sleep(ROWS / ROWS_A_SECOND)
 
 
 def heap_mib(devtools: Any) -> float:

@@ -78,6 +78,14 @@ class Desk(Loop):
 
         self.run(work())
 
+    def publish(self, message: bytes) -> None:
+        """Tell readers, whatever the cluster holds."""
+
+        async def work() -> None:
+            self._page.feed.publish(message)
+
+        self.run(work())
+
     def cycle(self) -> None:
         self.run(self.scheduler.turn())  # type: ignore[arg-type]
 

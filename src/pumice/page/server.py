@@ -56,7 +56,7 @@ class Page:
         self._host = address.rpartition(":")[0]
         self._recorder = Recorder()
         self._told = Told(self._recorder)
-        self._feed = Feed()
+        self.feed = Feed()
         self._history = History()
         self._looking = asyncio.Lock()
         self._told_policy = scheduler.policy
@@ -90,7 +90,7 @@ class Page:
             await asyncio.gather(self._telling, return_exceptions=True)
         if self._simulations is not None:
             await self._simulations.end()
-        self._feed.end()
+        self.feed.end()
         await self._listener.__aexit__(*error)
 
     # -- answers
@@ -103,7 +103,7 @@ class Page:
                 self._telling = asyncio.ensure_future(self._tell())
             parts = self._parts(self._told.rows, [_encode(cycle) for cycle in self._recorder.cycles])
             about = {
-                "place": self._feed.place,
+                "place": self.feed.place,
                 "version": __version__,
                 "policy": told_policy(self._scheduler.policy),
                 "acts": self._api is not None,
@@ -112,7 +112,7 @@ class Page:
         return packed(request, body, await asyncio.to_thread(gzip.compress, body, 3), JSON, UNCACHED)
 
     def _events(self, request: Request) -> Reader:
-        return self._feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""))
+        return self.feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""))
 
     async def act(self, request: Request) -> Response | Stream:
         """What the API server answers to who asks, or a run of the simulator."""
@@ -132,7 +132,7 @@ class Page:
         alone_s, quiet_s, pause_s = 0.0, 0.0, PERIOD_S
         while alone_s < PATIENCE_S:
             await asyncio.sleep(pause_s)
-            alone_s = 0.0 if self._feed.readers else alone_s + pause_s
+            alone_s = 0.0 if self.feed.readers else alone_s + pause_s
             async with self._looking:
                 rows, spent_s = await self._scheduler.look(self._timed_changes)
                 pause_s = max(PERIOD_S, SELDOM * spent_s)
@@ -141,9 +141,9 @@ class Page:
                 if rows or cycles or quiet_s >= TIME_TOLD_S:
                     quiet_s = 0.0
                     self._history.note(self._scheduler.clock.now(), self._told.rows["queues"])
-                    self._feed.publish(_object([*self._parts(rows, cycles), *self._fresh_policy()]))
+                    self.feed.publish(_object([*self._parts(rows, cycles), *self._fresh_policy()]))
         self._told.rest()
-        self._feed.begin()
+        self.feed.begin()
 
     def _timed_changes(self, cluster: Cluster) -> tuple[dict[str, Rows], float]:
         began_s = time.thread_time()

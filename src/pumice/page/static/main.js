@@ -43,7 +43,7 @@ let waiting = false;
 function address() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").map(decodeURIComponent);
-  return { name: VIEWS[name] ? name : "cluster", subject: rest.join("/"), parameters: new URLSearchParams(query) };
+  return { name: Object.hasOwn(VIEWS, name) ? name : "cluster", subject: rest.join("/"), parameters: new URLSearchParams(query) };
 }
 
 function open() {
