@@ -137,9 +137,20 @@ def roles_that_fail() -> Cluster:
     return made
 
 
-@pytest.mark.parametrize("world", [one_victim, room_in_between, half_a_gang, roles_that_fail])
-def test_all_is_told_as_if_each_was_tried(world: Callable[[], Cluster]) -> None:
-    by = policy("preempt, allocate, enqueue, allocate, backfill", ["priority", "gang", "predicates"])
+def elastic() -> Cluster:
+    """Who came after the first goes on with the tasks that were not tried in his first turn, not with those that found no node."""
+    made = cluster(node("n").cpu(2).pods(9), node("m").cpu(2).pods(9).label("disk", "fast"))
+    for name in "abc":
+        members = [pod(f"{name}{number}").gang(name).cpu(1 + (number == 0)) for number in range(3)]
+        for item in (podgroup(name, 1).phase("Inqueue"), members[0].selector("disk", "fast"), *members[1:]):
+            made.put(*item.build())
+    return made
+
+
+@pytest.mark.parametrize("actions", ["allocate", "preempt, allocate, enqueue, allocate, backfill"])
+@pytest.mark.parametrize("world", [elastic, one_victim, room_in_between, half_a_gang, roles_that_fail])
+def test_all_is_told_as_if_each_was_tried(world: Callable[[], Cluster], actions: str) -> None:
+    by = policy(actions, ["priority", "gang", "predicates"])
     together, apart = cycle(world(), by, NOW), cycle(world(), by, NOW, observer=Observer())
     assert messages(together) == messages(apart) and together.waiting[0].task.name == apart.waiting[0].task.name
     assert [group[1:] for group in together.groups] == [group[1:] for group in apart.groups]

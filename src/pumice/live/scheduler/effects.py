@@ -6,7 +6,8 @@ request is made by itself: a fault of ours in making one is told as the failure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from math import inf
 from typing import Any, TypeVar
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
@@ -16,9 +17,20 @@ from pumice.client.events import EventRecord, ObjectReference
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import prerequisites
 from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup, WriteQueue
-from pumice.live.scheduler.sent_status import GroupNote, Mark, SentStatus, is_news, known_status, next_status, queue_request, queue_totals
+from pumice.live.scheduler.sent_status import (
+    GroupNote,
+    Mark,
+    Quiet,
+    SentStatus,
+    known_status,
+    news_at,
+    next_status,
+    queue_request,
+    queue_totals,
+)
 from pumice.live.scheduler.shard import shard_requests
-from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Evict, GroupStatus, Waiting
+from pumice.scheduler.framework.alike import Member
+from pumice.scheduler.framework.decisions import Bind, Conclusion, Condition, Decisions, Evict, GroupStatus, Waiting
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
 from pumice.scheduler.model.task import Task
@@ -37,12 +49,16 @@ def effects(
     binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, said), _blamed_bind, amiss)
     evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, events), _blamed_eviction, amiss)
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
-    marks = _each(decisions.waiting, lambda waiting: _mark(waiting, nominated, said, events, now), _blamed_mark, amiss)
+    left = _left_to_say(decisions, said, now)
+    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, said, events, now), _blamed_mark, amiss)
     for uid in said.pauses.over("PodGroup", now):
         if uid in cluster.jobs:
             cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
-    ours = [group for group in decisions.groups if not _is_others(group.job, cluster, said)]
-    groups = _each(ours, lambda group: _group(group, said, events, now, transition), _blamed_group, amiss)
+    ours = [group for group in left.groups if not _is_others(group.job, cluster, said)]
+    due: dict[str, float] = {}
+    groups = _each(ours, lambda group: _group(group, said, events, now, transition, due), _blamed_group, amiss)
+    if left.conclusion is not None and not amiss:
+        _note_quiet(left.conclusion, said, due)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
     totals = queue_totals(cluster)
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], said, now, sharding.ring), _blamed_queue, amiss)
@@ -64,9 +80,45 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
     return made
 
 
+# ---- jobs of whom everything has been said already
+
+
+def _left_to_say(decisions: Decisions, said: SentStatus, now: float) -> Decisions:
+    """The decisions, without what is told of jobs once more. While writes are being refused everything is looked at."""
+    if decisions.conclusion is None or said.pauses:
+        return decisions
+    stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | said.others
+    left = []
+    for standing in decisions.conclusion.standings:
+        words = standing.words
+        members = [m for m in standing.members if m.uid in stirred or not _is_quiet(said.quiet.get(m.uid), m, words, said, now)]
+        if members:
+            left.append(standing._replace(members=members))
+    unsaid = Decisions()
+    unsaid.tell(decisions.conclusion._replace(standings=left))
+    return unsaid
+
+
+def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, said: SentStatus, now: float) -> bool:
+    if quiet is None or now >= quiet.until or quiet.group is not member.job.group or quiet.note is not said.groups.get(member.uid):
+        return False
+    return quiet.words == words and quiet.marks == [said.pods.get(task.uid) for task in member.tasks]
+
+
+def _note_quiet(told: Conclusion, said: SentStatus, due: dict[str, float]) -> None:
+    """`due`: when there is something to say of a job though nothing has changed."""
+    for standing in told.standings:
+        words = standing.words
+        for member in standing.members:
+            marks = [said.pods.get(task.uid) for task in member.tasks]
+            until = due.get(member.uid, inf)
+            said.quiet[member.uid] = Quiet(words, member.job.group, said.groups.get(member.uid), marks, until)
+
+
 def _told(cluster: Cluster, decisions: Decisions, said: SentStatus, now: float) -> list[EventRecord]:
     """What the cycle itself has to say, each time that it is another thing than before, and not what the group's own complaint holds."""
-    complaints = {group.job.uid: _complaint(group.job, group.condition) for group in decisions.groups}
+    groups = decisions.groups if decisions.events else ()
+    complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
     events = []
     for event in decisions.events:
         silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
@@ -147,9 +199,12 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
 # ---- PodGroups
 
 
-def _group(group: GroupStatus, said: SentStatus, events: list[EventRecord], now: float, transition: str) -> WriteGroup | None:
-    write = _status(group, said, now, transition)
-    events += _speech(group, said, now, written=write is not None)
+def _group(
+    group: GroupStatus, said: SentStatus, events: list[EventRecord], now: float, transition: str, due: dict[str, float]
+) -> WriteGroup | None:
+    """What is to be written; and in `due`, by when there is more."""
+    write = _status(group, said, now, transition, due)
+    events += _speech(group, said, now, due, written=write is not None)
     return write
 
 
@@ -161,7 +216,7 @@ def _blamed_queue(name: str) -> WriteQueue:
     return WriteQueue(name, {})
 
 
-def _status(group: GroupStatus, said: SentStatus, now: float, transition: str) -> WriteGroup | None:
+def _status(group: GroupStatus, said: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteGroup | None:
     wire = group.job.group
     if wire is None or is_shadow(wire) or said.pauses.holds("PodGroup", group.job.uid, now):
         return None
@@ -170,7 +225,9 @@ def _status(group: GroupStatus, said: SentStatus, now: float, transition: str) -
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     annotations = _hypernode(group, note)
-    if not annotations and not is_news(before, after, now):
+    at = news_at(before, after)
+    if not annotations and now < at:
+        due[group.job.uid] = at
         return None
     said.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
@@ -184,14 +241,18 @@ def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | No
     return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
 
 
-def _speech(group: GroupStatus, said: SentStatus, now: float, *, written: bool) -> list[EventRecord]:
+def _speech(group: GroupStatus, said: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
     """What is told of a group: why its gang is not placed, each time that changes; or once that it stands."""
     job, condition = group.job, group.condition
     if job.group is None or is_shadow(job.group):
         return []
     if group.phase in (PENDING, INQUEUE, UNKNOWN):
         message = _complaint(job, condition)
-        if not message or not said.is_news(job.uid, COMPLAINT, message, now):
+        if not message:
+            return []
+        is_news = said.is_news(job.uid, COMPLAINT, message, now)
+        due[job.uid] = min(due.get(job.uid, inf), said.told_again_at(job.uid, COMPLAINT))
+        if not is_news:
             return []
         return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]
     return [EventRecord(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
@@ -77,6 +78,9 @@ class WriteBackoff:
         """It was granted, or its object is gone."""
         self._pauses.pop(Write(kind, name), None)
 
+    def __bool__(self) -> bool:
+        return bool(self._pauses)
+
     def holds(self, kind: str, name: str, now: float) -> bool:
         pause = self._pauses.get(Write(kind, name))
         return pause is not None and now < pause.until
@@ -131,6 +135,16 @@ class Message(msgspec.Struct, frozen=True):
     pause_s: float
 
 
+class Quiet(NamedTuple):
+    """Nothing is left to be said of a job, as long as all this is so."""
+
+    words: Hashable  #: what a cycle told of it
+    group: PodGroup | None
+    note: GroupNote | None
+    marks: list[Mark | None]  #: of its pods
+    until: float
+
+
 class SentStatus:
     """See the module."""
 
@@ -141,6 +155,7 @@ class SentStatus:
         self.shards: dict[str, tuple[list[str], ...]] = {}  #: by name: nodes in use, to add, to remove
         self.others: set[str] = set()  #: PodGroups whose pods other schedulers place: it is for those to speak of them; by job uid
         self.pauses = WriteBackoff()
+        self.quiet: dict[str, Quiet] = {}  #: by job uid: those of whom everything has been said
         self._told: dict[str, dict[str, Message]] = {}  #: by job uid, by reason
 
     def group(self, job_uid: str, group_uid: str) -> GroupNote | None:
@@ -179,6 +194,11 @@ class SentStatus:
             told[reason] = Message(text, now, min(LONGEST_PAUSE_S, 2 * last.pause_s))
         return True
 
+    def told_again_at(self, job_uid: str, reason: str) -> float:
+        """When the last of a reason is told again, though nothing has changed."""
+        last = self._told.get(job_uid, {}).get(reason)
+        return inf if last is None else last.told_at + last.pause_s
+
     def forget_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
         self.pauses.forget("Pod", uid)
@@ -188,6 +208,7 @@ class SentStatus:
         self.groups.pop(job_uid, None)
         self.others.discard(job_uid)
         self.pauses.forget("PodGroup", job_uid)
+        self.quiet.pop(job_uid, None)
         self._told.pop(job_uid, None)
 
 
@@ -234,13 +255,15 @@ def _lay(conditions: list[Status], condition: Status) -> None:
     conditions.append(condition)
 
 
-def is_news(before: Status, after: Status, now: float) -> bool:
-    """Whether it is to be written: not for times and ids of transitions, and not soon again for the amounts in messages alone, which change
+def news_at(before: Status, after: Status) -> float:
+    """When it is to be written: never for times and ids of transitions, and not soon again for the amounts in messages alone, which change
     for everybody who waits whenever anybody is placed."""
     if _meaning(before) == _meaning(after):
-        return False
+        return inf
+    if _meaning(before, without_amounts) != _meaning(after, without_amounts):
+        return -inf
     changed = [old for old, new in zip(_conditions(before), _conditions(after), strict=False) if old != new]
-    return _meaning(before, without_amounts) != _meaning(after, without_amounts) or any(now - _since(old) >= AMOUNTS_S for old in changed)
+    return min(_since(old) for old in changed) + AMOUNTS_S
 
 
 def _conditions(given: Status) -> list[Status]:

@@ -45,7 +45,9 @@ class Allocate(Action):
             job = waiting.pop_job(queue)
             if job is None:
                 continue
-            sheet = sheets.get(job.uid) or self._sheet(session, job)
+            if job.uid not in sheets:  # it was like another, until now
+                sheets[job.uid] = self._sheet(session, job)
+            sheet = sheets[job.uid]
             if self._serve(session, placing, domains, queue, sheet) and sheet and not session.holds_back(job):
                 waiting.push_job(job)
             waiting.push_queue(queue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -14,6 +14,7 @@ import numpy as np
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Reason
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.alike import Member, filled
 from pumice.scheduler.framework.containment import Failure
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import EPSILON, Mask
@@ -111,6 +112,62 @@ class MadeWhenRead(Sequence[T]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Standing(NamedTuple):
+    """How a job stands, and those that are like it, whose names go into the blanks of texts."""
+
+    members: list[Member]
+    phase: str
+    condition: Condition | None
+    hypernode: str
+    pods: list[tuple[int, str, str]]  #: number of each that waits, reason and message
+    nominated: list[tuple[int, str]]  #: number of each with room made for it in vain, and where
+
+    @property
+    def words(self) -> Hashable:
+        """All that is told of the jobs but their names, and what they have running."""
+        counts = self.members[0].job.counts.values()
+        return self.phase, self.condition, self.hypernode, tuple(self.pods), tuple(self.nominated), tuple(counts)
+
+    def group(self, member: Member) -> GroupStatus:
+        condition = self.condition
+        if condition is not None:
+            condition = condition._replace(message=filled(condition.message, member.tasks))
+        return GroupStatus(member.job, self.phase, condition, self.hypernode)
+
+
+class Conclusion(NamedTuple):
+    """How all jobs stand, and other pods that wait."""
+
+    standings: list[Standing]
+    refused: list[Waiting]
+    stranded: list[Waiting]
+
+    def of(self, uids: Container[str]) -> Conclusion:
+        """Without other jobs."""
+        return self._replace(standings=[standing for standing in self.standings if standing.members[0].uid in uids])
+
+    def groups(self) -> Sequence[GroupStatus]:
+        """What is told of each job, by age."""
+        count = sum(len(standing.members) for standing in self.standings)
+        return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
+
+    def waiting(self) -> Sequence[Waiting]:
+        """Why each pod waits: those that were tried alone, those of jobs by age, those that nobody looks at."""
+        count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
+        return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
+
+    def _waiting(self) -> list[Waiting]:
+        made = [
+            Waiting(member.tasks[number], reason, filled(message, member.tasks))
+            for member, standing in self._by_age()
+            for number, reason, message in standing.pods
+        ]
+        return [*self.refused, *made, *self.stranded]
+
+    def _by_age(self) -> list[tuple[Member, Standing]]:
+        return sorted((member, standing) for standing in self.standings for member in standing.members)
+
+
 @dataclass
 class Decisions:
     binds: list[Bind] = field(default_factory=list)
@@ -120,9 +177,14 @@ class Decisions:
     nominations: dict[Task, str] = field(default_factory=dict)  #: nodes with room made, or about to be made, for a pod; "" takes one back
     groups: Sequence[GroupStatus] = field(default_factory=list)
     waiting: Sequence[Waiting] = field(default_factory=list)
+    conclusion: Conclusion | None = None  #: what the two are made of
     events: list[Event] = field(default_factory=list)
     failures: dict[Failure, None] = field(default_factory=dict)  #: of plugins, in the order they were met
     again_at: float = inf  #: when pods that are held back now may go
+
+    def tell(self, conclusion: Conclusion) -> None:
+        """From here on this is what is told of jobs and pods."""
+        self.conclusion, self.groups, self.waiting = conclusion, conclusion.groups(), conclusion.waiting()
 
 
 # Why a task has no node: counts per reason, and the sentence made of them.

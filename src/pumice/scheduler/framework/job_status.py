@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
-from pumice.scheduler.framework.alike import Alike, Member, filled
-from pumice.scheduler.framework.decisions import Condition, Decisions, GroupStatus, MadeWhenRead, Pipelined, Waiting
+from pumice.scheduler.framework.alike import Alike
+from pumice.scheduler.framework.decisions import Conclusion, Condition, Decisions, Pipelined, Standing, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
@@ -92,56 +92,6 @@ def conclude(session: Session) -> Conclusion:
     decisions.pipelined += [Pipelined(op.task, op.task.node_name) for op in waits.values()]
     decisions.nominations |= {op.task: op.task.node_name for op in waits.values() if op.evicted}
     return Conclusion(standings, session.refused, stranded(cluster, session.policy, session.now))
-
-
-class Standing(NamedTuple):
-    """How a job stands, and those that are like it, whose names go into the blanks of texts."""
-
-    members: list[Member]
-    phase: str
-    condition: Condition | None
-    hypernode: str
-    pods: list[tuple[int, str, str]]  #: number of each that waits, reason and message
-    nominated: list[tuple[int, str]]  #: number of each with room made for it in vain, and where
-
-    def group(self, member: Member) -> GroupStatus:
-        condition = self.condition
-        if condition is not None:
-            condition = condition._replace(message=filled(condition.message, member.tasks))
-        return GroupStatus(member.job, self.phase, condition, self.hypernode)
-
-
-class Conclusion(NamedTuple):
-    """How all jobs stand, and other pods that wait."""
-
-    standings: list[Standing]
-    refused: list[Waiting]
-    stranded: list[Waiting]
-
-    def of(self, uids: Container[str]) -> Conclusion:
-        """Without other jobs."""
-        return self._replace(standings=[standing for standing in self.standings if standing.members[0].uid in uids])
-
-    def groups(self) -> Sequence[GroupStatus]:
-        """What is told of each job, by age."""
-        count = sum(len(standing.members) for standing in self.standings)
-        return MadeWhenRead(count, lambda: [standing.group(member) for member, standing in self._by_age()])
-
-    def waiting(self) -> Sequence[Waiting]:
-        """Why each pod waits: those that were tried alone, those of jobs by age, those that nobody looks at."""
-        count = sum(len(standing.members) * len(standing.pods) for standing in self.standings)
-        return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
-
-    def _waiting(self) -> list[Waiting]:
-        made = [
-            Waiting(member.tasks[number], reason, filled(message, member.tasks))
-            for member, standing in self._by_age()
-            for number, reason, message in standing.pods
-        ]
-        return [*self.refused, *made, *self.stranded]
-
-    def _by_age(self) -> list[tuple[Member, Standing]]:
-        return sorted((member, standing) for standing in self.standings for member in standing.members)
 
 
 def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:

@@ -67,5 +67,7 @@ def _of_those_who_wait(session: Session) -> Decisions:
     """The decisions without what was told only because a job had changed."""
     cluster = session.cluster
     moved = {task.job.uid: task.job for task in session.origins if task.job is not None}  # if only in thought
-    conclusion = session.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved})
-    return replace(session.decisions, groups=conclusion.groups(), waiting=conclusion.waiting())
+    told = replace(session.decisions)
+    assert told.conclusion is not None
+    told.tell(told.conclusion.of({*cluster.waiting, *cluster.not_enqueued, *moved}))
+    return told

@@ -129,8 +129,7 @@ class Session(Questions):
             method(self)
             self.observer.ends(Stage.CLOSE, plugin)
         self.ledger.close(self)
-        self.conclusion = job_status.conclude(self)
-        self.decisions.groups, self.decisions.waiting = self.conclusion.groups(), self.conclusion.waiting()
+        self.decisions.tell(job_status.conclude(self))
         return self.decisions
 
     # -- what there is

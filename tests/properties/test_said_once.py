@@ -1,0 +1,60 @@
+"""Of jobs of whom everything has been said nothing more is looked at, and it makes no difference to what is asked of the server."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pumice.cluster.cycles import advance
+from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.scheduler.config.volcano_conf import read_policy
+from pumice.scheduler.registry import PLUGINS
+from tests.properties.test_waiting import ACTIONS, CONFIGURATION, Fate, Life
+
+
+def lose(said: SentStatus, random: Random) -> None:
+    """Writes that failed, echoes that came, and answers that hold back further writes."""
+    if said.pods and random.random() < 0.3:
+        said.forget_pod(random.choice(sorted(said.pods)))
+    if said.groups and random.random() < 0.3:
+        del said.groups[random.choice(sorted(said.groups))]
+    if random.random() < 0.05:
+        said.pauses.refused("PodGroup", "default/nobody", 0.0)
+    said.others ^= {"default/j00-00000"} if random.random() < 0.1 else set()
+
+
+def live(seed: int, operations: int) -> tuple[int, int]:
+    """How many requests were made, and how often nothing was left to say of a job."""
+    random = Random(seed)
+    text = CONFIGURATION.format(actions=random.choice(ACTIONS), second="drf", shares="proportion", third="binpack")
+    life, fate = Life(read_policy(text, PLUGINS)[0], watched=False), Fate(random)
+    said, always = SentStatus(), SentStatus()
+    now, made, quiet = 1_767_225_600.0, 0, 0
+    for _ in range(operations):
+        fate.draw(life.cluster)(life.cluster)
+        for _ in range(random.randint(1, 3)):
+            now += random.choice([0.0, 1.0, 20.0])
+            decided = life.decide(now)
+            always.quiet.clear()
+            asked, expected = (effects(life.cluster, decided, status, now, "cycle") for status in (said, always))
+            assert asked == expected
+            made += len(asked.marks) + len(asked.groups) + len(asked.events)
+            quiet += sum(each.until > now for each in said.quiet.values())
+            advance(life.cluster, decided, now)
+            fortune = random.random()
+            for status in (said, always):
+                lose(status, Random(fortune))
+    return made, quiet
+
+
+def test_what_was_said_is_not_said_again_and_what_was_not_is() -> None:
+    made, quiet = map(sum, zip(*(live(seed, 40) for seed in range(8)), strict=True))
+    assert made > 500 and quiet > 500
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_the_same_over_many_operations(seed: int) -> None:
+    live(seed, 100)
