@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pumice.api.kinds import PODS
 from pumice.live.scheduler.loop import Scheduler
+from pumice.recording.files import Bounds
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
-from tests.recording.recorded import recorded
+from tests.recording.recorded import BOUNDS, recorded
 
 
 async def story(scheduler: Scheduler, api: MemoryServer) -> None:
@@ -25,9 +26,9 @@ async def story(scheduler: Scheduler, api: MemoryServer) -> None:
     await asyncio.sleep(600)
 
 
-def record_week(folder: Path) -> None:
+def record_week(folder: Path, bounds: Bounds = BOUNDS) -> None:
     random.seed(1)  # when reflectors list anew
     api = server("n1", "n2", cpu=4)
     for name in ("research", "finance"):
         api.queue(name, reclaimable=True)
-    recorded(folder, api, lambda scheduler: story(scheduler, api), PREEMPTING)
+    recorded(folder, api, lambda scheduler: story(scheduler, api), PREEMPTING, bounds=bounds)

@@ -35,6 +35,7 @@ COMMANDS = {
     "compare": ("pumice.cli.compare", "Play a workload under several policies, and say which is better."),
     "record": ("pumice.cli.record", "Record what a scheduler of a live cluster would see; take over recordings without their names."),
     "replay": ("pumice.cli.replay", "Decide the cycles of a recording anew: where that differs from then, and why."),
+    "usage": ("pumice.cli.usage", "Who had what, by queue and user, from recordings: deserved, got, lent, borrowed, evicted, waited."),
     "scheduler": ("pumice.cli.scheduler", "Schedule the pods of a live cluster, in the place of vc-scheduler."),
     "controllers": ("pumice.cli.controllers", "Run Volcano's controllers, in the place of vc-controller-manager."),
     "webhooks": ("pumice.cli.webhooks", "Serve Volcano's admission webhooks, in the place of vc-webhook-manager."),

@@ -1,0 +1,96 @@
+"""`pumice usage`: who had what, from recordings."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+
+import click
+
+from pumice.api.errors import InputError, did_you_mean
+from pumice.cli.inputs import warn
+from pumice.cli.report.tables import print_table
+from pumice.recording.files import entries, files_of
+from pumice.recording.usage import FIELDS, Account, Amounts, Ledger
+from pumice.text_table import columns
+
+RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), Amounts._fields, strict=True))
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--by", default="queue", show_default=True, help=f"What to sum up by: {', '.join(FIELDS)}, or several, parted by commas.")
+@click.option("--month", metavar="YYYY-MM", help="Only this month, in UTC.")
+@click.option("--lent", is_flag=True, help="Who lent what to whom, in place of the sums.")
+@click.option("-o", "output", type=click.Choice(["table", "csv"]), default="table", show_default=True)
+def usage(files: tuple[Path, ...], by: str, month: str | None, lent: bool, output: str) -> None:
+    """The hours of CPUs, memory (GiB) and GPUs that queues and users held, and what queues deserved, lent and borrowed meanwhile.
+
+    FILES are recordings, or folders of them, in the order of time.
+    """
+    start, end = _month(month) if month else (-inf, inf)
+    ledger = Ledger(_fields("queue" if lent else by), start, end)
+    for path in (each for given in files for each in files_of(given)):
+        for entry in entries(path, warn):
+            ledger.take(entry)
+    ledger.close()
+    head, rows = _flows(ledger) if lent else _sums(ledger)
+    if output == "table":
+        print_table(columns(head, rows))
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([[each.lower().replace(" ", "_") for each in head], *rows])
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    """Raises InputError."""
+    found = tuple(each.strip() for each in text.split(","))
+    for each in found:
+        if each not in FIELDS:
+            raise InputError(
+                f'"{each}" is nothing to sum up by{did_you_mean(each, FIELDS) or "; write " + ", ".join(FIELDS)}', where="--by"
+            )
+    return found
+
+
+def _month(text: str) -> tuple[float, float]:
+    """Its first instant, and that of the next. Raises InputError."""
+    if not re.fullmatch(r"[0-9]{4}-(0[1-9]|1[0-2])", text):
+        raise InputError(f'"{text}" is no month; write one such as 2026-11', where="--month")
+    year, month = map(int, text.split("-"))
+    after = (year + 1, 1) if month == 12 else (year, month + 1)
+    return datetime(year, month, 1, tzinfo=UTC).timestamp(), datetime(*after, 1, tzinfo=UTC).timestamp()
+
+
+def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
+    """Columns of a resource that nobody held or deserved are left out."""
+    accounts = sorted(ledger.accounts.items())
+    parts = ("got", "deserved", "lent", "borrowed") if ledger.by == ("queue",) else ("got",)
+    shown = [(part, title, name) for title, name in RESOURCES for part in parts if any(_of(account, name) for _, account in accounts)]
+    head = [*map(str.upper, ledger.by), *(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED"]
+    rows = [
+        [
+            *group,
+            *(f"{getattr(getattr(account, part), name):.2f}" for part, _, name in shown),
+            str(account.pods),
+            str(account.evicted),
+            f"{account.waited:.2f}",
+        ]
+        for group, account in accounts
+    ]
+    return head, rows
+
+
+def _of(account: Account, name: str) -> float:
+    """Of a resource, what was held or deserved."""
+    return float(getattr(account.got, name) + getattr(account.deserved, name))
+
+
+def _flows(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
+    flows = sorted(ledger.flows.items())
+    shown = [(title, name) for title, name in RESOURCES if any(getattr(amounts, name) for _, amounts in flows)]
+    rows = [[lender, borrower, *(f"{getattr(amounts, name):.2f}" for _, name in shown)] for (lender, borrower), amounts in flows]
+    return ["LENDER", "BORROWER", *(title for title, _ in shown)], rows

@@ -1,0 +1,243 @@
+"""Who had what: the hours of CPUs, memory and GPUs that queues and users held, deserved, lent and borrowed, as recordings tell them.
+
+What a pod holds counts from the moment it has a node until it ends. A queue borrows what it holds beyond what it deserves; that is lent by
+those who hold less than they deserve, each in proportion to what it leaves. What queues deserve is what the scheduler's plugins said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+from pumice.api.annotations import GROUP_NAME, USER
+from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
+from pumice.api.pod import Pod
+from pumice.api.structs import decoder
+from pumice.api.volcano import PodGroup, Queue
+from pumice.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
+from pumice.scheduler.model import status
+from pumice.scheduler.model.template import requested_by_containers
+
+FIELDS = ("queue", "user", "namespace")  #: by which pods can be summed up
+NO_QUEUE = "-"  #: of pods without a PodGroup
+HOUR_S = 3600.0
+GIB = 2.0**30
+_pod, _group, _queue = decoder(Pod), decoder(PodGroup), decoder(Queue)
+
+
+class Amounts(NamedTuple):
+    """CPUs, GiB and GPUs; or so many hours of them."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+
+    def plus(self, other: Amounts, times: float = 1.0) -> Amounts:
+        return Amounts(*(mine + times * its for mine, its in zip(self, other, strict=True)))
+
+    def beyond(self, other: Amounts) -> Amounts:
+        """Where it is more, by how much."""
+        return Amounts(*(max(0.0, mine - its) for mine, its in zip(self, other, strict=True)))
+
+
+NOTHING = Amounts()
+Group = tuple[str, ...]  #: values of the fields by which is summed up
+
+
+@dataclass
+class Account:
+    """Of one group. All but the numbers of pods are hours."""
+
+    got: Amounts = NOTHING
+    deserved: Amounts = NOTHING
+    lent: Amounts = NOTHING
+    borrowed: Amounts = NOTHING
+    waited: float = 0.0  #: of pods
+    pods: int = 0  #: that held a node
+    evicted: int = 0
+
+
+@dataclass
+class Holder:
+    """A pod as far as it matters here. `since`: when it began to wait, or to hold a node."""
+
+    uid: str
+    job: str
+    namespace: str
+    user: str
+    amounts: Amounts
+    since: float
+    holds: bool = False
+    evicted: bool = False
+
+
+@dataclass
+class Ledger:
+    """Takes entries in their order; `accounts` are by the fields chosen, within the time chosen."""
+
+    by: tuple[str, ...] = ("queue",)
+    start: float = -inf
+    end: float = inf
+    accounts: dict[Group, Account] = field(default_factory=lambda: defaultdict(Account))
+    flows: dict[tuple[str, str], Amounts] = field(default_factory=dict)  #: by lender and borrower
+    _at: float = -inf
+    _pods: dict[str, Holder] = field(default_factory=dict)
+    _queues: dict[str, str] = field(default_factory=dict)  #: of PodGroups
+    _users: dict[str, str] = field(default_factory=dict)
+    _held: dict[str, Amounts] = field(default_factory=lambda: defaultdict(Amounts))  #: by queue, at present
+    _deserved: dict[str, Amounts] = field(default_factory=dict)
+    _branches: set[str] = field(default_factory=lambda: {ROOT_QUEUE})  #: queues with queues below them, which have their share
+    _missing: set[str] = field(default_factory=set)  #: pods that a file that has begun has not told yet
+
+    def take(self, entry: Entry) -> None:
+        if isinstance(entry, Begin):
+            self._missing = set(self._pods)
+        elif isinstance(entry, Whole):
+            for key in self._missing:
+                self._ended(key, self._at)
+            self._missing = set()
+        self._pass(entry.at)
+        match entry:
+            case Put(kind="PodGroup"):
+                group = _group.decode(entry.object)
+                job = f"{group.metadata.namespace or 'default'}/{group.metadata.name}"
+                self._queues[job] = group.spec.queue or DEFAULT_QUEUE
+                self._users[job] = (group.metadata.annotations or {}).get(USER, "")
+            case Put(kind="Queue"):
+                self._branches.add(_queue.decode(entry.object).spec.parent or ROOT_QUEUE)
+            case Put(kind="Pod") | Restored():
+                self._seen(_pod.decode(entry.object), entry.at)
+            case Removed(kind="Pod"):
+                self._ended(entry.key, entry.at)
+            case Cycle():
+                self._decided(entry)
+
+    def close(self) -> None:
+        """Nothing more comes: who holds something held it until now."""
+        for key in list(self._pods):
+            self._ended(key, self._at)
+
+    # -- pods
+
+    def _seen(self, pod: Pod, at: float) -> None:
+        meta = pod.metadata
+        namespace = meta.namespace or "default"
+        key = f"{namespace}/{meta.name}"
+        self._missing.discard(key)
+        known, told = self._pods.get(key), status.of_pod(pod)
+        if known is not None and known.uid != meta.identity:
+            self._ended(key, at)
+            known = None
+        if told & status.FINISHED:
+            self._ended(key, at)
+            return
+        annotations = meta.annotations or {}
+        if known is None:
+            job = f"{namespace}/{annotations[GROUP_NAME]}" if GROUP_NAME in annotations else ""
+            known = self._pods[key] = Holder(meta.identity, job, namespace, annotations.get(USER, ""), _asked(pod), at)
+        if pod.spec.node_name and not known.holds:
+            self._placed(known, at)
+        elif not pod.spec.node_name and known.holds:  # its bind came to nothing
+            self._close(known, at)
+            known.holds, known.since = False, at
+        if any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.status.conditions or ()):
+            self._evicted(known, at)
+
+    def _placed(self, holder: Holder, at: float) -> None:
+        self._close(holder, at)
+        holder.holds, holder.since = True, at
+        queue = self._queue(holder)
+        self._held[queue] = self._held[queue].plus(holder.amounts)
+        self._account(holder).pods += self.start <= at < self.end
+
+    def _ended(self, key: str, at: float) -> None:
+        holder = self._pods.pop(key, None)
+        if holder is not None:
+            self._close(holder, at)
+
+    def _close(self, holder: Holder, at: float) -> None:
+        """Book what it did since it began to."""
+        account, hours = self._account(holder), self._hours(holder.since, at)
+        if not holder.holds:
+            account.waited += hours
+            return
+        account.got = account.got.plus(holder.amounts, hours)
+        queue = self._queue(holder)
+        self._held[queue] = self._held[queue].plus(holder.amounts, -1.0)
+
+    def _evicted(self, holder: Holder, at: float) -> None:
+        if not holder.evicted:
+            holder.evicted = True
+            self._account(holder).evicted += self.start <= at < self.end
+
+    def _decided(self, cycle: Cycle) -> None:
+        for pod in cycle.binds:
+            if pod in self._pods and not self._pods[pod].holds:
+                self._placed(self._pods[pod], cycle.at)
+        for eviction in cycle.evictions:
+            if eviction.pod in self._pods:
+                self._evicted(self._pods[eviction.pod], cycle.at)
+        for queue, named in cycle.deserved.items():
+            if queue in self._branches:
+                continue
+            gpus = sum(amount for name, amount in named.items() if name.endswith("/gpu"))
+            self._deserved[queue] = Amounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
+
+    # -- queues
+
+    def _pass(self, at: float) -> None:
+        """What queues deserve, lend and borrow, up to an instant."""
+        hours, self._at = self._hours(self._at, at), max(self._at, at)
+        if not hours or self.by != ("queue",):
+            return
+        borrowed = {queue: self._held[queue].beyond(deserved) for queue, deserved in self._deserved.items()}
+        left = {queue: deserved.beyond(self._held[queue]) for queue, deserved in self._deserved.items()}
+        needed, offered = _sum(borrowed.values()), _sum(left.values())
+        for queue, deserved in self._deserved.items():
+            account = self.accounts[queue,]
+            account.deserved = account.deserved.plus(deserved, hours)
+            account.borrowed = account.borrowed.plus(borrowed[queue], hours)
+            lent = _share(left[queue], offered, needed)
+            account.lent = account.lent.plus(lent, hours)
+            if any(lent):
+                self._flow(queue, lent, borrowed, needed, hours)
+
+    def _flow(self, lender: str, lent: Amounts, borrowed: dict[str, Amounts], needed: Amounts, hours: float) -> None:
+        for borrower, amounts in borrowed.items():
+            if any(used := _share(amounts, needed, lent)):
+                self.flows[lender, borrower] = self.flows.get((lender, borrower), NOTHING).plus(used, hours)
+
+    # -- what it is booked on
+
+    def _hours(self, since: float, until: float) -> float:
+        """Of that time, what counts."""
+        return max(0.0, min(until, self.end) - max(since, self.start)) / HOUR_S if since > -inf else 0.0
+
+    def _queue(self, holder: Holder) -> str:
+        return self._queues.get(holder.job, DEFAULT_QUEUE) if holder.job else NO_QUEUE
+
+    def _account(self, holder: Holder) -> Account:
+        user = holder.user or self._users.get(holder.job, "")
+        values = {"queue": self._queue(holder), "user": user or "-", "namespace": holder.namespace}
+        return self.accounts[tuple(values[name] for name in self.by)]
+
+
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    total = NOTHING
+    for each in amounts:
+        total = total.plus(each)
+    return total
+
+
+def _share(part: Amounts, whole: Amounts, of: Amounts) -> Amounts:
+    """Of what there is as much as `part` is of `whole`, and no more than `part`."""
+    return Amounts(*(min(some, some * there / all_) if all_ else 0.0 for some, all_, there in zip(part, whole, of, strict=True)))
+
+
+def _asked(pod: Pod) -> Amounts:
+    asked = requested_by_containers(pod.spec)
+    gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu"))
+    return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000 / GIB, gpus / 1000)

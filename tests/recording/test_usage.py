@@ -1,0 +1,74 @@
+"""Hours are those that there were, however the recording is cut into files; what is lent is borrowed."""
+
+from __future__ import annotations
+
+from math import isclose
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.cli.main import cli
+from pumice.recording.files import Bounds, entries, files_of
+from pumice.recording.usage import Account, Ledger
+from tests.live.virtual import START
+from tests.recording.week import record_week
+
+HUNDREDTH = 0.01
+
+
+def ledger(folder: Path, *by: str, start: float = START, end: float = START + 1800) -> Ledger:
+    made = Ledger(by or ("queue",), start, end)
+    for path in files_of(folder):
+        for entry in entries(path, pytest.fail):
+            made.take(entry)
+    made.close()
+    return made
+
+
+def test_hours_are_those_that_there_were(tmp_path: Path) -> None:
+    """Eight pods of a CPU for ten minutes, of which six go on; two others from then on; three that wait for the last ten."""
+    record_week(tmp_path)
+    accounts = ledger(tmp_path).accounts
+    research, finance = accounts["research",], accounts["finance",]
+    assert isclose(research.got.cpu, (8 * 600 + 6 * 1200) / 3600, rel_tol=HUNDREDTH)
+    assert isclose(finance.got.cpu, 2 * 1200 / 3600, rel_tol=HUNDREDTH)
+    assert isclose(finance.waited, 3 * 600 / 3600, rel_tol=HUNDREDTH)
+    assert (research.pods, research.evicted, finance.pods, finance.evicted) == (8, 2, 2, 0)
+
+
+def test_what_one_lends_another_borrows(tmp_path: Path) -> None:
+    record_week(tmp_path)
+    made = ledger(tmp_path)
+    research, finance = made.accounts["research",], made.accounts["finance",]
+    assert isclose(finance.lent.cpu, research.borrowed.cpu) and finance.lent.cpu > 0.3
+    assert finance.borrowed.cpu == research.lent.cpu == 0
+    assert {pair: flow.cpu for pair, flow in made.flows.items()} == {("finance", "research"): pytest.approx(finance.lent.cpu)}
+    assert isclose(finance.got.cpu, finance.deserved.cpu - finance.lent.cpu, rel_tol=HUNDREDTH)
+
+
+def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
+    record_week(tmp_path)
+    whole = ledger(tmp_path).accounts
+    halves = [ledger(tmp_path, end=START + 700).accounts, ledger(tmp_path, start=START + 700).accounts]
+    for queue in (("research",), ("finance",)):
+        first, second = (half.get(queue, Account()) for half in halves)
+        assert isclose(first.got.cpu + second.got.cpu, whole[queue].got.cpu)
+        assert isclose(first.lent.cpu + second.lent.cpu, whole[queue].lent.cpu)
+        assert first.pods + second.pods == whole[queue].pods
+
+
+def test_a_folder_of_many_files_gives_what_one_file_gives(tmp_path: Path) -> None:
+    record_week(tmp_path / "one")
+    record_week(tmp_path / "many", Bounds(file_bytes=1))
+    assert len(files_of(tmp_path / "many")) > 5
+    one, many = ledger(tmp_path / "one").accounts, ledger(tmp_path / "many").accounts
+    for queue in (("research",), ("finance",)):
+        assert isclose(one[queue].got.cpu, many[queue].got.cpu, rel_tol=HUNDREDTH)
+        assert isclose(one[queue].lent.cpu, many[queue].lent.cpu, rel_tol=HUNDREDTH)
+        assert (one[queue].pods, one[queue].evicted) == (many[queue].pods, many[queue].evicted)
+
+
+def test_wrong_options_are_told() -> None:
+    assert 'did you mean "queue"' in str(CliRunner().invoke(cli, ["usage", "x", "--by", "queues"]).exception)
+    assert "is no month; write one such as 2026-11" in str(CliRunner().invoke(cli, ["usage", "x", "--month", "2026-13"]).exception)
