@@ -136,18 +136,19 @@ def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
 
 def test_who_runs_already_ends_like_those_who_ran_longer() -> None:
     known = Guess("", (10.0, 20.0, 30.0, 40.0), elapsed=15.0)
-    assert [known.run(share) for share in (0.0, 0.5, 0.99)] == [20.0, 30.0, 40.0]
+    assert [known.run(share) for share in (0.0, 0.25, 0.5)] == [20.0, 30.0, 40.0]
+    assert [known.run(share) for share in (0.75, 0.875)] == [600.0, 1200.0], "one in four outlives all three"
     assert Guess("", (10.0, 20.0, 30.0, 40.0), most=25.0).run(0.9) == 25.0
-    assert Guess("", (10.0,), elapsed=15.0, most=12.0).run(0.5) == 75.0, "who outlives all bounds is given another minute"
+    assert Guess("", (10.0,), elapsed=900.0, most=12.0).run(0.5) == 1800.0, "who outlives all bounds is bound no more"
     assert Guess("", (), elapsed=3600.0).run(0.5) == 7200.0
 
 
 def test_forecasts_are_scored_on_a_workload(tmp_path: Path) -> None:
-    """Ten jobs, one after the other on all processors, which run as long as they say."""
-    log = swf(tmp_path / "log.swf", [(0, 4, 100)] * 10)
-    result = CliRunner().invoke(cli, ["eta", "--score", f"swf:{log.path}", "--policy", "FIFO", "--samples", "10", "-o", "json"])
+    """Ten jobs, one after the other on all processors, which run as long as they say; each third is told."""
+    log = swf(tmp_path / "log.swf", [(at, 4, 100) for at in range(10)])
+    result = CliRunner().invoke(cli, ["eta", "--score", f"swf:{log.path}", "--policy", "FIFO", "--every", "3", "-o", "json"])
     found = json.loads(result.stdout)
-    assert {(each["p50"], each["p90"], each["waited"]) for each in found["told"]} == {(900, 900, 900)}
+    assert [(each["p50"], each["p90"], each["waited"]) for each in found["told"]] == [(297, 297, 297), (594, 594, 594), (891, 891, 891)]
     assert (found["withinP50"], found["withinP90"]) == (1, 1)
 
 

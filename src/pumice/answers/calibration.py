@@ -37,19 +37,20 @@ class Calibration(Struct, frozen=True, rename="camel"):
     told: list[Prediction]
 
 
-def calibrate(cluster: Cluster, policy: Policy, workload: Workload, samples: int) -> Calibration:
-    """So many forecasts, spread over the workload; fewer if fewer jobs wait. `cluster`: as it is before the first job comes."""
-    jobs, origin = list(workload.jobs), workload.began or 0.0
-    due = [jobs[len(jobs) * n // samples].submit for n in range(samples) if jobs]
-    remembered = PlayedPast(origin)
-    world = World(cluster, policy, iter(jobs), remembered, origin=origin)
-    told: list[tuple[Life, float, float]] = []
-    while world.step() and (len(told) < len(due) or any(life.start is None for life, _, _ in told)):
-        newest = remembered.newest
-        if len(told) < len(due) and world.now >= due[len(told)] and newest is not None and newest.start is None:
-            starts = Forecast(cluster, policy, origin + world.now, remembered.past).starts({newest.uid})[newest.uid]
+def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) -> Calibration:
+    """Of the jobs that do not start at once, each of that number is told its forecast. `cluster`: as it is before the first job comes."""
+    origin = workload.began or 0.0
+    played = PlayedPast(origin)
+    world = World(cluster, policy, workload.jobs, played, origin=origin)
+    waited, told = 0, list[tuple[Life, float, float]]()
+    while world.step():
+        newest, played.newest = played.newest, None
+        if newest is None or newest.start is not None:
+            continue
+        waited += 1
+        if waited % every == 0:
+            starts = Forecast(cluster, policy, origin + world.now, played.past).starts({newest.uid})[newest.uid]
             told.append((newest, *quantiles(starts)))
-            remembered.newest = None
     return _judged(
         [Prediction(life.work.name, p50, p90, life.start - life.work.submit) for life, p50, p90 in told if life.start is not None]
     )

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from msgspec import structs
 
-from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past
+from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, owner_of
 from pumice.answers.sketch import pod_of
 from pumice.api.annotations import GROUP_NAME, USER
 from pumice.api.meta import DEFAULT_QUEUE
@@ -161,8 +161,13 @@ def _fresh(work: Work) -> Work:
 
 
 def _share(work: Work, number: int) -> float:
-    """From 0 to below 1, one for each job and rollout."""
-    return crc32(f"{number}/{name_of(work)}".encode()) * 2654435761 % 2**32 / 2**32
+    """From 0 to below 1, for each rollout another; one for half of the jobs of an owner, who often run for equally long."""
+    name = name_of(work)
+    return _hashed(f"{number}/{owner_of(work) if _hashed(name) < 0.5 else name}")
+
+
+def _hashed(text: str) -> float:
+    return crc32(text.encode()) * 2654435761 % 2**32 / 2**32
 
 
 def _is_plain(cluster: Cluster, task: Task) -> bool:

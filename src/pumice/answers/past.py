@@ -21,7 +21,6 @@ ENOUGH = 5  #: jobs that have ended, for their times to be taken for those of ot
 LATEST = 60  #: so many of each kind are kept
 WINDOW_S = 86_400.0  #: jobs that came within this time come again
 LEAST_S = 600.0  #: a job of which nothing is known has run, or is taken to have run, at least so long
-OUTLIVED_S = 60.0  #: given to a job that has outlived what bounds it
 
 _CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
 
@@ -35,14 +34,14 @@ class Guess(NamedTuple):
     source: str
     times: tuple[float, ...]  #: equally likely, in order
     elapsed: float = 0.0  #: it has run so long already
-    most: float = inf  #: it does not run longer
+    most: float = inf  #: it does not run longer, unless it has already
 
     def run(self, share: float) -> float:
-        """What this share of such jobs do not exceed. Who has outlived all others goes on as long as they who live long do."""
+        """What this share of such jobs do not exceed. One in so many as are known outlives them all; half of those live twice as long."""
         longer = self.times[bisect_right(self.times, self.elapsed) :]
-        found = longer[int(share * len(longer))] if longer else max(self.elapsed, LEAST_S) / (1 - share)
-        ends = min(found, self.most)
-        return ends if ends > self.elapsed else self.elapsed + OUTLIVED_S
+        known, beyond = divmod(share * (len(longer) + 1), 1.0)
+        found = longer[int(known)] if known < len(longer) else max(self.elapsed, LEAST_S, *longer[-1:]) / (1 - beyond)
+        return min(found, self.most) if self.most > self.elapsed else found
 
 
 SERVICE = Guess("nothing: it is a service", (inf,))  #: of ReplicaSets and their like: it stays
@@ -84,9 +83,13 @@ class Past:
         return tuple(sorted(times)) if len(times) >= ENOUGH else ()
 
 
+def owner_of(work: Work) -> str:
+    return work.user or f"{work.namespace}/{work.queue}"
+
+
 def _kinds(work: Work) -> tuple[Hashable, ...]:
     """What a job has in common with others, from the narrowest to the widest."""
-    owner = work.user or f"{work.namespace}/{work.queue}"
+    owner = owner_of(work)
     name = _CHANGING.sub("", object_name(work))
     shape = work.pods, *(sum(amounts_of(role)[index] * role.count for role in work.roles) for index in range(len(Amounts._fields)))
     return (owner, name, shape), (owner, name), owner, None

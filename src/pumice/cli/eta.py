@@ -24,7 +24,7 @@ from pumice.text_table import columns
 @click.option("--score", metavar="FORMAT:FILE", help="Play this workload, and say how often jobs started within what they were told.")
 @click.option("--nodes", metavar="POOLS", help="With --score: the nodes in shorthand, such as 300x8gpu. Default: those of the workload.")
 @click.option("--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="With --score: who decides.")
-@click.option("--samples", default=50, show_default=True, type=click.IntRange(1), help="With --score: how many jobs are told.")
+@click.option("--every", default=100, show_default=True, type=click.IntRange(1), help="With --score: one in so many that wait is told.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def eta(
     inputs: Inputs,
@@ -33,7 +33,7 @@ def eta(
     score: str | None,
     nodes: str | None,
     policy: str,
-    samples: int,
+    every: int,
     output: str,
 ) -> None:
     """When SUBJECT (job/NAME, podgroup/NAME, pod/NAME) will start: what half of the rollouts reach, and nine of ten.
@@ -44,7 +44,7 @@ def eta(
         raise click.UsageError("say what is asked: a subject such as job/NAME, or a workload with --score")
     answer: object
     if score is not None:
-        answer = _score(score, nodes, policy, samples)
+        answer = _score(score, nodes, policy, every)
         text = calibration_page(answer)
     else:
         assert subject is not None
@@ -55,10 +55,10 @@ def eta(
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
 
 
-def _score(workload: str, nodes: str | None, policy: str, samples: int) -> Calibration:
+def _score(workload: str, nodes: str | None, policy: str, every: int) -> Calibration:
     decides, _ = read_policy(policy)
     read = source(workload, "--score").read(nodes_from(None, nodes))
-    return calibrate(cluster_of(decides, read), decides, read, samples)
+    return calibrate(cluster_of(decides, read), decides, read, every)
 
 
 def page(answer: Eta) -> str:

@@ -135,6 +135,7 @@ class LiveMetrics:
         self.waiting_pods = self._gauge("pumice_waiting_pods", "Pods without a node.")
         self.binds = self._counter("pumice_binds_total", "Binds by how they ended.", "result")
         self.evictions = self._counter("pumice_evictions_total", "Evictions by how they ended.", "result")
+        self.waiting_because = self._gauge("pumice_jobs_waiting", "Jobs that wait, by why, as far as they were asked about.", "because")
         self.loops = self._counter("pumice_eviction_loops_total", "Jobs that were evicted again for one that had not started by it.")
         self.writes = self._counter("pumice_status_writes_total", "Writes of statuses.", "kind", "result")
         self.refused = self._counter("pumice_objects_passed_over_total", "Objects that could not be understood.", "kind")

@@ -30,6 +30,7 @@ from pumice.live.health import insights, listeners, probes
 from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
 from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
 from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.headlines import Headlines
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
@@ -228,7 +229,7 @@ class Replica:
         self._metrics.leading.set(1)
         if identity:
             scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
-        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change)]
+        work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change), Headlines(scheduler).run()]
         if settings.conf_path:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())

@@ -1,0 +1,46 @@
+"""Why a job waits, as an event and a metric, some seconds after it came; and who can never run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pumice.api.kinds import EVENTS, POD_GROUPS
+from pumice.api.times import rfc3339
+from pumice.live.scheduler.headlines import Headlines
+from tests.live.memory import MemoryServer
+from tests.live.stories import scheduling, server, until
+from tests.live.virtual import run
+
+
+def notes(api: MemoryServer, reason: str) -> dict[str, str]:
+    """By PodGroup."""
+    return {event["involvedObject"]["name"]: event["message"] for event in api.all(EVENTS) if event["reason"] == reason}
+
+
+def test_each_job_that_waits_is_told_why_and_counted() -> None:
+    async def story() -> None:
+        api = server("a", cpu=2)
+        async with scheduling(api) as scheduler:
+            await scheduler.synced.wait()
+            began = scheduler.clock.now()
+            telling = asyncio.create_task(Headlines(scheduler).run())
+            for name, cpu in (("runs", 2), ("later", 2), ("huge", 3)):
+                api.put(POD_GROUPS, name, metadata={"creationTimestamp": rfc3339(began)}, spec={"minMember": 1, "queue": "default"})
+                api.pod(f"{name}-0", cpu, group=name)
+                await asyncio.sleep(1)
+            await until(lambda: bool(notes(api, "Waits") and notes(api, "NeverFits")))
+            assert scheduler.clock.now() - began >= 10
+            assert notes(api, "Waits") == {"later": "queue default holds 2 of the 2 cpu it deserves; 2 more is asked for (2 short)"}
+            assert notes(api, "NeverFits")["huge"].startswith("podgroup/huge can never run here: it must start with 3 cpu")
+            because = scheduler.metrics.waiting_because
+            assert because.value("quota") == 2
+            await asyncio.sleep(300)
+            told = [event for event in api.all(EVENTS) if event["reason"] in ("Waits", "NeverFits")]
+            assert [event["count"] for event in told] == [1, 1], "they are left alone for ten minutes"
+            api.node("b", cpu=6)
+            await until(lambda: len(api.placed()) == 3)
+            await until(lambda: not because.value("quota"))
+            telling.cancel()
+        assert not api.breaches
+
+    run(story())
