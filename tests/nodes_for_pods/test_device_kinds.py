@@ -144,6 +144,24 @@ def test_a_shared_device_serves_as_long_as_it_has_something_left() -> None:
     assert where(offered, both, using("p", "c")) == ""
 
 
+@pytest.mark.parametrize(
+    ("count", "memories", "got"),
+    [
+        (2, [40], ["a0", "a0"]),
+        (3, [40], []),
+        (3, [40, 20], ["a0", "a0", "a1"]),
+        (3, [10, 50], ["a1", "a1", "a1"]),
+    ],
+)
+def test_a_request_may_get_several_shares_of_one_device(count: int, memories: list[int], got: list[str]) -> None:
+    offered = pool("a", *(shared(f"a{number}", memory={"value": f"{memory}Gi"}) for number, memory in enumerate(memories)))
+    wanted = claim("c", asks(count, capacity={"requests": {"memory": "15Gi"}}))
+    made = made_of(*NODES, device_class(), offered, wanted, using("p", "c"))
+    made.index(AssumedDevices)
+    assert admitted(made, "default/p", *dynamic_resources(made)) == ("a" if got else "")
+    assert place(made, "p", 0) == [f"r:{name}" for name in got]
+
+
 def test_what_objects_say_of_shares_counts() -> None:
     offered = pool("a", shared("a0", memory={"value": "40Gi"}))
     taken = claim("d", **held("a0"))

@@ -190,16 +190,19 @@ class _Search:
             pool, offered = self._offered[position]
             if offered.twin in futile or not self._may_have(asked, offered):
                 continue
-            if self._with(number, asked, (pool, offered), done, position + 1):
+            again = offered.shared and not asked.watches  # the next device of the request may be this one
+            if self._with(number, asked, (pool, offered), done, position if again else position + 1):
                 return True
             if not offered.shared and not asked.watches:
                 futile.add(offered.twin)
         return False
 
     def _are_left(self, asked: Asked, start: int, needed: int) -> bool:
-        """Whether enough devices that suit come after a position, looking no further than the search itself would."""
+        """Whether enough devices that suit come after a position, looking no further than the search itself would. One that is shared
+        may do for all."""
         for _, offered in self._offered[start:]:
-            needed -= self._may_have(asked, offered)
+            if self._may_have(asked, offered):
+                needed -= needed if offered.shared and not asked.watches else 1
             if needed <= 0:
                 return True
         return False
