@@ -179,6 +179,20 @@ def test_a_host_port_is_taken_over() -> None:
     assert outcome.evictions == ["web"]
 
 
+EVEN = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": LABELS}
+
+
+def test_a_pod_on_its_way_out_that_goes_in_thought_evens_out_the_spread() -> None:
+    """It was not counted while it stood, but kube-scheduler counts it away, and back."""
+    full = machine("b").having("spec", "taints", value=[{"key": "other", "effect": "NoSchedule"}])
+    crowd = [standing(name, "a", "100m", priority).label("app", "x") for name, priority in (("first", 3), ("second", 2), ("third", 1))]
+    spread = waiting("high", "100m", 9).label("app", "x").having("spec", "topologySpreadConstraints", value=[EVEN])
+    assert sorted(play(machine("a"), full, *crowd, spread).evictions) == ["first", "second", "third"]
+    assert play(machine("a"), full, *crowd[:2], crowd[2].leaving(), spread).evictions == ["second"]
+    elsewhere = standing("elsewhere", "a", "100m", 1).leaving()
+    assert sorted(play(machine("a"), full, *crowd[:2], elsewhere, spread).evictions) == ["first", "second"]
+
+
 def test_a_nominated_pod_counts_for_anti_affinity_before_it_comes() -> None:
     foe = waiting("foe", 2, 80).label("app", "foe")
     outcome = play(machine("a", 3), standing("x", "a", 3), foe, near("p", "foe", "podAntiAffinity"))

@@ -46,6 +46,17 @@ def test_a_gated_pod_is_not_tried_and_is_told_so() -> None:
     assert outcome.waiting == {"p": "waiting for scheduling gates: [quota image]"}
 
 
+def test_on_the_network_of_its_node_all_ports_of_a_pod_are_the_nodes() -> None:
+    def listening(made: PodBuilder, **port: int) -> PodBuilder:
+        return made.having("spec", "containers", 0, "ports", value=[{"containerPort": 80} | port])
+
+    on_host = listening(standing("x", "a")).having("spec", "hostNetwork", value=True)
+    both = machine("a"), machine("b")
+    assert play(*both, on_host, listening(waiting("p"), hostPort=80), listening(waiting("q"))).binds == {"p": "b", "q": "a"}
+    elsewhere = listening(standing("x", "a"), hostPort=81).having("spec", "hostNetwork", value=True)
+    assert play(machine("a"), elsewhere, listening(waiting("p"), hostPort=80)).binds == {"p": "a"}
+
+
 def test_equal_totals_go_to_the_first_node() -> None:
     assert play(machine("b"), machine("a"), waiting("p")).binds == {"p": "b"}
 

@@ -188,6 +188,11 @@ def test_a_container_that_is_being_resized_counts_at_its_greatest(change: dict[s
     assert Template(convert(document, Pod), Cluster().dimensions).request[0] == cpu_milli
 
 
+def test_what_is_being_resized_counts_so_in_scores_too() -> None:
+    read = Template(convert({"metadata": {"name": "p"}} | RESIZE, Pod), Cluster().dimensions)
+    assert (read.scoring_cpu, read.scoring_memory) == (4000, 2 * 200 * 2**20)
+
+
 def test_an_infeasible_resize_does_not_count_what_was_asked() -> None:
     spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 9}}}]}
     held = {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": 3}}], "resize": "Infeasible"}

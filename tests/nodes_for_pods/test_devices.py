@@ -63,6 +63,11 @@ def made_for(name: str, made: str | None) -> PodBuilder:
     return asker.having("status", "resourceClaimStatuses", value=[{"name": "g", "resourceClaimName": made}]) if made else asker
 
 
+def owned_by(pod_name: str) -> Thing:
+    """Metadata of a claim that was made for a pod."""
+    return {"ownerReferences": [{"kind": "Pod", "name": pod_name, "uid": f"default-{pod_name}", "controller": True}]}
+
+
 def crowded(users: int) -> Thing:
     return {"allocation": {"devices": {}}, "reservedFor": [{"uid": str(number)} for number in range(users)]}
 
@@ -216,16 +221,19 @@ def test_constraints_without_an_attribute_and_unknown_classes_are_told() -> None
         ([using("p", "c")], 'resourceclaim "c" not found!'),
         ([using("p", "c"), claim("c", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})], 'resourceclaim "c" is being deleted!'),
         ([made_for("p", None)], 'waiting for the resourceclaim of "g" to be created!'),
-        (
-            [made_for("p", "c"), claim("c", metadata={"ownerReferences": [{"name": "x", "uid": "x", "controller": True}]})],
-            'resourceclaim "c" was not created for this pod!',
-        ),
+        ([made_for("p", "c"), claim("c", metadata=owned_by("x"))], 'resourceclaim "c" was not created for this pod!'),
+        ([made_for("p", "c"), claim("c")], 'resourceclaim "c" was not created for this pod!'),
         ([using("p", "c"), claim("c", status=crowded(256))], "resourceclaim in use!"),
     ],
 )
 def test_a_claim_in_the_way_is_told(things: list[Any], reason: str) -> None:
     made = made_of(*NODES, device_class(), *POOLS, *things)
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", reason)
+
+
+def test_a_claim_that_turned_out_not_to_be_needed_is_left_aside() -> None:
+    unneeded = made_for("p", "c").having("status", "resourceClaimStatuses", value=[{"name": "g"}])
+    assert where(*POOLS, unneeded) == "a b c"
 
 
 def test_an_allocated_claim_is_used_where_its_devices_are() -> None:
@@ -268,7 +276,7 @@ def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
 
 def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
     pods = [made_for(f"p-{n}", f"c{n}").cpu(1).gang("g") for n in range(4)]
-    made = made_of(*NODES, device_class(), *POOLS, *(claim(f"c{n}") for n in range(4)), podgroup("g", 3).phase("Inqueue"), *pods)
+    made = made_of(*NODES, device_class(), *POOLS, *(claim(f"c{n}", metadata=owned_by(f"p-{n}")) for n in range(4)), podgroup("g", 3).phase("Inqueue"), *pods)
     assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
     outcome = schedule(made, "allocate", "predicates", "gang")
     assert sorted(outcome.binds.values()) == ["a", "a", "b"]

@@ -153,6 +153,7 @@ class PodSpec(Wire, frozen=True):
     overhead: ResourceList | None = None
     resources: ResourceRequirements | None = None
     node_name: str | None = None
+    host_network: bool | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None

@@ -78,8 +78,8 @@ def _queues(items: list[tuple[str, Wire]]) -> list[tuple[str, Wire]]:
 def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> Pod:
     spec = replace(
         pod.spec,
-        containers=[_container(c) for c in pod.spec.containers or ()],
-        init_containers=[_container(c) for c in pod.spec.init_containers] if pod.spec.init_containers else None,
+        containers=[_container(c, pod.spec) for c in pod.spec.containers or ()],
+        init_containers=[_container(c, pod.spec) for c in pod.spec.init_containers] if pod.spec.init_containers else None,
     )
     named = classes.get(spec.priority_class_name or "") or (fallback if not spec.priority_class_name else None)
     priority = spec.priority if spec.priority is not None else SYSTEM_CLASSES.get(spec.priority_class_name or "")
@@ -99,11 +99,14 @@ def _pod(pod: Pod, classes: dict[str, Any], fallback: PriorityClass | None) -> P
     )
 
 
-def _container(container: Container) -> Container:
-    resources = container.resources
-    if resources is None or not resources.limits:
-        return container
-    return replace(container, resources=replace(resources, requests=resources.limits | (resources.requests or {})))
+def _container(container: Container, spec: PodSpec) -> Container:
+    """Its limits are requests, and on the node's network its ports are the node's."""
+    resources, ports = container.resources, container.ports
+    if resources is not None and resources.limits:
+        resources = replace(resources, requests=resources.limits | (resources.requests or {}))
+    if ports and spec.host_network:
+        ports = [replace(port, host_port=port.host_port or port.container_port) for port in ports]
+    return replace(container, resources=resources, ports=ports)
 
 
 def _requested(spec: PodSpec) -> ResourceRequirements | None:

@@ -131,11 +131,13 @@ class Task(Suggesting):
 
 
 def device_claims(pod: Pod) -> tuple[tuple[str, str], ...]:
-    """Name in the pod and name of each of its device claims; "" for one that is not made yet."""
+    """Name in the pod and name of each of its device claims, without those that turned out not to be needed; "" for one that is not
+    made yet."""
     if not pod.spec.resource_claims:
         return ()
-    made = {status.name: status.resource_claim_name or "" for status in pod.status.resource_claim_statuses or ()}
-    return tuple((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims)
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+    named = ((ref.name, ref.resource_claim_name or made.get(ref.name, "")) for ref in pod.spec.resource_claims)
+    return tuple((ref, name) for ref, name in named if name is not None)
 
 
 def pod_index(name: str) -> int | None:

@@ -5,17 +5,17 @@ A job of a thousand equal pods has one template. Masks, scores and reasons are c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
-from pumice.api.quantity import Quantity, format_milli
+from pumice.api.quantity import Quantity, format_milli, quantity
 from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
 
-DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES = 100.0, 200.0 * 1024 * 1024  #: what a container counts in scoring if it names none
+UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: what a container counts in scoring if it names none
 POD_LEVEL = ("cpu", "memory")
 
 
@@ -39,8 +39,8 @@ class Template:
         real = whole.copy()
         real[PODS] = 0
         self.best_effort = bool((real < EPSILON).all())  #: asks for nothing but a place
-        self.scoring_cpu, self.scoring_memory = scoring_request(pod.spec)
-        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod.spec, pod_level=False)  #: the same while it looks for a node
+        self.scoring_cpu, self.scoring_memory = scoring_request(pod)
+        self.newcomer_cpu, self.newcomer_memory = scoring_request(pod, placed=False)  #: the same while it looks for a node
         self.bulk = int(max(whole.max(), self.scoring_cpu, self.scoring_memory))  #: no sum grows by more than this
         self.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         self.priority_value = pod.spec.priority
@@ -119,15 +119,15 @@ def _limits(container: Container) -> list[tuple[str, Quantity]]:
     return list((limits or {}).items())
 
 
-def _requests(container: Container) -> ResourceList:
-    return (container.resources.requests if container.resources else None) or {}
+def _requests(asking: Container | PodSpec) -> ResourceList:
+    return (asking.resources.requests if asking.resources else None) or {}
 
 
-def pod_request(pod: Pod) -> dict[str, int]:
-    """What the pod takes from a node, as kube-scheduler counts it, in thousandths."""
-    spec = pod.spec
-    running = requested_by_containers(spec, _resized(pod))
-    for name, amount in ((spec.resources.requests if spec.resources else None) or {}).items():
+def pod_request(pod: Pod, unnamed: Mapping[str, Quantity] = MappingProxyType({}), *, pod_level: bool = True) -> dict[str, int]:
+    """What the pod takes from a node, as kube-scheduler counts it, in thousandths. `unnamed`: what containers count that name none."""
+    spec, resized = pod.spec, _resized(pod)
+    running = requested_by_containers(spec, lambda container: {**unnamed, **resized.get(container.name, _requests(container))})
+    for name, amount in _requests(spec).items() if pod_level else ():
         if is_pod_level(name):
             running[name] = amount.milli
     _add(running, spec.overhead or {})
@@ -139,15 +139,15 @@ def is_pod_level(name: str) -> bool:
     return name in POD_LEVEL or name.startswith("hugepages-")
 
 
-def requested_by_containers(spec: PodSpec, resized: Mapping[str, ResourceList] = MappingProxyType({})) -> dict[str, int]:
-    """In milli-units: what runs together, or what initialising needs at its peak. `resized`: requests that replace a container's."""
+def requested_by_containers(spec: PodSpec, requests_of: Callable[[Container], ResourceList] = _requests) -> dict[str, int]:
+    """In milli-units: what runs together, or what initialising needs at its peak."""
     running: dict[str, int] = {}
     for container in spec.containers or ():
-        _add(running, resized.get(container.name, _requests(container)))
+        _add(running, requests_of(container))
     before: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers or ():
-        requests = resized.get(container.name, _requests(container))
+        requests = requests_of(container)
         if container.restart_policy == "Always":
             _add(running, requests)
             _add(before, requests)
@@ -220,34 +220,13 @@ def resize_state(pod: Pod) -> tuple[dict[str, ContainerStatus], bool] | None:
     return applied, infeasible
 
 
-def scoring_request(spec: PodSpec, *, pod_level: bool = True) -> tuple[float, float]:
-    """CPU in milli and memory in bytes for scoring: a container that names none counts DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES.
+def scoring_request(pod: Pod, *, placed: bool = True) -> tuple[float, float]:
+    """CPU in milli and memory in bytes for scoring: a container that names none counts as UNNAMED says.
 
-    Requests of the pod as a whole replace those of its containers, though kube-scheduler overlooks them in a pod not placed yet.
+    If the pod asks for something as a whole, only what nothing of it names is made up; but kube-scheduler overlooks that in a pod not
+    placed yet.
     """
-    cpu = memory = before_cpu = before_memory = peak_cpu = peak_memory = 0.0
-    for container in spec.containers or ():
-        c, m = _scored(container)
-        cpu, memory = cpu + c, memory + m
-    for container in spec.init_containers or ():
-        c, m = _scored(container)
-        if container.restart_policy == "Always":
-            cpu, memory = cpu + c, memory + m
-            before_cpu, before_memory = before_cpu + c, before_memory + m
-            c = m = 0.0
-        peak_cpu, peak_memory = max(peak_cpu, before_cpu + c), max(peak_memory, before_memory + m)
-    cpu, memory = max(cpu, peak_cpu), max(memory, peak_memory)
-    level = (spec.resources.requests if spec.resources and pod_level else None) or {}
-    cpu = bounded(level["cpu"].milli) if "cpu" in level else cpu
-    memory = bounded(level["memory"].whole) if "memory" in level else memory
-    overhead = spec.overhead or {}
-    cpu += bounded(overhead["cpu"].milli) if "cpu" in overhead else 0
-    memory += bounded(overhead["memory"].whole) if "memory" in overhead else 0
-    return min(cpu, MOST_OF_ONE), min(memory, MOST_OF_ONE)
-
-
-def _scored(container: Container) -> tuple[float, float]:
-    requests = _requests(container)
-    cpu = bounded(requests["cpu"].milli) if "cpu" in requests else DEFAULT_CPU_MILLI
-    memory = bounded(requests["memory"].whole) if "memory" in requests else DEFAULT_MEMORY_BYTES
-    return cpu, memory
+    level = placed and any(is_pod_level(name) for name in _requests(pod.spec))
+    named = pod_request(pod) if level else {}
+    asked = pod_request(pod, {name: amount for name, amount in UNNAMED.items() if name not in named}, pod_level=placed)
+    return bounded(asked.get("cpu", 0)), bounded(_in_units("memory", asked.get("memory", 0)))

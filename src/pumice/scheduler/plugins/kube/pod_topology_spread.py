@@ -214,11 +214,16 @@ class PodTopologySpreadFilter(Filter):
         return shown_per_node(sums, domains.codes) + spread.counts_itself - least
 
     def _sums(self, domains: _Domains) -> Scores:
-        """Pods per domain; by an empty selector only those of a trial."""
-        cluster, spread = self.constraints.cluster, domains.spread
-        if spread.group is None and spread.counts_itself:
-            return cluster.index(Imagined).counts(domains.namespace).per_domain(domains.counted, domains.number)
-        return _sums(cluster.index(ExistingPods), spread, domains.counted, domains.number)
+        """Pods per domain, and what a trial makes of them; by an empty selector only the latter."""
+        cluster, spread, counted = self.constraints.cluster, domains.spread, domains.counted
+        imagined = cluster.index(Imagined)
+        if spread.group is None:
+            return imagined.counts(domains.namespace).per_domain(counted, domains.number)
+        sums = _sums(cluster.index(ExistingPods), spread, counted, domains.number)
+        for row, sign in imagined.leaving(spread.group):
+            if counted[row] != ABSENT:
+                sums[counted[row]] += sign
+        return sums
 
 
 def _sums(groups: ExistingPods, spread: Spread, codes: Codes, number: int) -> Scores:

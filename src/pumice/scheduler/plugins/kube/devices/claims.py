@@ -68,7 +68,7 @@ def _unusable(claim: ResourceClaim, task: Task, *, made_for_pod: bool) -> Reason
     meta = claim.metadata
     if meta.deletion_timestamp:
         return Reason(f'resourceclaim "{meta.name}" is being deleted', final=True)
-    if made_for_pod and meta.controller is not None and meta.controller.uid != task.uid:
+    if made_for_pod and (meta.controller is None or meta.controller.uid != task.uid):
         return Reason(f'resourceclaim "{meta.name}" was not created for this pod', final=True)
     users = claim.status.reserved_for or ()
     if claim.status.allocation is not None and len(users) >= MOST_USERS and all(user.uid != task.uid for user in users):

@@ -173,10 +173,10 @@ class ExistingPods(Index):
         return known
 
 
-# Pods that a trial has put onto rows, less those that it has taken away: by namespace, those on their way out left aside.
+# Whom a trial has put onto rows, and whom it has taken away, where that is not seen in the counts.
 #
-# An empty selector of a spread constraint counts no pod that stands, but kube-scheduler counts by it whom it adds and takes away in
-# thought.
+# An empty selector of a spread constraint counts no pod that stands, and no constraint counts one that is on its way out; but
+# kube-scheduler counts both when it adds them and takes them away in thought.
 
 
 class Imagined(Index):
@@ -185,10 +185,19 @@ class Imagined(Index):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._counts: dict[str, PodCounts] = {}
+        self._leaving: dict[str, tuple[int, Task, int]] = {}
 
     def counts(self, namespace: str) -> PodCounts:
+        """Of a namespace."""
         return self._counts.get(namespace) or PodCounts()
 
+    def leaving(self, group: CountedPods) -> Iterator[tuple[int, int]]:
+        """Of a group those on their way out: where, and whether they have come (1) or been taken away (-1)."""
+        return ((row, sign) for row, task, sign in self._leaving.values() if all(scope.has(task) for scope in group.scopes))
+
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self.cluster.imagined and not terminating(task):
-            self._counts.setdefault(task.namespace, PodCounts()).add(row, sign)
+        if not self.cluster.imagined:
+            return
+        self._counts.setdefault(task.namespace, PodCounts()).add(row, sign)
+        if terminating(task) and self._leaving.pop(task.uid, None) is None:
+            self._leaving[task.uid] = row, task, sign
