@@ -276,7 +276,8 @@ def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
 
 def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
     pods = [made_for(f"p-{n}", f"c{n}").cpu(1).gang("g") for n in range(4)]
-    made = made_of(*NODES, device_class(), *POOLS, *(claim(f"c{n}", metadata=owned_by(f"p-{n}")) for n in range(4)), podgroup("g", 3).phase("Inqueue"), *pods)
+    claims = [claim(f"c{n}", metadata=owned_by(f"p-{n}")) for n in range(4)]
+    made = made_of(*NODES, device_class(), *POOLS, *claims, podgroup("g", 3).phase("Inqueue"), *pods)
     assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
     outcome = schedule(made, "allocate", "predicates", "gang")
     assert sorted(outcome.binds.values()) == ["a", "a", "b"]

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from pumice.api.pod import TopologySpreadConstraint
+from pumice.api.structs import convert
+from pumice.scheduler.config.kube_args import SpreadArgs
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.kube.pod_topology_spread import PodTopologySpreadFilter, SpreadConstraints
+from pumice.scheduler.plugins.kube.pod_topology_spread import PLUGIN, PodTopologySpreadFilter, SpreadConstraints
 from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, refusals, zoned
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -103,3 +105,12 @@ def test_default_constraints_may_be_hard() -> None:
     constraints = SpreadConstraints(made, [TopologySpreadConstraint(1, ZONE, "DoNotSchedule")], system=False)
     assert admitted(made, "default/p", PodTopologySpreadFilter(constraints)) == "b"
     assert admitted(made, "default/q", PodTopologySpreadFilter(constraints)) == "a b"
+
+
+def test_default_constraints_have_no_label_keys_of_their_own() -> None:
+    service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "s"}}}
+    made = made_of(service, *zoned(a="z1", b="z2"), app("x", "s", "a").label("version", "1"), app("p", "s").label("version", "2"))
+    default = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["version"]}
+    args = convert({"defaultingType": "List", "defaultConstraints": [default]}, SpreadArgs)
+    (filter_,) = PLUGIN.filters(args, made) if PLUGIN.filters else ()
+    assert admitted(made, "default/p", filter_) == "b"

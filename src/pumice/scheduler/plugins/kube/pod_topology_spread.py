@@ -293,6 +293,7 @@ def _constraints(args: Any, cluster: Cluster) -> SpreadConstraints:
 
 
 def _constraint(text: Any) -> TopologySpreadConstraint:
+    """A default one. Its selector is not its own, so that kube-scheduler passes its matchLabelKeys over."""
     return TopologySpreadConstraint(
         max_skew=text.max_skew,
         topology_key=text.topology_key,
@@ -300,7 +301,6 @@ def _constraint(text: Any) -> TopologySpreadConstraint:
         min_domains=text.min_domains,
         node_affinity_policy=text.node_affinity_policy,
         node_taints_policy=text.node_taints_policy,
-        match_label_keys=text.match_label_keys,
     )
 
 
