@@ -9,6 +9,7 @@ import pytest
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.kube.devices import allocation
+from pumice.scheduler.plugins.kube.devices.extended_resources import classes_by_resource
 from pumice.scheduler.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
@@ -359,6 +360,17 @@ def test_a_class_serves_an_extended_resource_on_nodes_that_have_none(resource: s
     assert given(made, "q", 3) == []
     assert given(made, "q", 0) == ["container-0-request-0:a0"]
     assert admitted(made, "default/p", *rules) == ""
+
+
+def test_of_classes_of_one_resource_the_youngest_serves_it_then_the_first_by_name() -> None:
+    def class_of(name: str, hour: int) -> Thing:
+        made = serving(name)
+        made["metadata"]["creationTimestamp"] = f"2026-01-01T0{hour}:00:00Z"
+        return made
+
+    served = "example.com/gpu"
+    assert classes_by_resource(made_of(class_of("b", 2), class_of("a", 2), class_of("c", 1)))[served] == "a"
+    assert classes_by_resource(made_of(class_of("a", 1), class_of("b", 2)))[served] == "b"
 
 
 def test_containers_that_initialise_use_what_later_ones_have() -> None:

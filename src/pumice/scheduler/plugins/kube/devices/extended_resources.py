@@ -32,9 +32,10 @@ class Served(NamedTuple):
 
 
 def classes_by_resource(cluster: Cluster) -> dict[str, str]:
-    """Resource to the class that serves it."""
+    """Resource to the class that serves it: of several the youngest, of equally old ones the first by name."""
     found: dict[str, str] = {}
-    for name, made in sorted(cluster.of("DeviceClass").items(), key=lambda pair: (pair[1].metadata.created, pair[0])):
+    by_name = sorted(cluster.of("DeviceClass").items(), reverse=True)
+    for name, made in sorted(by_name, key=lambda pair: pair[1].metadata.created):
         if made.spec.extended_resource_name:
             found[made.spec.extended_resource_name] = name
         found[AFTER_CLASS + name] = name
