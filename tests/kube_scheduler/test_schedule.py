@@ -365,3 +365,23 @@ def test_nor_may_an_extender_name_it(named: str, evicted: list[str]) -> None:
     outcome = run(made, chosen, world=Naming(f"default-{named}"))
     assert outcome.evictions == evicted
     assert ("is not on node" in outcome.waiting["p"]) is (named == "w")
+
+
+class Silent(Nowhere):
+    """A world with an extender that keeps no node, and says of some why."""
+
+    def __init__(self, **reasons: str) -> None:
+        self.reasons = reasons
+
+    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> Any:
+        return self
+
+    def call(self, verb: str, arguments: dict[str, Any]) -> Any:
+        return {"nodenames": [], "failedNodes": self.reasons}
+
+
+def test_nobody_is_evicted_where_an_extender_leaves_a_node_out_without_a_word() -> None:
+    conf = f"{KUBE_DEFAULT}extenders: [{{urlPrefix: 'http://e', filterVerb: filter, nodeCacheCapable: true}}]\n"
+    crowd = machine("a"), standing("low", "a"), waiting("high", priority=9)
+    assert "1 Preemption is not helpful for scheduling" in play(*crowd, conf=conf, world=Silent()).waiting["high"]
+    assert "expected at least one victim pod" in play(*crowd, conf=conf, world=Silent(a="no")).waiting["high"]

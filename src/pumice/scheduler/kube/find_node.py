@@ -263,7 +263,7 @@ class NodeFinder:
         if self._told is not None and self._told[0] == key and not extended:
             return self._told[1]
         words = self.words(task, evaluation)
-        counts, final = words.counts, words.final | ~self.table.alive
+        counts, final = words.counts, words.final | ~words.refused  # whom an extender leaves out without a word cannot be cured
         for row, (text, is_final) in extended.items():
             counts[text] += 1
             final[row] = is_final
