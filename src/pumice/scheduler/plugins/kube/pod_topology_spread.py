@@ -219,11 +219,10 @@ class PodTopologySpreadFilter(Filter):
         imagined = cluster.index(Imagined)
         if spread.group is None:
             return imagined.counts(domains.namespace).per_domain(counted, domains.number)
-        sums = _sums(cluster.index(ExistingPods), spread, counted, domains.number)
+        sums = np.append(_sums(cluster.index(ExistingPods), spread, counted, domains.number), 0.0)  # the last of rows that do not count
         for row, sign in imagined.leaving(spread.group):
-            if counted[row] != ABSENT:
-                sums[counted[row]] += sign
-        return sums
+            sums[counted[row]] += sign
+        return sums[:-1]
 
 
 def _sums(groups: ExistingPods, spread: Spread, codes: Codes, number: int) -> Scores:
