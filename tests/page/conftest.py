@@ -1,4 +1,4 @@
-"""Chromium, one for each process; a tab for each test, whose errors and warnings fail the test."""
+"""Chromium, one for each file: its driver holds the thread's event loop meanwhile. A tab for each test, whose errors and warnings fail it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
