@@ -1,4 +1,4 @@
-"""Chromium, one for each file: its driver holds the thread's event loop meanwhile. A tab for each test, whose errors and warnings fail it."""
+"""Chromium, one for each file, since its driver holds the event loop; a tab for each test, whose errors and warnings fail the test."""
 
 from __future__ import annotations
 
