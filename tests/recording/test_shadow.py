@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import json
+import socket
+import sys
+import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from pumice.api.kinds import PODS, PRIORITY_CLASSES
 from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of as policy_of_up
-from pumice.client.resolve_access import find
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.options import Options
-from pumice.live.scheduler.process import SchedulerSettings
-from pumice.live.scheduler.shadow import Comparison, Shadow, ShadowReplica, page
+from pumice.live.scheduler.shadow import Comparison, Shadow, page
 from tests.live.memory import MemoryServer
 from tests.live.situations import KUBE
 from tests.live.stories import PREEMPTING, policy, server
 from tests.live.stories import running as deciding
 from tests.live.virtual import VirtualClock, run
-from tests.recording.recorded import policy_of
 
 
 def shadowed(api: MemoryServer, story: Callable[[], Awaitable[None]], conf: str = PREEMPTING) -> Comparison:
@@ -100,25 +101,56 @@ def test_victims_stay_and_are_named() -> None:
 POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "x"}], "schedulerName": "another"}}
 
 
-def test_beside_an_embedded_cluster_it_sends_no_write(tmp_path: Path) -> None:
-    """Its clock stands still, so that nobody else writes: the version of the last write stays."""
-    versions: list[int] = []
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
 
-    async def story() -> Comparison:
+
+def served(port: int) -> dict[str, Any]:
+    """What is told of so far; nothing before it serves."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/debug/shadow", timeout=5) as answer:
+            return dict(json.load(answer))
+    except OSError:
+        return {}
+
+
+def test_beside_an_embedded_cluster_the_command_sends_no_write(tmp_path: Path) -> None:
+    """The cluster's clock stands still, so that nobody else writes: the version of the last write stays."""
+    (tmp_path / "conf").write_text(f"{KUBE}profiles: [{{schedulerName: another}}]\n")
+    kubeconfig, port = tmp_path / "kubeconfig", free_port()
+    flags = [
+        f"--kubeconfig={kubeconfig}",
+        f"--scheduler-conf={tmp_path / 'conf'}",
+        "--enable-metrics",
+        f"--listen-address=127.0.0.1:{port}",
+    ]
+    told: list[dict[str, Any]] = []
+
+    async def seen() -> bool:
+        told.append(await asyncio.to_thread(served, port))
+        return bool(told[-1].get("would_place"))
+
+    async def story() -> bytes:
         wanted = UpRequest(policy_of_up(), read_stages(), list(nodes_of(pools_of("2x4cpu"))), speed=0.0)
         async with running(wanted) as embedded:
-            embedded.server.kubeconfig(tmp_path / "kubeconfig", "test")
+            embedded.server.kubeconfig(kubeconfig, "test")
             embedded.plane.store.create("pods", POD, "default")
             await asyncio.sleep(1)
-            load = lambda: policy_of(f"{KUBE}profiles: [{{schedulerName: another}}]\n")  # noqa: E731
-            settings = SchedulerSettings(Options(schedulers=("another",)), load, lambda: "")
-            versions.append(embedded.plane.store.ledger.version)
-            serving = asyncio.create_task(ShadowReplica(find(str(tmp_path / "kubeconfig")), settings).serve())
-            await asyncio.sleep(4)
-            versions.append(embedded.plane.store.ledger.version)
-            signal.raise_signal(signal.SIGTERM)
-            return await serving
+            version = embedded.plane.store.ledger.version
+            command = [sys.executable, "-m", "pumice", "scheduler", "--shadow", *flags]
+            process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            try:
+                async with asyncio.timeout(60):
+                    while not await seen():
+                        await asyncio.sleep(0.2)
+                await asyncio.sleep(1)
+                assert embedded.plane.store.ledger.version == version > 0
+            finally:
+                process.terminate()
+            return (await process.communicate())[0]
 
-    told = asyncio.run(story())
-    assert versions[0] == versions[1] > 0
-    assert [verdict.pod for verdict in told.would_place] == ["default/web"]
+    printed = asyncio.run(story()).decode()
+    assert [verdict["pod"] for verdict in told[-1]["would_place"]] == ["default/web"]
+    assert "Of those who wait still it would place 1, and evict 0 pods for others." in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -87,6 +88,7 @@ OWN: tuple[Decorator, ...] = (
         help="Use of NodeShards.",
     ),
     click.option("--scheduler-sharding-name", default="volcano", show_default=True, help="Our NodeShard."),
+    switch("--shadow", False, "Write nothing; say at the end, and at /debug/shadow, where another scheduler decided otherwise."),
     switch("--strict", False, "Warnings about the configuration are errors."),
 )
 
@@ -102,7 +104,13 @@ def scheduler(**flags: Any) -> None:
     tell_of(flags, NOT_NEEDED)
     configuration = Configuration(flags["scheduler_conf"], flags["plugins_dir"], flags["strict"])
     names = flags["names"] or schedulers_of(configuration.load())
-    until_told(Replica(access_of(flags), settings_of(flags, names, configuration)).serve())
+    settings = settings_of(flags, names, configuration)
+    if flags["shadow"]:
+        from pumice.live.scheduler.shadow import ShadowReplica, page
+
+        click.echo(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
+    else:
+        until_told(Replica(access_of(flags), settings).serve())
 
 
 class Configuration:

@@ -66,15 +66,15 @@ def _month(text: str) -> tuple[float, float]:
 
 
 def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
-    """Columns of a resource that nobody held or deserved are left out."""
+    """Columns with nothing in them are left out."""
     accounts = sorted(ledger.accounts.items())
     parts = ("got", "deserved", "lent", "borrowed") if ledger.by == ("queue",) else ("got",)
-    shown = [(part, title, name) for title, name in RESOURCES for part in parts if any(_of(account, name) for _, account in accounts)]
+    shown = [(part, title, name) for title, name in RESOURCES for part in parts if any(_of(each, part, name) for _, each in accounts)]
     head = [*map(str.upper, ledger.by), *(f"{title} {part.upper()}" for part, title, _ in shown), "PODS", "EVICTED", "WAITED"]
     rows = [
         [
             *group,
-            *(f"{getattr(getattr(account, part), name):.2f}" for part, _, name in shown),
+            *(f"{_of(account, part, name):.2f}" for part, _, name in shown),
             str(account.pods),
             str(account.evicted),
             f"{account.waited:.2f}",
@@ -84,9 +84,8 @@ def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def _of(account: Account, name: str) -> float:
-    """Of a resource, what was held or deserved."""
-    return float(getattr(account.got, name) + getattr(account.deserved, name))
+def _of(account: Account, part: str, resource: str) -> float:
+    return float(getattr(getattr(account, part), resource))
 
 
 def _flows(ledger: Ledger) -> tuple[list[str], list[list[str]]]:

@@ -6,7 +6,6 @@ what would have followed from it is not known. Pods that were placed before a tu
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import partial
@@ -69,7 +68,7 @@ class Comparison(msgspec.Struct):
     gpu_hours: float = 0.0  #: of that, by the GPUs they waited for
     would_place: list[Verdict] = []  #: who waits still, though Pumice would place it
     would_evict: dict[str, str] = {}  #: pods that run, and for whom Pumice would evict them
-    verdicts: deque[Verdict] = msgspec.field(default_factory=lambda: deque(maxlen=KEPT))  #: the last ones that differ
+    verdicts: list[Verdict] = []  #: the last ones that differ
 
     def close(self, verdict: Verdict) -> None:
         """The other scheduler has placed it."""
@@ -82,7 +81,7 @@ class Comparison(msgspec.Struct):
             self.sooner_s += verdict.sooner_s
             self.gpu_hours += verdict.sooner_s * verdict.gpus / 3600
         if verdict.ours != verdict.theirs or verdict.sooner_s > TURN_S:
-            self.verdicts.append(verdict)
+            self.verdicts = [*self.verdicts[1 - KEPT :], verdict]
 
 
 def page(told: Comparison) -> str:
