@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
-from functools import cache, partial
+from collections.abc import Callable, Container, Mapping
+from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -99,7 +99,7 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
     condition = session.conditions.get(job.uid) or _not_admitted(session, job)
     phase = phase_of(job, condition is not None and condition.type == UNSCHEDULABLE)
     standing = Standing(alike.members, phase, condition, job.allocated_hypernode, [], [])
-    held, is_held_back, state = session.ledger.why_held(job), session.holds_back(job), cache(partial(fit_error, session, job))
+    held, is_held_back, state = session.ledger.why_held(job), session.holds_back(job), partial(_fit_error_once, session, job, [])
     for number, task in enumerate(job.tasks.values()):
         if held and task.status == status.PENDING:
             standing.pods.append((number, UNSCHEDULABLE, held))
@@ -133,14 +133,11 @@ def _has_run_out(job: Job) -> bool:
 
 def fit_error(session: Session, job: Job) -> str:
     """The state of a job in one sentence, with the origin of its trouble."""
-    histogram = Counter({status.NAMES[bit]: number for bit, number in job.counts.items() if number})
-    histogram["minAvailable"] = job.min_member
-    ready = "ready" if job.is_ready else "not ready"
-    text = f"pod group is {ready}, {_listing(histogram)}"
+    text = _counted(job.is_ready, job.min_member, tuple(job.counts.items()))
     if job.pending:
-        text += f"; Pending: {_listing(Counter(scheduling_status(session, task) for task in job.pending.values()))}"
+        text += f"; Pending: {_pending(session, job)}"
     if gates := _gates(job):
-        text += f". Held by scheduling gates: {_listing(gates)}"
+        text += f". Held by scheduling gates: {_listing(Counter(gates))}"
     if job.uid in session.not_admitted:
         text += f". Not let in: {session.not_admitted[job.uid]}"
     origin = next((task for task in job.tasks.values() if task.uid in session.fit_errors), None)
@@ -149,12 +146,31 @@ def fit_error(session: Session, job: Job) -> str:
     return text
 
 
-def _gates(job: Job) -> Counter[str]:
-    """The scheduling gates that hold pods of the job, and how many pods each holds."""
-    return Counter(gate for task in job.pending.values() for gate in task.template.gates)
+def _fit_error_once(session: Session, job: Job, made: list[str]) -> str:
+    if not made:
+        made.append(fit_error(session, job))
+    return made[0]
 
 
-def _listing(histogram: Counter[str]) -> str:
+@lru_cache(maxsize=4096)
+def _counted(ready: bool, min_member: int, counts: tuple[tuple[int, int], ...]) -> str:
+    """Most jobs that wait are alike in this."""
+    histogram = {status.NAMES[bit]: number for bit, number in counts if number} | {"minAvailable": min_member}
+    return f"pod group is {'ready' if ready else 'not ready'}, {_listing(histogram)}"
+
+
+def _pending(session: Session, job: Job) -> str:
+    if not session.last_try:
+        return f"{len(job.pending)} {UNSCHEDULABLE}"
+    return _listing(Counter(scheduling_status(session, task) for task in job.pending.values()))
+
+
+def _gates(job: Job) -> list[str]:
+    """The scheduling gates that hold pods of the job, once for each pod."""
+    return [gate for task in job.pending.values() for gate in task.template.gates]
+
+
+def _listing(histogram: Mapping[str, int]) -> str:
     return ", ".join(sorted(f"{number} {name}" for name, number in histogram.items()))
 
 
@@ -166,10 +182,10 @@ def scheduling_status(session: Session, task: Task) -> str:
 def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) -> tuple[str, str]:
     """Reason and message of the pod's condition; `state` is that of its job, which takes a look at all of its pods."""
     last = session.last_try.get(task.uid) or LastTry(task.status, task.node_name)
-    assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {last.node}, once"
-    if last.status == status.ALLOCATED:
-        return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
-    if last.status == status.PIPELINED:
+    if last.status & (status.ALLOCATED | status.PIPELINED):
+        assigned = f"Pod {task.namespace}/{session.name_of(task)} can possibly be assigned to {last.node}, once"
+        if last.status == status.ALLOCATED:
+            return SCHEDULABLE, f"{assigned} minAvailable is satisfied"
         return UNSCHEDULABLE, f"{assigned} resource is released and minAvailable is satisfied"
     errors = session.fit_errors.get(task.uid)
     if errors is not None:
