@@ -31,6 +31,7 @@ CUT_SHORT: dict[str, tuple[int, list[PodBuilder]]] = {
 OTHERS: dict[str, tuple[int, list[PodBuilder]]] = {
     "not placed": (2, [waits("x"), waits("y")]),
     "whole": (2, [stands("x"), stands("y"), waits("z")]),
+    "all but what backfill places": (2, [stands("x"), pod("y").gang("g").created(CREATED), waits("z")]),
     "without enough pods": (3, [stands("x"), waits("y")]),
     "a pod came after the others had nodes": (2, [stands("x"), waits("y", LATER)]),
     "some have ended": (3, [stands("x"), stands("y").having("status", "phase", value="Succeeded"), waits("z"), waits("w")]),

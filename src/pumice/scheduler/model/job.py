@@ -295,7 +295,7 @@ PLACED = status.BOUND | status.RUNNING
 def cut_short_at(job: Job) -> float | None:
     """When the last of its pods got its node; None for any other job."""
     placed, waiting = job.counts[status.BOUND] + job.counts[status.RUNNING], job.counts[status.PENDING] + job.counts[status.PIPELINED]
-    if not 0 < placed < job.min_member <= placed + waiting or placed + waiting < len(job.tasks):
+    if not placed or job.is_ready or placed + waiting < max(job.min_member, len(job.tasks)):
         return None
     since = [task.placed_at for task in job.tasks.values() if task.status & PLACED and task.placed_at is not None]
     if len(since) < placed or any(task.created > min(since) for task in job.tasks.values()):
