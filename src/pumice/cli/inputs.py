@@ -204,6 +204,8 @@ def read_file(path: str) -> str:
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
     if inputs.recording is not None:
+        if seed is not None:
+            raise InputError("a recording keeps the order of its nodes; leave it out", where="--seed")
         played = state_at(inputs.recording, warn, now)
         return played.cluster, recorded_policy(played.begin, inputs.conf, inputs.plugins_dir, inputs.strict)
     objects = inputs.read(now)

@@ -84,14 +84,14 @@ def _all(played: Replay, conf: str | None, plugins_dir: str | None, as_json: boo
         instants = [*instants[:1], rfc3339(cycle.at)]
     if as_json:
         click.echo(_json({**count, "differences": [_as_object(cycle, found) for cycle, found in differing]}))
-        return bool(differing)
+        return int(bool(differing))
     if differing:
         rows = [(cycle.number, rfc3339(cycle.at), *each) for cycle, found in differing for each in found]
         print_table(columns(("CYCLE", "AT", "POD", "THEN", "NOW"), rows) + "\n")
     span = f" from {instants[0]} to {instants[-1]}" if instants else ""
     verdict = f"{count['differing']} decide otherwise now" if differing else "all decide the same now"
-    click.echo(f"{count['cycles']} cycles{span}, {count['bound']} pods bound, {count['evicted']} evicted: {verdict}.")
-    return bool(differing)
+    click.echo(f"{count['cycles']} cycles{span}, {count['bound']} bound, {count['evicted']} evicted: {verdict}.")
+    return int(bool(differing))
 
 
 def _as_object(cycle: Cycle, found: Iterable[PodDifference]) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def _one(cycle: Cycle, now: Cycle, as_json: bool) -> int:
     found = differences(cycle, now)
     if as_json:
         click.echo(_json({"recorded": cycle, "now": now, "differences": [each._asdict() for each in found]}))
-        return bool(found)
-    numbers = f"{len(cycle.binds)} pods bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
+        return int(bool(found))
+    numbers = f"{len(cycle.binds)} bound, {len(cycle.evictions)} evicted, {len(cycle.pipelined)} pipelined"
     click.echo(f"cycle {cycle.number} at {rfc3339(cycle.at)}: {numbers}; decided anew it {'differs' if found else 'is the same'}.")
     if rows := found or [PodDifference(pod, what, what) for pod, what in outcomes(cycle).items()]:
         print_table("\n" + columns(("POD", "THEN", "NOW"), rows))
-    return bool(found)
+    return int(bool(found))
