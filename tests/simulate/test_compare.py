@@ -32,6 +32,21 @@ def test_a_comparison_has_differences_resumes_and_asserts(tmp_path: Path) -> Non
     assert failed.return_value == 1 and "FIFO, seed 0: 18" in failed.stderr
 
 
+def test_two_processes_write_the_bytes_of_one_and_what_was_interrupted_goes_on(tmp_path: Path) -> None:
+    path = swf(tmp_path / "w.swf", BY_HAND).path
+    words = ["compare", "--workload", f"swf:{path}", "--policy", "FIFO", "--policy", "EASY", "-o", "json"]
+    said = []
+    for processes in ("1", "2"):
+        out = ["--processes", processes, "--out", str(tmp_path / processes)]
+        said.append(CliRunner().invoke(cli, [*words, *out], catch_exceptions=False).stdout)
+    one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("1", "2"))
+    assert said[0] == said[1] and one == two and len(one) == 2
+    interrupted = tmp_path / "2" / max(two)
+    interrupted.rename(interrupted.with_suffix(".json.part"))
+    again = CliRunner().invoke(cli, [*words, "--processes", "1", "--out", str(tmp_path / "2")], catch_exceptions=False)
+    assert again.stdout == said[0] and again.stderr.count(": done") == 1 and interrupted.read_bytes() == two[interrupted.name]
+
+
 def test_intervals() -> None:
     mean, half = interval([1.0, 2.0, 3.0])
     assert mean == 2 and half == pytest.approx(2.484, abs=0.001)
