@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.api.structs import KINDS
-from pumice.cli.inputs import names
+from pumice.cli.from_cluster import names
 from pumice.cli.main import cli
 from pumice.live.scheduler.sources import EVERY
 from tests.cli.terminal import Terminal

@@ -8,67 +8,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from pumice import memory
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
-from pumice.api.kinds import CONFIG_MAPS
-from pumice.api.manifests import Objects, read_stream
+from pumice.api.manifests import Objects
 from pumice.api.meta import Wire
 from pumice.api.times import instant
-from pumice.cli.remote import Remote
-from pumice.client.client import Client
-from pumice.client.transport import ApiError, ListScope
 from pumice.cluster.offline import complete
 from pumice.extensions import actions, plugins
-from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
-from pumice.recording.entries import Begin
-from pumice.recording.replay import state_at
 from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
 from pumice.scheduler.model.cluster import Cluster
 
-# A live cluster as input: every kind that scheduling reads is listed, and nothing is written.
-
-CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
-
-
-def read_cluster(objects: Objects, remote: Remote) -> None:
-    """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
-
-    async def read(client: Client) -> None:
-        for scope in (*map(ListScope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
-            await _read(client, scope, objects)
-
-    objects.whole = True
-    remote.run(read)
-
-
-async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
-    resource = scope.resource
-    try:
-        async for page in client.pages(scope):
-            head = b'{"apiVersion":"%b","kind":"%bList","items":[' % (resource.api_version.encode(), resource.kind.encode())
-            read_stream(head + b",".join(map(bytes, page.items)) + b"]}", resource.plural, objects)
-    except ApiError as error:
-        if error.code == 403:
-            objects.whole = False
-            click.echo(f"{resource.plural} are not read: {error.message}", err=True)
-        elif error.code != 404:
-            raise
-
-
-def names() -> str:
-    """The kinds as kubectl is told them, but for what few servers have; those of custom definitions with their group, which
-    others may have names for, too."""
-    listed = (each for each in EVERY if each not in SELDOM_SERVED)
-    return ",".join(f"{each.plural}.{each.group}" if each.group.endswith("volcano.sh") else each.plural for each in listed)
-
+if TYPE_CHECKING:
+    from pumice.cli.remote import Remote
+    from pumice.recording.entries import Begin
 
 Command = Callable[..., Any]
 
@@ -114,9 +74,12 @@ class Inputs(NamedTuple):
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
         objects = read_all(self.files)
         if self.from_cluster:
+            from pumice.cli.from_cluster import read_cluster  # a client is not for those who bring files
+            from pumice.cli.remote import Remote
+
             read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""))
         if objects.workloads:
-            from pumice.cluster.offline import expanded  # controllers are not for those who bring their pods
+            from pumice.cluster.workloads import expanded  # controllers are not for those who bring their pods
 
             objects.items += expanded(objects.workloads, complete(objects.items), now, warn)
         return objects
@@ -204,6 +167,8 @@ def read_file(path: str) -> str:
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
     if inputs.recording is not None:
+        from pumice.recording.replay import state_at
+
         if seed is not None:
             raise InputError("a recording keeps the order of its nodes; leave it out", where="--seed")
         played = state_at(inputs.recording, warn, now)

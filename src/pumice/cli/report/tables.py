@@ -7,24 +7,28 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import IO, Any
 
 import click
-import yaml
 
 from pumice.text_table import columns
 
 # Objects as kubectl prints them with -o yaml and -o json: keys sorted, the server's bookkeeping of managers left out.
 
 
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+@cache
+def _dumper() -> Any:
+    """What other readers of YAML take for a truth value or a number is quoted to stay a text."""
+    import yaml  # half of the start of every other command
 
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
 
-# What other readers of YAML take for a truth value or a number must be quoted to stay a text.
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\.?[0-9][0-9.]*[eE][-+]?[0-9]+\Z"), list("-+.0123456789"))
+    Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
+    Dumper.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\.?[0-9][0-9.]*[eE][-+]?[0-9]+\Z"), list("-+.0123456789"))
+    return Dumper
 
 
 def without_bookkeeping(subject: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +37,9 @@ def without_bookkeeping(subject: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_yaml(value: Any) -> str:
-    text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=True, allow_unicode=True, width=1_000_000)
+    import yaml
+
+    text: str = yaml.dump(value, Dumper=_dumper(), default_flow_style=False, sort_keys=True, allow_unicode=True, width=1_000_000)
     return text
 
 

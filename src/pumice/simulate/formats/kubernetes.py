@@ -21,7 +21,8 @@ from pumice.api.meta import DEFAULT_QUEUE, Wire
 from pumice.api.pod import Pod
 from pumice.api.times import duration
 from pumice.api.volcano import PodGroup
-from pumice.cluster.offline import complete, expanded
+from pumice.cluster.offline import complete
+from pumice.cluster.workloads import expanded
 from pumice.simulate.work import Role, Work, Workload, in_order
 
 NOT_JOBS = (Node, Pod, PodGroup)
