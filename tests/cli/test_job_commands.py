@@ -170,3 +170,25 @@ def test_list_tells_when_those_that_wait_will_start(pumice: Terminal) -> None:
     )
     head, row = pumice("job", "list", "--eta", "-q", "told").splitlines()
     assert head.endswith("ETA") and row.endswith(">7d to >7d"), "there is no node"
+
+
+def test_why_and_whatif_read_the_live_cluster_where_no_file_is_given(pumice: Terminal) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+    pumice.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "asked"}},
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "group", "namespace": "asked"},
+            "spec": {"minMember": 1, "queue": "nowhere"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "asked", "annotations": {"scheduling.k8s.io/group-name": "group"}},
+            "spec": {"schedulerName": "volcano", "containers": [container]},
+        },
+    )
+    assert pumice("why", "podgroup/asked/group").startswith("podgroup/asked/group waits: ")
+    assert pumice("whatif", "podgroup/asked/group").startswith("podgroup/asked/group: ")
+    assert pumice("eta", "podgroup/asked/group").startswith("podgroup/asked/group starts not within 7d")

@@ -106,11 +106,11 @@ def test_a_limit_of_pods_tells_as_well_how_long_they_run(args: InOrderArgs) -> N
 
 @BOTH
 def test_a_job_beyond_the_quota_of_its_queue_holds_nobody_up(args: InOrderArgs) -> None:
-    made = cluster(node("n").cpu(4), queue("small").capability(cpu=1))
+    made = cluster(node("n").cpu(5), queue("small").capability(cpu=1))
     made.put(*podgroup("first").queue("small").created("2025-12-31T00:00:00Z").build())
     made.put(*pod("first").cpu(2).gang("first").build())
     put(made, "second", "1m", pod("second").cpu(3))
-    put(made, "third", "1m", pod("third").cpu(4))
+    put(made, "third", "1m", pod("third").cpu(5))
     made.put(*podgroup("fourth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T02:00:00Z").build())
     made.put(*pod("fourth").cpu(1).gang("fourth").build())
     made.put(*podgroup("fifth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T03:00:00Z").build())

@@ -63,6 +63,8 @@ class EvictionLedger:
 
     def why_held(self, job: Job) -> str:
         """Why the job waits for those for whom it was evicted; empty if it does not."""
+        if not self._loops:
+            return ""
         return next((self._in_words(pair, entry) for pair, entry in self._going_on() if pair.victim == job.uid), "")
 
     def sparing(self, evictor: Task, candidates: list[Task]) -> list[Task]:
