@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from pumice.answers import whatif
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.recording.files import Bounds, files_of
@@ -69,6 +70,23 @@ def test_each_file_of_a_folder_can_be_read_alone(tmp_path: Path) -> None:
     last = opened(files[-1], pytest.fail)
     all_alike(last)
     assert list(Snapshot(last.cluster).objects()) == list(Snapshot(scheduler.cluster).objects())
+
+
+def test_what_is_only_asked_is_not_recorded(tmp_path: Path) -> None:
+    """What if changes the state and puts it back."""
+    situation = SITUATIONS["one is too large"]
+
+    async def story(scheduler: Scheduler) -> None:
+        for _ in range(3):
+            await asyncio.sleep(5)
+            answer = await scheduler.look(lambda cluster: whatif(cluster, scheduler.policy, scheduler.clock.now(), "job/large"))
+            assert answer.options
+
+    scheduler = recorded(tmp_path, situation.build(), story, situation.conf)
+    replay = as_replayed(tmp_path)
+    assert all_alike(replay)
+    named = [{(kind, str(item)) for kind, item in Snapshot(cluster).objects()} for cluster in (replay.cluster, scheduler.cluster)]
+    assert named[0] == named[1]
 
 
 def test_a_cycle_that_decides_otherwise_is_told_pod_by_pod(tmp_path: Path) -> None:

@@ -122,6 +122,13 @@ class BlackBox(Keeper):
         self._tried: list[str] = []
         self._deserved: dict[str, Vector] = {}
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """What is tried out meanwhile has not happened."""
+        before = len(self.cluster.tape)
+        yield
+        del self.cluster.tape[before:]
+
     # -- in the cycle
 
     def begins(self, stage: Stage, subject: Any) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -60,6 +60,10 @@ class Keeper(Onlooker):
     """One that brings the kept state as well, and so sees all that happens to it."""
 
     cluster: Cluster
+
+    def away(self) -> AbstractContextManager[None]:
+        """Inside, somebody tries something on the state, which is afterwards as it was."""
+        return nullcontext()
 
 
 class Scheduler:
@@ -120,6 +124,7 @@ class Scheduler:
         self._pace = pace
         self._following: list[Reflector[Any]] = []
         self._background: list[asyncio.Task[None]] | None = None  #: what runs beside the cycles, once it does
+        self._keeper = keeper
         if keeper is not None:
             self.watch(keeper)
         self._adopt(policy)
@@ -158,7 +163,8 @@ class Scheduler:
     async def look(self, at: Callable[[Cluster], T]) -> T:
         """What `at` makes of the cluster, between two cycles, where cycles run."""
         async with self._state.alone() as run:
-            return await run(partial(at, self.cluster))
+            with self._keeper.away() if self._keeper is not None else nullcontext():
+                return await run(partial(at, self.cluster))
 
     def watch(self, onlooker: Onlooker) -> None:
         """Let somebody follow all cycles from the next one on."""
