@@ -179,6 +179,13 @@ def test_a_host_port_is_taken_over() -> None:
     assert outcome.evictions == ["web"]
 
 
+@pytest.mark.parametrize(("disabled", "kept"), [("'*'", {}), ("DefaultPreemption", {"high": "a"})])
+def test_where_nothing_preempts_a_nomination_ends_with_the_next_failure(disabled: str, kept: dict[str, str]) -> None:
+    nominated = HIGH.having("status", "nominatedNodeName", value="a")
+    conf = profile(f"{{plugins: {{postFilter: {{disabled: [{{name: {disabled}}}]}}}}}}")
+    assert play(machine("a"), standing("low", "a", 2), nominated, conf=conf).nominations == kept
+
+
 EVEN = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": LABELS}
 
 

@@ -178,10 +178,10 @@ class ScheduleLoop:
     # -- when there is no node
 
     def _make_room(self, task: Task, search: NodeFinder, misfit: FitError) -> None:
-        """PostFilter: who could make room. The message tells what each of them says."""
+        """PostFilter: who could make room. The message tells what each of them says. If nobody could, no nomination stands for anything."""
         steps = search.profile.post_filters
         tail: list[str] = []
-        keep = True
+        keep = bool(steps)
         for step in steps:
             if step == DEVICES:
                 if misfit.rejected is not None and misfit.evaluation.rejected_by != DEVICES:
