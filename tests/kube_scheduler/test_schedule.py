@@ -9,6 +9,7 @@ import pytest
 from pumice.scheduler.config.kube_conf import config_text, read_configurations, read_kube
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
+from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import Nowhere
@@ -102,7 +103,9 @@ def test_the_reason_counts_nodes_and_lists_every_shortage() -> None:
 
 
 def test_without_nodes_there_is_nothing_to_say_about_them() -> None:
-    assert play(waiting("p")).waiting == {"p": "no nodes available to schedule pods"}
+    chosen = policy()
+    (told,) = cycle(cluster(chosen, waiting("p")), chosen, 0.0).waiting
+    assert (told.reason, told.message) == ("Unschedulable", "no nodes available to schedule pods")
 
 
 # -- nominations

@@ -110,7 +110,7 @@ class ScheduleLoop:
                 self._bind(task, found)
         except AttemptFailed as error:
             self.preemption.nominate(task, -1)
-            self._tell(task, FAILED, str(error))
+            self._tell(task, FAILED if self.session.nodes.count else UNSCHEDULABLE, str(error))  # autoscalers begin at no nodes
             self.waiting.failed(task, self.session.now)
 
     def lacks_claims(self, task: Task) -> str:
