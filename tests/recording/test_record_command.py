@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pumice.cli.embedded import UpRequest, running
 from pumice.cli.record import follow
@@ -15,6 +16,7 @@ from pumice.client.client import Client
 from pumice.client.resolve_access import find
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
+from pumice.live.scheduler.sources import EVERY
 from pumice.recording.files import Bounds, as_it_is
 from pumice.recording.replay import opened
 from pumice.recording.snapshot import Snapshot
@@ -46,3 +48,10 @@ def test_a_recording_of_a_live_cluster_holds_what_became_of_it(tmp_path: Path) -
     assert {name for kind, each in Snapshot(replay.cluster).objects() if kind == "Node" and (name := each.metadata.name)}  # type: ignore[attr-defined]
     web = replay.cluster.tasks["default/web"]
     assert web.status == status.RUNNING and web.node_name
+
+
+def test_the_read_only_role_reads_all_that_scheduling_reads_and_nothing_else() -> None:
+    role = yaml.safe_load((Path(__file__).parents[2] / "deploy/manifests/read-only.yaml").read_text())
+    allowed = {(group, plural) for rule in role["rules"] for group in rule["apiGroups"] for plural in rule["resources"]}
+    assert allowed == {(kind.group, kind.plural) for kind in EVERY}
+    assert all(rule["verbs"] == ["list", "watch"] for rule in role["rules"])
