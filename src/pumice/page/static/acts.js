@@ -70,7 +70,7 @@ export function volcanoJob({ name, queue, pods, minimum, gpus, cpus, seconds, pr
   const amounts = { cpu: String(cpus), memory: `${4 * cpus}Gi`, ...(gpus ? { "nvidia.com/gpu": String(gpus) } : {}) };
   const containers = [{ name: "main", image: "train:1", resources: { requests: amounts, limits: gpus ? { "nvidia.com/gpu": String(gpus) } : {} } }];
   const template = { metadata: { annotations: { "pumice.io/run-seconds": String(seconds) } }, spec: { restartPolicy: "Never", containers, ...spec } };
-  return { metadata: { name }, spec: { schedulerName: "volcano", queue, minAvailable: minimum, ...(priority ? { priorityClassName: priority } : {}), tasks: [{ name: "worker", replicas: pods, template }] } };
+  return { metadata: { name, annotations: { "pumice.io/estimate": `${seconds}s` } }, spec: { schedulerName: "volcano", queue, minAvailable: minimum, ...(priority ? { priorityClassName: priority } : {}), tasks: [{ name: "worker", replicas: pods, template }] } };
 }
 
 // Buttons, and what came of the last one. `offers` are [words, act]; what an act gives is said.

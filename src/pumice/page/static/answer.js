@@ -52,10 +52,11 @@ export class Answer {
   }
 
   expect({ error, state, p50, p90, runTimes }) {
-    const within = (seconds) => (seconds == null ? "not within a week" : `within ${duration(seconds)}`);
+    const later = p90 == null ? "a week may pass" : `within ${duration(p90)} with a chance of 90 %`;
+    const words = p50 == null ? "it does not start within a week" : `it starts within ${duration(p50)} as likely as not, ${later}`;
     const from = Object.entries(runTimes ?? {}).map(([source, jobs]) => `${source} (${jobs})`).join(", ");
     this.expected.hidden = false;
-    this.expected.textContent = error ?? (state === "runs" ? "It does not wait any more." : `As things go, it starts ${within(p50)}, and ${within(p90)} with a chance of 90 %. Run times are taken from: ${from}.`);
+    this.expected.textContent = error ?? (state === "runs" ? "It does not wait any more." : `As things go, ${words}. Run times are taken from: ${from}.`);
   }
 
   show({ line, remedy, answer }) {

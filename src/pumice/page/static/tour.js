@@ -11,7 +11,7 @@ const LABELS = { "pumice.io/pool": "tour" };
 const PLACE = { nodeSelector: LABELS, tolerations: [{ key: "pumice.io/tour", operator: "Exists" }] };
 const NODES = "api/v1/nodes", QUEUES = "apis/scheduling.volcano.sh/v1beta1/queues", CLASSES = "apis/scheduling.k8s.io/v1/priorityclasses";
 
-const make = (path, name, object) => create(path, { ...object, metadata: { name, labels: LABELS } });
+const make = (path, name, object) => create(path, { ...object, metadata: { ...object.metadata, name, labels: LABELS } });
 const submit = (name, queue, pods, minimum, gpus, priority) => make(JOBS, name, volcanoJob({ name, queue, pods, minimum, gpus, cpus: gpus, seconds: 1800, priority, spec: PLACE }));
 
 async function start() {
