@@ -76,6 +76,13 @@ def test_pods_that_nobody_has_made_yet_count_by_what_their_group_needs() -> None
     assert eta(made, VOLCANO, NOW, "podgroup/group").p50 == HOUR
 
 
+def test_pods_that_nobody_has_made_yet_are_of_the_roles_that_their_group_counts() -> None:
+    made = cluster(node("n").cpu(4))
+    running(made, "runs", 4, since=HOUR, estimate="2h")
+    made.put(*podgroup("group", 3).needs(cpu=3).having("spec", "minTaskMember", value={"chief": 1, "worker": 2}).build())
+    assert eta(made, VOLCANO, NOW, "podgroup/group").p50 == HOUR
+
+
 def test_what_never_ends_or_fits_has_no_instant() -> None:
     owner = [{"kind": "ReplicaSet", "name": "web", "controller": True}]
     made = cluster(node("n").cpu(4), pod("other").cpu(1).scheduler("mine").on("n"), podgroup("web").phase("Running"))

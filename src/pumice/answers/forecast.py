@@ -17,7 +17,7 @@ from msgspec import structs
 
 from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, owner_of
 from pumice.answers.sketch import pod_of
-from pumice.api.annotations import GROUP_NAME, USER
+from pumice.api.annotations import GROUP_NAME, TASK_SPEC, USER
 from pumice.api.meta import DEFAULT_QUEUE
 from pumice.api.quantity import format_milli
 from pumice.api.volcano import PodGroupStatus
@@ -192,7 +192,7 @@ def _work(job: Job, tasks: list[Task]) -> Work:
     """Of those whose pods are not made yet, as many as it needs, of what it needs."""
     assert job.group is not None
     spec = job.group.spec
-    roles = tuple(map(_role, tasks)) or (_promised(job),)
+    roles = tuple(map(_role, tasks)) or _promised(job)
     least = max(0, job.min_member - job.counts[status.SUCCEEDED])
     begun = structs.replace(job.group.status, phase=job.phase)
     group = structs.replace(job.group, spec=structs.replace(spec, min_member=least), status=begun)
@@ -229,8 +229,11 @@ def _role(task: Task) -> Role:
     return Role(1, structs.replace(task.template.spec, node_name=None), annotations, dict(task.labels))
 
 
-def _promised(job: Job) -> Role:
-    """The pods that its controller makes as soon as it is let in."""
+def _promised(job: Job) -> tuple[Role, ...]:
+    """The pods that its controller makes as soon as it is let in, of the roles that its group counts."""
     count = max(1, job.min_member)
-    least = (job.group.spec.min_resources if job.group is not None else None) or {}
-    return role(count, {name: format_milli(amount.milli // count) for name, amount in least.items()})
+    spec = job.group.spec if job.group is not None else None
+    least = (spec.min_resources if spec is not None else None) or {}
+    equal = role(count, {name: format_milli(amount.milli // count) for name, amount in least.items()})
+    members = (spec.min_task_member if spec is not None else None) or {}
+    return tuple(Role(number, equal.spec, {TASK_SPEC: name}) for name, number in members.items() if number) or (equal,)
