@@ -25,6 +25,13 @@ def written(path: Path) -> Path:
     return path
 
 
+def test_only_their_user_may_read_them(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "new", Bounds())
+    writer.begin(lambda: SAID)
+    writer.close()
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new", *files_of(tmp_path / "new"))] == [0o700, 0o600]
+
+
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert list(entries(written(tmp_path / "a.pumice"), pytest.fail)) == SAID
 

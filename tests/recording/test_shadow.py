@@ -16,6 +16,7 @@ from pumice.cli.embedded import UpRequest, running
 from pumice.cli.up_options import policy_of as policy_of_up
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
+from pumice.http.messages import Request
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.shadow import Comparison, Shadow, page
 from tests.live.memory import MemoryServer
@@ -57,6 +58,14 @@ def test_what_is_placed_later_or_elsewhere_is_told_with_what_that_costs() -> Non
     assert (told.placed, told.same_node, told.other_node, told.sooner) == (2, 0, 2, 2)
     assert 1190 < told.sooner_s < 1210
     assert page(told) in (Path(__file__).parents[2] / "docs/recordings.md").read_text()
+
+
+def test_it_tells_other_machines_nothing() -> None:
+    async def ask() -> int:
+        shadow = Shadow(server("a"), policy(), Options(), VirtualClock())
+        return shadow.told(Request("GET", "/debug/shadow", {})).status
+
+    assert run(ask()) == 403
 
 
 def test_who_is_placed_at_once_on_the_same_node_is_no_difference() -> None:

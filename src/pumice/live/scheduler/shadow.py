@@ -17,7 +17,7 @@ from pumice.api.times import span
 from pumice.client.access import Access
 from pumice.client.client import Client
 from pumice.http.listener import Listener
-from pumice.http.messages import Response
+from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import WallClock, first, told_to_end
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.process import SchedulerSettings
@@ -107,6 +107,12 @@ class Shadow(Scheduler):
         self.comparison = Comparison(self.clock.now(), self.clock.now())
         self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
 
+    def told(self, request: Request) -> Response:
+        """The comparison so far, to this machine only: it names everybody's pods."""
+        if not request.local:
+            return Response.text("the comparison is told over loopback only: kubectl port-forward leads there", 403)
+        return Response(msgspec.json.encode(self.comparison))
+
     async def turn(self) -> Decisions:
         """Decide, and compare."""
         self._check()
@@ -173,8 +179,7 @@ class ShadowReplica:
             readonly = client.fenced(lambda: False)  # a write, which nobody asks for, would be held back
             shadow = Shadow(readonly, settings.load(), settings.options, clock, world=HttpWorld(), where=on_a_thread)
             if settings.metrics_address:
-                routes = {"/debug/shadow": lambda _: Response(msgspec.json.encode(shadow.comparison))}
-                await stack.enter_async_context(Listener(settings.metrics_address, routes))
+                await stack.enter_async_context(Listener(settings.metrics_address, {"/debug/shadow": shadow.told}))
             ended = stack.enter_context(told_to_end())
             await first(shadow.run(), ended.wait())
         return shadow.comparison
