@@ -35,7 +35,7 @@ loaded = pytest.mark.parametrize("load", [0.5, 0.8, 0.95])
 def page_of(path: Path, servers: int, load: float) -> Source:
     """Poisson arrivals, exponential runs of a minute."""
     path.write_text(
-        f"duration: {400 / (load * servers)}m\nnodes: 1x{servers}cpu\njobs:\n- arrivals: {{poisson: {load * servers}/m}}\n"
+        f"duration: {150 / (load * servers)}m\nnodes: 1x{servers}cpu\njobs:\n- arrivals: {{poisson: {load * servers}/m}}\n"
         "  run: {exponential: 1m}\n  request: {cpu: 1}\n"
     )
     return Source("yaml", str(path))
@@ -162,7 +162,7 @@ PREEMPTING = CONF.replace("reclaim", "preempt, reclaim")
 
 @pytest.mark.parametrize("policy", ["volcano", "preempting", "kube-scheduler", "FIFO", "SJF", "EASY", "conservative"])
 @given(jobs_of_any_kind)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_every_job_ends_once_no_node_holds_too_much_and_no_work_is_lost_unseen(
     tmp_path_factory: pytest.TempPathFactory, policy: str, drawn: list[tuple[Any, ...]]
 ) -> None:
