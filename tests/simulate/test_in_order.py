@@ -115,7 +115,8 @@ def test_a_job_beyond_the_quota_of_its_queue_holds_nobody_up(args: InOrderArgs) 
     made.put(*pod("fourth").cpu(1).gang("fourth").build())
     made.put(*podgroup("fifth").queue("small").annotation(ESTIMATE, "1s").created("2025-12-31T03:00:00Z").build())
     made.put(*pod("fifth").cpu(1).gang("fifth").build())
-    assert started(made, args, PluginOption(PLUGINS["capacity"])) == ["second", "fourth"]
+    put(made, "sixth", "1h", pod("sixth").cpu(1))
+    assert started(made, args, PluginOption(PLUGINS["capacity"])) == ["second", "fourth"], "the sixth would delay the third"
 
 
 def test_the_first_is_told_once_what_it_is_promised() -> None:

@@ -7,7 +7,7 @@ needs no more than what is left beside the promise. `backfill: conservative` pro
 bettered, never put off.
 
 How long a job is expected to run stands in the annotation pumice.io/estimate of its PodGroup, else in activeDeadlineSeconds of its pods,
-else it is `defaultEstimate`; without any it never ends. A job that its queue has no quota for stands in nobody's way.
+else it is `defaultEstimate`; without any it never ends. A job for which there is room, but no quota of its queue, stands in nobody's way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.times import duration, rfc3339
-from pumice.scheduler.actions.timetable import FIRST_STEP_S, Demand, Promise, Timetable, expected_run
+from pumice.scheduler.actions.timetable import FIRST_STEP_S, Demand, Promise, Timetable, expected_run, places
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
@@ -90,7 +90,9 @@ class Line:
         return []
 
     def _is_beyond_quota(self, job: Job) -> bool:
-        return any(uid in self.session.refused_by_queue for uid in job.pending)
+        """Whether nothing but its queue is in its way: there is room. In a full cluster queues have no quota left either."""
+        is_refused = any(uid in self.session.refused_by_queue for uid in job.pending)
+        return is_refused and places(self.session.nodes.idle, self._demands(job)) is not None
 
     def _tell_behind(self, first: Job, others: Iterable[Job]) -> None:
         for job in others:
@@ -135,7 +137,7 @@ class Line:
             if job.uid in kept:
                 timetable.change(kept[job.uid], length, 1)
             promise = timetable.earliest(self._demands(job), length)
-            if promise is None or not self._has_quota(job, next(iter(job.pending.values()))):
+            if promise is None or (promise.start <= self.session.now and not self._has_quota(job, next(iter(job.pending.values())))):
                 continue
             if promise.start > self.session.now or not self._start_beside(job, timetable):
                 timetable.change(promise, length, -1)
