@@ -385,9 +385,10 @@ class Cluster:
 
     def settle(self) -> None:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
+        known: reservations.Known = {}
         for job in self._unsettled.values():
             if job.queue is not None:
-                reservations.settle(job)
+                reservations.settle(job, known)
         self._unsettled.clear()
 
     def forget_changes(self) -> None:

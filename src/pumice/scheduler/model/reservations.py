@@ -26,13 +26,26 @@ class Promises(NamedTuple):
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
 
 
-def settle(job: Job) -> None:
-    """Bring the job's part in the sums of its queue up to date."""
+Known = dict[tuple[bytes, int, bool, str], Promises]
+
+
+def settle(job: Job, known: Known) -> None:
+    """Bring the job's part in the sums of its queue up to date. `known`: the parts of those that are settled together with it."""
+    if any(task.gated for task in job.pending.values()):
+        _replace(job, _promises(job))
+        return
+    question = job.holding.tobytes(), id(job.min_resources), job.reserves and not job.beyond, job.phase
+    if question not in known:
+        known[question] = _promises(job)
+    _replace(job, known[question])
+
+
+def _promises(job: Job) -> Promises:
     rest = job.without_gated(job.outstanding()) if job.reserves and not job.beyond else None
     surplus = np.maximum(job.held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # pods are no resource that a queue counts
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
-    _replace(job, Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted)))
+    return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
 
 
 def _kept(amounts: Vector | None) -> Sum | None:
