@@ -34,7 +34,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.resources import Vector
 from pumice.scheduler.model.task import Task
 
-Seen: TypeAlias = tuple[float, str, Wire]  #: an object as it came; a plain tuple is made fastest
+Seen: TypeAlias = tuple[float, str, Wire | str]  #: an object as it came, or the key of one that went; a plain tuple is made fastest
 
 
 class ReadAgain(NamedTuple):
@@ -42,7 +42,7 @@ class ReadAgain(NamedTuple):
     pod: Pod
 
 
-Told: TypeAlias = Seen | ReadAgain | Removed | PhaseSet | Decided
+Told: TypeAlias = Seen | ReadAgain | PhaseSet | Decided
 DEFAULT_BOUNDS = Bounds()
 
 
@@ -60,7 +60,7 @@ class TapedCluster(Cluster):
 
     def remove(self, kind: str, key: str) -> None:
         super().remove(kind, key)
-        self.tape.append(Removed(self._now(), kind, key))
+        self.tape.append((self._now(), kind, key))
 
     def restore(self, pod: Pod) -> None:
         super().restore(pod)
@@ -87,6 +87,8 @@ class Translation:
 
     def _entry(self, told: Told) -> Entry:
         match told:
+            case (at, kind, str() as key):
+                return Removed(at, kind, key)
             case (at, kind, item):
                 return Put(at, kind, msgspec.Raw(encode(item)))
             case ReadAgain(at, pod):
