@@ -17,10 +17,10 @@ from typing import NamedTuple
 from bench import shapes
 from bench.measure import Row
 from bench.sessions import NOW, policy, running
+from pumice.cluster.recording.files import files_of
+from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.black_box import BlackBox, black_box
 from pumice.live.scheduler.options import Options
-from pumice.recording.files import files_of
-from pumice.recording.snapshot import Snapshot
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.observer import SILENT

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from pumice.client.transport import Transport
+from pumice.cluster.recording.files import Bounds
+from pumice.cluster.recording.replay import Replay, decide, differences
 from pumice.extensions import plugins
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.recording.files import Bounds
-from pumice.recording.replay import Replay, decide, differences
 from pumice.scheduler.config.kube_conf import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from pumice.api.errors import InputError
 from pumice.cli.main import cli
 from pumice.cli.record import take_over
+from pumice.cluster.recording.anonymous import Anonymous
+from pumice.cluster.recording.entries import Put
+from pumice.cluster.recording.files import as_it_is, entries, files_of
+from pumice.cluster.recording.replay import opened
 from pumice.live.scheduler.options import Options
-from pumice.recording.anonymous import Anonymous
-from pumice.recording.entries import Put
-from pumice.recording.files import as_it_is, entries, files_of
-from pumice.recording.replay import opened
 from tests.live.situations import SITUATIONS
 from tests.recording.recorded import a_minute, all_alike, recorded
 from tests.recording.week import record_week

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
-from pumice.recording.files import Bounds, RecordingFile, Writer, entries, files_of
+from pumice.cluster.recording.entries import VERSION, Begin, Entry, PhaseSet, Removed, Whole
+from pumice.cluster.recording.files import Bounds, RecordingFile, Writer, entries, files_of
 
 BEGIN = Begin(1.0, VERSION, 0, ["volcano"], "default", False, 0.0, ["actions: allocate"])
 SAID: list[Entry] = [BEGIN, Whole(1.0), *(Removed(2.0 + number, "Pod", f"default/p{number}") for number in range(100))]
@@ -80,7 +80,7 @@ def test_other_files_and_other_versions_are_refused(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pumice.recording.files import Bounds, Writer
+from pumice.cluster.recording.files import Bounds, Writer
 from tests.recording.test_files import SAID
 writer = Writer(Path(sys.argv[1]), Bounds())
 writer.begin(lambda: SAID[:2])

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pumice.answers import whatif
+from pumice.cluster.recording.files import Bounds, files_of
+from pumice.cluster.recording.replay import Replay, decide, differences, opened
+from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.recording.files import Bounds, files_of
-from pumice.recording.replay import Replay, decide, differences, opened
-from pumice.recording.snapshot import Snapshot
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from tests.live.faults import Faults, Faulty, Plan, plans
 from tests.live.situations import SITUATIONS, volume_controller

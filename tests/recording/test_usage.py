@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.cli.main import cli
-from pumice.recording.files import Bounds, entries, files_of
-from pumice.recording.usage import Account, Ledger
+from pumice.cluster.recording.files import Bounds, entries, files_of
+from pumice.cluster.recording.usage import Account, Ledger
 from tests.live.virtual import START
 from tests.recording.week import record_week
 

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from pumice.api.kinds import PODS
+from pumice.cluster.recording.files import Bounds
 from pumice.live.scheduler.loop import Scheduler
-from pumice.recording.files import Bounds
 from tests.live.memory import MemoryServer
 from tests.live.stories import PREEMPTING, server
 from tests.recording.recorded import BOUNDS, recorded

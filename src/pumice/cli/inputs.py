@@ -28,7 +28,7 @@ from pumice.scheduler.model.cluster import Cluster
 
 if TYPE_CHECKING:
     from pumice.cli.remote import Remote
-    from pumice.recording.entries import Begin
+    from pumice.cluster.recording.entries import Begin
 
 Command = Callable[..., Any]
 
@@ -167,7 +167,7 @@ def read_file(path: str) -> str:
 def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, Policy]:
     """The cluster and the policy that the options name. A seed shuffles the nodes, and so breaks ties another way."""
     if inputs.recording is not None:
-        from pumice.recording.replay import state_at
+        from pumice.cluster.recording.replay import state_at
 
         if seed is not None:
             raise InputError("a recording keeps the order of its nodes; leave it out", where="--seed")

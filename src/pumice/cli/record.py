@@ -13,12 +13,12 @@ from pumice.cli.inputs import warn
 from pumice.cli.remote import Remote, remote_options
 from pumice.cli.up_options import policy_of
 from pumice.client.client import Client
+from pumice.cluster.recording.anonymous import Anonymous
+from pumice.cluster.recording.files import Bounds, Hide, RecordingFile, as_it_is, entries, files_of
 from pumice.live.lifecycle import WallClock, first, told_to_end
 from pumice.live.scheduler.black_box import black_box
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
-from pumice.recording.anonymous import Anonymous
-from pumice.recording.files import Bounds, Hide, RecordingFile, as_it_is, entries, files_of
 from pumice.scheduler.config.kube_conf import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 

@@ -16,9 +16,9 @@ from pumice.answers.text import page
 from pumice.api.times import rfc3339
 from pumice.cli.inputs import recorded_policy, warn
 from pumice.cli.report.tables import print_table
-from pumice.recording.entries import Cycle
-from pumice.recording.files import files_of
-from pumice.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
+from pumice.cluster.recording.entries import Cycle
+from pumice.cluster.recording.files import files_of
+from pumice.cluster.recording.replay import PodDifference, Replay, cycle_numbered, decide, differences, outcomes
 from pumice.scheduler.framework.policy import Policy
 from pumice.text_table import columns
 

@@ -29,13 +29,13 @@ from pumice.cli.replica_flags import (
     term_of,
     until_told,
 )
+from pumice.cluster.recording.files import Bounds
 from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
 from pumice.live.scheduler.process import Replica, SchedulerSettings
-from pumice.recording.files import Bounds
 from pumice.scheduler.config.kube_conf import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy

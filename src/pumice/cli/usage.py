@@ -14,8 +14,8 @@ import click
 from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.inputs import warn
 from pumice.cli.report.tables import print_table
-from pumice.recording.files import entries, files_of
-from pumice.recording.usage import FIELDS, Account, Amounts, Ledger
+from pumice.cluster.recording.files import entries, files_of
+from pumice.cluster.recording.usage import FIELDS, Account, Amounts, Ledger
 from pumice.text_table import columns
 
 RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), Amounts._fields, strict=True))

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.chained_file import sealed, seed
 from pumice.cluster.apiserver.crd import CRDS
 from pumice.cluster.apiserver.journal_files import (
     NAME,
@@ -41,6 +40,7 @@ from pumice.cluster.apiserver.journal_files import (
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.storage import Storage
 from pumice.cluster.apiserver.watch import Key, WatchEvent
+from pumice.cluster.chained_file import sealed, seed
 
 if TYPE_CHECKING:
     from pumice.cluster.apiserver.store import Store

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pumice.chained_file import Damage, read
+from pumice.cluster.chained_file import Damage, read
 
 Place = tuple[str, str, str]  #: storage, namespace, name
 Write = tuple[str, str, str, msgspec.Raw]  #: a place and the object there, `null` if it was deleted

@@ -20,11 +20,11 @@ from pumice.api.errors import InputError
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
 from pumice.api.structs import encode
+from pumice.cluster.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
+from pumice.cluster.recording.files import Bounds, Hide, Writer, as_it_is
+from pumice.cluster.recording.snapshot import Snapshot
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options
-from pumice.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
-from pumice.recording.files import Bounds, Hide, Writer, as_it_is
-from pumice.recording.snapshot import Snapshot
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.observer import Stage

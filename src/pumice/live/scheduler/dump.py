@@ -5,7 +5,7 @@ from __future__ import annotations
 from pumice.api.manifests import CONFIG_MAP_KEYS
 from pumice.api.meta import Wire
 from pumice.api.structs import API_VERSIONS, encode
-from pumice.recording.snapshot import Snapshot
+from pumice.cluster.recording.snapshot import Snapshot
 from pumice.scheduler.model.cluster import Cluster
 
 

@@ -25,6 +25,7 @@ from pumice.client.client import Client, ClientLimits
 from pumice.client.events import EventRecord, ObjectReference
 from pumice.client.leader_election import Election, LeaseCandidate, Term, new_identity
 from pumice.client.transport import ApiError, KubeError, Transport
+from pumice.cluster.recording.files import Bounds
 from pumice.http.listener import Listener
 from pumice.live.health import insights, listeners, probes
 from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
@@ -36,7 +37,6 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.single_writer import on_a_thread
 from pumice.live.scheduler.world import HttpWorld, LiveWorld
-from pumice.recording.files import Bounds
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 

@@ -16,8 +16,8 @@ from pumice.api.errors import InputError
 from pumice.api.pod import Pod
 from pumice.api.structs import STRUCTS, decoder
 from pumice.api.times import rfc3339
-from pumice.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
-from pumice.recording.files import Tell, entries, files_of
+from pumice.cluster.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
+from pumice.cluster.recording.files import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.gathering import MEMORY, Kept
 from pumice.scheduler.framework.policy import Policy

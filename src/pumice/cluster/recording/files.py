@@ -20,8 +20,8 @@ from typing import NamedTuple
 import msgspec
 
 from pumice.api.errors import InputError
-from pumice.chained_file import Damage, read, sealed, seed
-from pumice.recording.entries import VERSION, Begin, Entry
+from pumice.cluster.chained_file import Damage, read, sealed, seed
+from pumice.cluster.recording.entries import VERSION, Begin, Entry
 
 SUFFIX = ".pumice"
 CHAIN = "pumice recording"  #: what the first record of each follows, so that files may be renamed

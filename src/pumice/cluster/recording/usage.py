@@ -17,7 +17,7 @@ from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import PodGroup, Queue
-from pumice.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
+from pumice.cluster.recording.entries import Begin, Cycle, Entry, Put, Removed, Restored, Whole
 from pumice.scheduler.model import status
 from pumice.scheduler.model.template import requested_by_containers
 
