@@ -46,6 +46,7 @@ def asked(*files: Path, submitted: Path | None = None, conf: tuple[str, ...] = (
         "plugins_dir": None,
         "archive": None,
         "recover": False,
+        "record": "",
     }
     where = {"host": "127.0.0.1", "port": 0}
     paths = tuple(map(str, files))

@@ -64,6 +64,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "podtopologyspread.weight": 2,
     },
     "numa-aware": {"weight": 1},
+    "lost-work": {"minimumRunTime": "", "evictionsPerHour": 0},
     "overcommit": {"overcommit-factor": 1.2},
     "predicates": {
         **{f"predicate.{name}Enable": True for name in (*ON, "DynamicResourceAllocation")},
@@ -103,7 +104,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     },
 }
 ACTION_ROWS: dict[str, dict[str, Any]] = {
-    "in-order": {"backfill": "none"},
+    "in-order": {"backfill": "none", "defaultEstimate": ""},
     **dict.fromkeys(("allocate", "backfill"), CACHE),
     "reclaim": CACHE | SPARED,
     **dict.fromkeys(("gangpreempt", "gangreclaim"), GANGS),
