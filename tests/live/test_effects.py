@@ -42,8 +42,8 @@ def pod(name: str) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}, "status": {"phase": "Pending"}}
 
 
-def of(cluster: Cluster, decisions: Decisions, said: SentStatus | None = None, now: float = NOW) -> Any:
-    return effects(cluster, decisions, said or SentStatus(), now, "cycle-1")
+def of(cluster: Cluster, decisions: Decisions, sent_status: SentStatus | None = None, now: float = NOW) -> Any:
+    return effects(cluster, decisions, sent_status or SentStatus(), now, "cycle-1")
 
 
 def group(cluster: Cluster, phase: str, condition: Condition | None = None, hypernode: str = "") -> Decisions:
@@ -70,14 +70,14 @@ def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> No
 
 
 def test_a_waiting_pod_is_marked_once_for_each_reason(cluster: Cluster) -> None:
-    said = SentStatus()
+    sent_status = SentStatus()
     waiting = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/3 nodes")])
-    asked = of(cluster, waiting, said)
+    asked = of(cluster, waiting, sent_status)
     assert asked.marks == [MarkPod(ObjectRef("p", "ns", "uid-p"), "Unschedulable", "0/3 nodes", None)]
     assert [(e.reason, e.message) for e in asked.events] == [("FailedScheduling", "0/3 nodes")]
-    assert not of(cluster, waiting, said)
+    assert not of(cluster, waiting, sent_status)
     changed = Decisions(waiting=[Waiting(cluster.tasks["ns/p"], "Unschedulable", "0/4 nodes")])
-    assert [mark.message for mark in of(cluster, changed, said).marks] == ["0/4 nodes"]
+    assert [mark.message for mark in of(cluster, changed, sent_status).marks] == ["0/4 nodes"]
 
 
 def test_a_pod_for_whom_others_were_evicted_gets_its_node_nominated(cluster: Cluster) -> None:
@@ -109,29 +109,29 @@ def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> No
 
 
 def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_more_rarely(cluster: Cluster) -> None:
-    said = SentStatus()
+    sent_status = SentStatus()
     told = []
-    of(cluster, group(cluster, "Inqueue", SHORT), said)
+    of(cluster, group(cluster, "Inqueue", SHORT), sent_status)
     for second in range(1, 121):
-        asked = of(cluster, group(cluster, "Inqueue", SHORT), said, NOW + second)
+        asked = of(cluster, group(cluster, "Inqueue", SHORT), sent_status, NOW + second)
         assert not asked.groups
         told += [(second, event.reason) for event in asked.events]
     assert told == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
 
 
 def test_what_a_complaint_holds_is_not_told_besides(cluster: Cluster) -> None:
-    job, said = cluster.jobs["ns/train"], SentStatus()
+    job, sent_status = cluster.jobs["ns/train"], SentStatus()
     why = Event(job, "Normal", "Unschedulable", "1/1 tasks in gang unschedulable: x")
     other = Event(job, "Normal", "Unschedulable", "queue resource quota insufficient")
-    both = of(cluster, Decisions(events=[why, other], groups=group(cluster, "Pending", SHORT).groups), said)
+    both = of(cluster, Decisions(events=[why, other], groups=group(cluster, "Pending", SHORT).groups), sent_status)
     assert [(event.type, event.message) for event in both.events] == [("Normal", other.message), ("Warning", SHORT.message)]
-    assert of(cluster, Decisions(events=[why]), said, NOW + 1).events == []
+    assert of(cluster, Decisions(events=[why]), sent_status, NOW + 1).events == []
 
 
 def test_conditions_of_other_types_stay(cluster: Cluster) -> None:
-    said = SentStatus()
-    of(cluster, group(cluster, "Inqueue", SHORT), said)
-    written = of(cluster, group(cluster, "Running", READY), said).groups[0].status
+    sent_status = SentStatus()
+    of(cluster, group(cluster, "Inqueue", SHORT), sent_status)
+    written = of(cluster, group(cluster, "Running", READY), sent_status).groups[0].status
     assert [c["type"] for c in written["conditions"]] == ["Unschedulable", "Scheduled"]
     assert "message" not in written["conditions"][1]
 
@@ -143,32 +143,32 @@ def test_counters_are_left_out_when_zero(cluster: Cluster) -> None:
 
 
 def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None:
-    said = SentStatus()
+    sent_status = SentStatus()
     key = "volcano.sh/job-allocated-hypernode"
-    assert of(cluster, group(cluster, "Running", None, "rack-1"), said).groups[0].annotations == {key: "rack-1"}
-    assert not of(cluster, group(cluster, "Running", None, "rack-1"), said).groups
-    assert of(cluster, group(cluster, "Running", None, ""), said).groups[0].annotations == {key: None}
+    assert of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups[0].annotations == {key: "rack-1"}
+    assert not of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups
+    assert of(cluster, group(cluster, "Running", None, ""), sent_status).groups[0].annotations == {key: None}
 
 
 def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
-    said = SentStatus()
+    sent_status = SentStatus()
     nothing = {"cpu": "0", "memory": "0"}
-    assert of(cluster, Decisions(), said).queues == [WriteQueue("root", nothing), WriteQueue("default", nothing)]
-    assert not of(cluster, Decisions(), said).queues
+    assert of(cluster, Decisions(), sent_status).queues == [WriteQueue("root", nothing), WriteQueue("default", nothing)]
+    assert not of(cluster, Decisions(), sent_status).queues
     cluster.put("Node", _node("n1"))
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
     held = {"cpu": "1500m", "memory": "1Gi", "pods": "1", "nvidia.com/gpu": "1"}
-    assert of(cluster, Decisions(), said).queues == [WriteQueue("root", held), WriteQueue("default", held)]
-    assert not of(cluster, Decisions(), said).queues
+    assert of(cluster, Decisions(), sent_status).queues == [WriteQueue("root", held), WriteQueue("default", held)]
+    assert not of(cluster, Decisions(), sent_status).queues
 
 
 def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_something(cluster: Cluster) -> None:
     cluster.put("Queue", convert({"metadata": {"name": "root"}}, Queue))
     cluster.put("Node", _node("n1"))
-    said = SentStatus()
-    assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["default"]
+    sent_status = SentStatus()
+    assert [write.queue for write in of(cluster, Decisions(), sent_status).queues] == ["default"]
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
-    assert [write.queue for write in of(cluster, Decisions(), said).queues] == ["root", "default"]
+    assert [write.queue for write in of(cluster, Decisions(), sent_status).queues] == ["root", "default"]
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,16 @@ def test_statuses_are_compared_by_what_they_say(left: dict[str, Any], right: dic
 
 @pytest.mark.parametrize(("text", "after_s", "news"), [("6 cpu short", 59, False), ("6 cpu short", 60, True), ("6 memory short", 0, True)])
 def test_a_condition_in_which_only_amounts_changed_is_written_again_after_a_minute(text: str, after_s: float, news: bool) -> None:
-    before, after = ({"conditions": [{"type": "A", "message": said, "lastTransitionTime": AT}]} for said in ("5 cpu short", text))
+    before, after = (
+        {"conditions": [{"type": "A", "message": sent_status, "lastTransitionTime": AT}]} for sent_status in ("5 cpu short", text)
+    )
     assert (news_at(before, after) <= instant(AT) + after_s) is news
 
 
 def test_an_event_in_which_only_amounts_changed_is_no_news() -> None:
-    said = SentStatus()
+    sent_status = SentStatus()
     told = ["1 cpu of n-1 short", "2500m cpu of n-1 short", "1 cpu of n-2 short", "1 memory of n-2 short"]
-    assert [said.is_news("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
+    assert [sent_status.is_news("uid", "Unschedulable", text, NOW) for text in told] == [True, False, True, True]
 
 
 def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:
@@ -222,8 +224,8 @@ def _node(name: str) -> Any:
 
 
 def test_what_was_told_of_a_group_is_forgotten_with_it(cluster: Cluster) -> None:
-    said, waits = SentStatus(), group(cluster, "Pending", SHORT)
-    assert of(cluster, waits, said).events
-    assert not of(cluster, waits, said).events
-    said.forget_group(cluster.jobs["ns/train"].uid)
-    assert of(cluster, waits, said).events
+    sent_status, waits = SentStatus(), group(cluster, "Pending", SHORT)
+    assert of(cluster, waits, sent_status).events
+    assert not of(cluster, waits, sent_status).events
+    sent_status.forget_group(cluster.jobs["ns/train"].uid)
+    assert of(cluster, waits, sent_status).events

@@ -49,44 +49,48 @@ class StillClock(WallClock):
         return self.time
 
 
-def ledger(cluster: Cluster, told: int, clock: WallClock | None = None, hints: EventTranslation | None = None) -> AssumedPods:
+def assumed_pods(
+    cluster: Cluster, told: int, clock: WallClock | None = None, event_translation: EventTranslation | None = None
+) -> AssumedPods:
     def ignore(what: object) -> None:
         """Nobody listens."""
 
-    hints = hints or EventTranslation(cluster)
-    return AssumedPods(cluster, SentStatus(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: told, hints, SingleWriter())
+    event_translation = event_translation or EventTranslation(cluster)
+    return AssumedPods(
+        cluster, SentStatus(), clock or WallClock(), LiveMetrics(), ignore, ignore, lambda *_: told, event_translation, SingleWriter()
+    )
 
 
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert asyncio.run(ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5)))
+    assert asyncio.run(assumed_pods(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5)))
     assert (task.status, task.node) == (status.PENDING, -1)
 
 
 def test_an_answer_that_was_long_on_its_way_does_not_undo_what_the_watch_told_since(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.RUNNING, 0)
-    assert asyncio.run(ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a")))
+    assert asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a")))
     assert task.status == status.RUNNING
 
 
 def test_an_answer_older_than_the_watch_is_asked_for_again(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert not asyncio.run(ledger(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5)))
+    assert not asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5)))
     assert task.status == status.BINDING
 
 
 def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    assert asyncio.run(ledger(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None))
+    assert asyncio.run(assumed_pods(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), None))
     assert not cluster.tasks
 
 
 def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    book = ledger(cluster, told=5)
+    book = assumed_pods(cluster, told=5)
     assert not book.is_older(pod(5))
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), pod(8, node="a", phase="Running")))
     assert book.is_older(pod(7, node="a"))
@@ -96,7 +100,7 @@ def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: C
 
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
-    book = ledger(cluster, told=5)
+    book = assumed_pods(cluster, told=5)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
     assert book.is_older(pod(7)) and book.is_older(pod(9))
     book.ended("uid-p")
@@ -105,7 +109,7 @@ def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_
 
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
     clock = StillClock()
-    book = ledger(cluster, told=5, clock=clock)
+    book = assumed_pods(cluster, told=5, clock=clock)
     cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
     book.evicted(EvictPod(REF, "preempt", "volcano"))
     assert not list(book.expired())
@@ -133,13 +137,17 @@ def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found:
         cluster.put("Node", convert({"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}, Node))
     for name in ("p", "q"):
         cluster.put("Pod", plain(name))
-    hints = EventTranslation(cluster)
-    hints.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
-    backlog = hints.queue
+    event_translation = EventTranslation(cluster)
+    event_translation.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
+    backlog = event_translation.queue
     assert isinstance(backlog, SchedulingQueue)
     task, other = cluster.tasks["ns/p"], cluster.tasks["ns/q"]
     cluster.move(task, status.BINDING, 0)
     backlog.refused(other, frozenset(["NodeResourcesFit"]), 0.0)
-    assert asyncio.run(ledger(cluster, told=5, hints=hints).pod_read(ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found))
+    assert asyncio.run(
+        assumed_pods(cluster, told=5, event_translation=event_translation).pod_read(
+            ReadPod(ObjectRef("p", "ns", "uid-p"), status.BINDING), found
+        )
+    )
     assert list(backlog.backoff) == [other.uid]
     assert list(backlog.failing) == ([task.uid] if task.status == status.PENDING and found is not None else [])

@@ -63,7 +63,7 @@ def test_faults_of_the_server_are_recorded_with_all_else(name: str, plan: Plan) 
 
 def test_each_file_of_a_folder_can_be_read_alone(tmp_path: Path) -> None:
     situation = SITUATIONS["preempt and reclaim"]
-    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, bounds=Bounds(file_bytes=1))
+    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, bounds=Bounds(file_s=0.0))
     files = files_of(tmp_path)
     assert len(files) > 3
     assert sum(all_alike(opened(file, pytest.fail)) for file in files) == all_alike(as_replayed(tmp_path))

@@ -71,7 +71,7 @@ def page(answer: Eta) -> str:
             f"{answer.subject} starts {_within(answer.p50)}, and {_within(answer.p90)} with a chance of 90 %",
             columns(("", "STARTS", "BY"), moments),
             columns(("RUN TIMES BY", "JOBS"), sources),
-            f"The {answer.arrivals} jobs that came in the last 24 hours are expected to come again each day.",
+            f"Jobs that came in the last 24 hours, and are expected to come again each day: {answer.arrivals}.",
         )
     )
 

@@ -46,26 +46,26 @@ class AssumedPods:
     def __init__(
         self,
         cluster: Cluster,
-        said: SentStatus,
+        sent_status: SentStatus,
         clock: Clock,
         metrics: LiveMetrics,
         tell: Callable[[EventRecord], None],
         news: Callable[[Urgency], None],
         pod_version: Callable[[str, str], int],
-        hints: EventTranslation,
+        event_translation: EventTranslation,
         state: SingleWriter,
     ) -> None:
         """`pod_version` says at which resource version the watch told of a pod (namespace, name) last."""
         self.originals = {kind: RawObjects() for kind in WHOLE_KINDS}
         self.lost_lead = False
         self._cluster = cluster
-        self._said = said
+        self._sent_status = sent_status
         self._clock = clock
         self._metrics = metrics
         self._tell = tell
         self._news = news
         self._pod_version = pod_version
-        self._hints = hints
+        self._event_translation = event_translation
         self._state = state
         self._unseen: dict[str, tuple[ReadPod, float]] = {}  #: what was granted, by pod uid: until when the watch must show it
         self._read: dict[str, int] = {}  #: pods that were read while the watch was behind: the version read, by uid
@@ -91,7 +91,7 @@ class AssumedPods:
 
     def bound(self, request: BindPod) -> None:
         self._granted(request.pod, status.BINDING)
-        self._said.pauses.forget("Fault", str(request.pod))
+        self._sent_status.pauses.forget("Fault", str(request.pod))
         self._metrics.binds.add("bound")
         self.reached(request, "Bound")
         self._tell(EventRecord(about_pod(request.pod), "Normal", "Scheduled", f"Successfully assigned {request.pod} to {request.node}"))
@@ -115,7 +115,7 @@ class AssumedPods:
     def amiss(self, request: Any, error: Exception) -> float:
         self._metrics.amiss.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
-        return self._said.pauses.longer(HELD_BACK.get(type(request), "Fault"), str(request[0]), self._clock.now())
+        return self._sent_status.pauses.longer(HELD_BACK.get(type(request), "Fault"), str(request[0]), self._clock.now())
 
     def bind_failed(self, request: BindPod, error: KubeError) -> None:
         self._metrics.binds.add("failed")
@@ -143,12 +143,12 @@ class AssumedPods:
         self._unseen.pop(ref.uid, None)
         self._read[ref.uid] = int(pod.metadata.resource_version or 0) if pod is not None else GONE
         if pod is None:
-            self._hints.pod_gone(task)
+            self._event_translation.pod_gone(task)
             self._cluster.remove("Pod", f"{ref.namespace}/{ref.name}")
         else:
             before = PodSnapshot.at(task)
             self._cluster.restore(pod)
-            self._hints.read_again(before, task, self._clock.now())
+            self._event_translation.read_again(before, task, self._clock.now())
         self._news(Urgency.SOON)
         return True
 
@@ -168,23 +168,23 @@ class AssumedPods:
         self._failed("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
 
     def mark_failed(self, request: MarkPod, error: KubeError) -> None:
-        self._said.pods.pop(request.pod.uid, None)
+        self._sent_status.pods.pop(request.pod.uid, None)
         self._failed("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
 
     # ---- statuses
 
     def group_written(self, request: WriteGroup, raw: bytes) -> None:
         group = self._keep(PodGroup, str(request.group), raw)
-        note = self._said.group(str(request.group), request.group.uid)
+        note = self._sent_status.group(str(request.group), request.group.uid)
         if note is not None and note.status is request.status:
             note.version = int(group.metadata.resource_version or 0)
-        self._said.pauses.forget("PodGroup", str(request.group))
+        self._sent_status.pauses.forget("PodGroup", str(request.group))
         self._metrics.writes.add("PodGroup", "written")
 
     def group_failed(self, request: WriteGroup, error: KubeError) -> None:
-        note = self._said.group(str(request.group), request.group.uid)
+        note = self._sent_status.group(str(request.group), request.group.uid)
         if note is not None and note.status is request.status:
-            del self._said.groups[str(request.group)]
+            del self._sent_status.groups[str(request.group)]
             if not is_refusal(error):
                 self._state.change(self._tell_again, str(request.group))
         self._failed("PodGroup", str(request.group), f"PodGroup {request.group}", _about(POD_GROUPS, request.group), error)
@@ -197,23 +197,23 @@ class AssumedPods:
 
     def queue_written(self, request: WriteQueue, raw: bytes) -> None:
         queue = self._keep(Queue, request.queue, raw)
-        note = self._said.queues.get(request.queue)
+        note = self._sent_status.queues.get(request.queue)
         if note is not None:
             note.version = int(queue.metadata.resource_version or 0)
-        self._said.pauses.forget("Queue", request.queue)
+        self._sent_status.pauses.forget("Queue", request.queue)
         self._metrics.writes.add("Queue", "written")
 
     def queue_failed(self, request: WriteQueue, error: KubeError) -> None:
-        self._said.queues.pop(request.queue, None)
+        self._sent_status.queues.pop(request.queue, None)
         self._failed("Queue", request.queue, f"the status of queue {request.queue}", _about(QUEUES, ObjectRef(request.queue)), error)
 
     def shard_written(self, request: WriteShard, raw: bytes) -> None:
         self._keep(NodeShard, request.shard, raw)
-        self._said.pauses.forget("NodeShard", request.shard)
+        self._sent_status.pauses.forget("NodeShard", request.shard)
         self._metrics.writes.add("NodeShard", "written")
 
     def shard_failed(self, request: WriteShard, error: KubeError) -> None:
-        self._said.shards.pop(request.shard, None)
+        self._sent_status.shards.pop(request.shard, None)
         about = _about(NODE_SHARDS, ObjectRef(request.shard))
         self._failed("NodeShard", request.shard, f"the status of NodeShard {request.shard}", about, error)
 
@@ -228,7 +228,7 @@ class AssumedPods:
         if not is_refusal(error):
             log.info("%s was not written: %s", what, error)
             self._news(Urgency.LATER)
-        elif self._said.pauses.refused(kind, key, self._clock.now()):
+        elif self._sent_status.pauses.refused(kind, key, self._clock.now()):
             log.warning("%s was not written, and is tried again with pauses, as are others like it: %s", what, error)
             self._tell(EventRecord(about, "Warning", "WriteRefused", f"{what} was not written: {error}"))
 

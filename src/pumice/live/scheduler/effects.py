@@ -1,7 +1,7 @@
 """From a cycle's decisions to requests: exact bodies, and only what differs from what the server has or was told already.
 
-Pure but for `said`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew. Each
-request is made by itself: a fault of ours in making one is told as the failure of that one, and the others leave.
+Pure but for `sent_status`, the memory of what was told. Whoever sends takes a note back when a write fails, and the next cycle asks anew.
+Each request is made by itself: a fault of ours in making one is told as the failure of that one, and the others leave.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue)
 
 
 def effects(
-    cluster: Cluster, decisions: Decisions, said: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
+    cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float, transition: str, sharding: Sharding = UNSHARDED
 ) -> Requests:
     """Everything to ask of the server after a cycle. `transition` identifies the cycle in PodGroup conditions."""
-    events = _told(cluster, decisions, said, now)  # first: there may be too many of the others about one group
+    events = _told(cluster, decisions, sent_status, now)  # first: there may be too many of the others about one group
     amiss: list[Amiss] = []
-    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, said), _blamed_bind, amiss)
+    binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, amiss)
     evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, events), _blamed_eviction, amiss)
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
-    left = _left_to_say(decisions, said, now)
-    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, said, events, now), _blamed_mark, amiss)
-    for uid in said.pauses.over("PodGroup", now):
+    left = _left_to_say(decisions, sent_status, now)
+    marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, amiss)
+    for uid in sent_status.pauses.over("PodGroup", now):
         if uid in cluster.jobs:
             cluster.changed[uid] = cluster.jobs[uid]  # the next cycle tells of it again
-    ours = [group for group in left.groups if not _is_others(group.job, cluster, said)]
+    ours = [group for group in left.groups if not _is_others(group.job, cluster, sent_status)]
     due: dict[str, float] = {}
-    groups = _each(ours, lambda group: _group(group, said, events, now, transition, due), _blamed_group, amiss)
+    groups = _each(ours, lambda group: _group(group, sent_status, events, now, transition, due), _blamed_group, amiss)
     if left.conclusion is not None and not amiss:
-        _note_quiet(left.conclusion, said, due)
-    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not said.pauses.holds("Gate", task.uid, now)]
+        _note_quiet(left.conclusion, sent_status, due)
+    gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not sent_status.pauses.holds("Gate", task.uid, now)]
     totals = queue_totals(cluster)
-    queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], said, now, sharding.ring), _blamed_queue, amiss)
-    shards = shard_requests(cluster, sharding, said, now)
+    queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
+    shards = shard_requests(cluster, sharding, sent_status, now)
     return Requests(evictions, binds, gates, marks, groups, queues, shards, events, amiss)
 
 
@@ -83,15 +83,17 @@ def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T
 # ---- jobs of whom everything has been said already
 
 
-def _left_to_say(decisions: Decisions, said: SentStatus, now: float) -> Decisions:
+def _left_to_say(decisions: Decisions, sent_status: SentStatus, now: float) -> Decisions:
     """The decisions, without what is told of jobs once more. While writes are being refused everything is looked at."""
-    if decisions.conclusion is None or said.pauses:
+    if decisions.conclusion is None or sent_status.pauses:
         return decisions
-    stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | said.others
+    stirred = {task.job.uid for task in decisions.nominations if task.job is not None} | sent_status.others
     left = []
     for standing in decisions.conclusion.standings:
         words = standing.words
-        members = [m for m in standing.members if m.uid in stirred or not _is_quiet(said.quiet.get(m.uid), m, words, said, now)]
+        members = [
+            m for m in standing.members if m.uid in stirred or not _is_quiet(sent_status.quiet.get(m.uid), m, words, sent_status, now)
+        ]
         if members:
             left.append(standing._replace(members=members))
     unsaid = Decisions()
@@ -99,39 +101,39 @@ def _left_to_say(decisions: Decisions, said: SentStatus, now: float) -> Decision
     return unsaid
 
 
-def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, said: SentStatus, now: float) -> bool:
-    if quiet is None or now >= quiet.until or quiet.group is not member.job.group or quiet.note is not said.groups.get(member.uid):
+def _is_quiet(quiet: Quiet | None, member: Member, words: Hashable, sent_status: SentStatus, now: float) -> bool:
+    if quiet is None or now >= quiet.until or quiet.group is not member.job.group or quiet.note is not sent_status.groups.get(member.uid):
         return False
-    return quiet.words == words and quiet.marks == [said.pods.get(task.uid) for task in member.tasks]
+    return quiet.words == words and quiet.marks == [sent_status.pods.get(task.uid) for task in member.tasks]
 
 
-def _note_quiet(told: Conclusion, said: SentStatus, due: dict[str, float]) -> None:
+def _note_quiet(told: Conclusion, sent_status: SentStatus, due: dict[str, float]) -> None:
     """`due`: when there is something to say of a job though nothing has changed."""
     for standing in told.standings:
         words = standing.words
         for member in standing.members:
-            marks = [said.pods.get(task.uid) for task in member.tasks]
+            marks = [sent_status.pods.get(task.uid) for task in member.tasks]
             until = due.get(member.uid, inf)
-            said.quiet[member.uid] = Quiet(words, member.job.group, said.groups.get(member.uid), marks, until)
+            sent_status.quiet[member.uid] = Quiet(words, member.job.group, sent_status.groups.get(member.uid), marks, until)
 
 
-def _told(cluster: Cluster, decisions: Decisions, said: SentStatus, now: float) -> list[EventRecord]:
+def _told(cluster: Cluster, decisions: Decisions, sent_status: SentStatus, now: float) -> list[EventRecord]:
     """What the cycle itself has to say, each time that it is another thing than before, and not what the group's own complaint holds."""
     groups = decisions.groups if decisions.events else ()
     complaints = {group.job.uid: _complaint(group.job, group.condition) for group in groups}
     events = []
     for event in decisions.events:
-        silent = is_shadow(event.job.group) or _is_others(event.job, cluster, said)
+        silent = is_shadow(event.job.group) or _is_others(event.job, cluster, sent_status)
         if event.reason == COMPLAINT and event.message:
-            silent |= event.message in complaints.get(event.job.uid, "") or said.holds(event.job.uid, COMPLAINT, event.message)
-        if not silent and said.is_news(event.job.uid, event.type + event.reason, event.message, now):
+            silent |= event.message in complaints.get(event.job.uid, "") or sent_status.holds(event.job.uid, COMPLAINT, event.message)
+        if not silent and sent_status.is_news(event.job.uid, event.type + event.reason, event.message, now):
             events.append(EventRecord(about_group(event.job), event.type, event.reason, event.message))
     return events
 
 
-def _is_others(job: Job, cluster: Cluster, said: SentStatus) -> bool:
+def _is_others(job: Job, cluster: Cluster, sent_status: SentStatus) -> bool:
     """Whether none of its pods is ours to place: two schedulers that know different pods of a group would overwrite each other for ever."""
-    return job.uid in said.others and not any(task.template.scheduler_name in cluster.schedulers for task in job.tasks.values())
+    return job.uid in sent_status.others and not any(task.template.scheduler_name in cluster.schedulers for task in job.tasks.values())
 
 
 def pod_ref(task: Task) -> ObjectRef:
@@ -147,9 +149,9 @@ def about_group(job: Job) -> ObjectReference:
     return ObjectReference(POD_GROUPS.kind, job.name, job.namespace, uid, POD_GROUPS.api_version)
 
 
-def _bind(bind: Bind, cluster: Cluster, said: SentStatus) -> BindPod:
+def _bind(bind: Bind, cluster: Cluster, sent_status: SentStatus) -> BindPod:
     made = _blamed_bind(bind)._replace(already=bool(bind.bound_by), needs=prerequisites(cluster, bind.task))
-    said.forget_pod(bind.task.uid)
+    sent_status.forget_pod(bind.task.uid)
     return made
 
 
@@ -174,14 +176,14 @@ def _evict(eviction: Evict, events: list[EventRecord]) -> EvictPod:
 # ---- pods that wait
 
 
-def _mark(waiting: Waiting, nominated: dict[str, str], said: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
+def _mark(waiting: Waiting, nominated: dict[str, str], sent_status: SentStatus, events: list[EventRecord], now: float) -> MarkPod | None:
     task = waiting.task
-    if task.gated or said.pauses.holds("Pod", task.uid, now):
+    if task.gated or sent_status.pauses.holds("Pod", task.uid, now):
         return None
     mark = Mark(waiting.reason, waiting.message, nominated.get(task.uid))
-    if _is_marked(said.pods.get(task.uid), mark):
+    if _is_marked(sent_status.pods.get(task.uid), mark):
         return None
-    said.pods[task.uid] = mark
+    sent_status.pods[task.uid] = mark
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "FailedScheduling", mark.message))
     return _blamed_mark(waiting)._replace(nominated=mark.nominated)
 
@@ -200,11 +202,11 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
 
 
 def _group(
-    group: GroupStatus, said: SentStatus, events: list[EventRecord], now: float, transition: str, due: dict[str, float]
+    group: GroupStatus, sent_status: SentStatus, events: list[EventRecord], now: float, transition: str, due: dict[str, float]
 ) -> WriteGroup | None:
     """What is to be written; and in `due`, by when there is more."""
-    write = _status(group, said, now, transition, due)
-    events += _speech(group, said, now, due, written=write is not None)
+    write = _status(group, sent_status, now, transition, due)
+    events += _speech(group, sent_status, now, due, written=write is not None)
     return write
 
 
@@ -216,12 +218,12 @@ def _blamed_queue(name: str) -> WriteQueue:
     return WriteQueue(name, {})
 
 
-def _status(group: GroupStatus, said: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteGroup | None:
+def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteGroup | None:
     wire = group.job.group
-    if wire is None or is_shadow(wire) or said.pauses.holds("PodGroup", group.job.uid, now):
+    if wire is None or is_shadow(wire) or sent_status.pauses.holds("PodGroup", group.job.uid, now):
         return None
     uid = wire.metadata.uid or ""
-    note = said.group(group.job.uid, uid)
+    note = sent_status.group(group.job.uid, uid)
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
     annotations = _hypernode(group, note)
@@ -229,7 +231,7 @@ def _status(group: GroupStatus, said: SentStatus, now: float, transition: str, d
     if not annotations and now < at:
         due[group.job.uid] = at
         return None
-    said.groups[group.job.uid] = GroupNote(uid, after, annotations)
+    sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
 
 
@@ -241,7 +243,7 @@ def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | No
     return {} if known == wanted else {ALLOCATED_HYPERNODE: wanted}
 
 
-def _speech(group: GroupStatus, said: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
+def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[str, float], *, written: bool) -> list[EventRecord]:
     """What is told of a group: why its gang is not placed, each time that changes; or once that it stands."""
     job, condition = group.job, group.condition
     if job.group is None or is_shadow(job.group):
@@ -250,8 +252,8 @@ def _speech(group: GroupStatus, said: SentStatus, now: float, due: dict[str, flo
         message = _complaint(job, condition)
         if not message:
             return []
-        is_news = said.is_news(job.uid, COMPLAINT, message, now)
-        due[job.uid] = min(due.get(job.uid, inf), said.told_again_at(job.uid, COMPLAINT))
+        is_news = sent_status.is_news(job.uid, COMPLAINT, message, now)
+        due[job.uid] = min(due.get(job.uid, inf), sent_status.told_again_at(job.uid, COMPLAINT))
         if not is_news:
             return []
         return [EventRecord(about_group(job), "Warning", COMPLAINT, message)]

@@ -98,19 +98,19 @@ class Ingest:
         self,
         cluster: Cluster,
         options: Options,
-        said: SentStatus,
-        ledger: AssumedPods,
-        hints: EventTranslation,
+        sent_status: SentStatus,
+        assumed_pods: AssumedPods,
+        event_translation: EventTranslation,
         metrics: LiveMetrics,
         news: Callable[[Urgency], None],
         clock: Clock,
     ) -> None:
         self._cluster = cluster
-        self._hints = hints
+        self._event_translation = event_translation
         self._node_labels = options.node_labels
         self._ring = options.sharding.ring
-        self._said = said
-        self._ledger = ledger
+        self._sent_status = sent_status
+        self._assumed_pods = assumed_pods
         self._passed_over = PassedOver(metrics)
         self._clock = clock
         self._news = news
@@ -145,9 +145,9 @@ class Ingest:
             case RawObject(Queue() as queue, raw):
                 return self._queue(queue, raw)
             case RawObject(whole, raw):
-                self._ledger.originals[kind].told(raw)
+                self._assumed_pods.originals[kind].told(raw)
                 if kind == "NodeShard":
-                    self._said.shards.pop(whole.metadata.name, None)
+                    self._sent_status.shards.pop(whole.metadata.name, None)
                 return self._other(kind, whole)
         return self._other(kind, item)
 
@@ -155,7 +155,7 @@ class Ingest:
 
     def _pod(self, pod: Pod) -> Urgency:
         cluster = self._cluster
-        if self._ledger.is_older(pod):
+        if self._assumed_pods.is_older(pod):
             return Urgency.NOTHING
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
@@ -168,9 +168,9 @@ class Ingest:
         before = PodSnapshot.at(task) if task is not None else None
         cluster.put("Pod", pod)
         task = cluster.tasks[key]
-        self._hints.pod(before, task)
+        self._event_translation.pod(before, task)
         if before is None and ours and task.status == status.PENDING:
-            self._ledger.watched(task)
+            self._assumed_pods.watched(task)
         return _difference(before, PodSnapshot.at(task)) if before is not None else Urgency.SOON
 
     def _note_whose(self, pod: Pod, ours: bool) -> None:
@@ -179,16 +179,16 @@ class Ingest:
         if group:
             uid = f"{pod.metadata.namespace or 'default'}/{group}"
             if ours:
-                self._said.others.discard(uid)
+                self._sent_status.others.discard(uid)
             else:
-                self._said.others.add(uid)
+                self._sent_status.others.add(uid)
 
     def _pod_gone(self, key: str) -> Urgency:
         task = self._cluster.tasks.get(key)
         if task is None:
             return Urgency.NOTHING
-        self._said.forget_pod(task.uid)
-        self._hints.pod_gone(task)
+        self._sent_status.forget_pod(task.uid)
+        self._event_translation.pod_gone(task)
         self._cluster.remove("Pod", key)
         return Urgency.LATER if task.status & status.FINISHED else Urgency.SOON
 
@@ -204,7 +204,7 @@ class Ingest:
         if known is not None and _same(known, node):
             return Urgency.NOTHING
         cluster.put("Node", node)
-        self._hints.node(known, node)
+        self._event_translation.node(known, node)
         return Urgency.SOON
 
     def _known_node(self, name: str) -> Node | None:
@@ -217,7 +217,7 @@ class Ingest:
             return Urgency.NOTHING
         known = self._known_node(name)
         self._cluster.remove("Node", name)
-        self._hints.node(known, None)
+        self._event_translation.node(known, None)
         return Urgency.SOON
 
     # ---- groups and queues
@@ -227,10 +227,10 @@ class Ingest:
         if self._ring is not None and not self._ring.has_job_of(meta):
             return Urgency.NOTHING
         key = f"{meta.namespace}/{meta.name}"
-        self._ledger.originals["PodGroup"].keep(key, meta, raw)
+        self._assumed_pods.originals["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
-        older = self._said.is_older(key, meta.uid or "", int(meta.resource_version or 0))
+        older = self._sent_status.is_older(key, meta.uid or "", int(meta.resource_version or 0))
         phase, domain = (job.phase, job.allocated_hypernode) if job is not None else ("", "")
         if job is not None and known is not None and _same(known, group):
             return Urgency.NOTHING
@@ -244,8 +244,8 @@ class Ingest:
 
     def _queue(self, queue: Queue, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, queue.metadata
-        self._ledger.originals["Queue"].keep(meta.name, meta, raw)
-        self._said.queue_heard(meta.name, int(meta.resource_version or 0))
+        self._assumed_pods.originals["Queue"].keep(meta.name, meta, raw)
+        self._sent_status.queue_heard(meta.name, int(meta.resource_version or 0))
         known = cluster.queue(meta.name).wire
         cluster.put("Queue", queue)
         if known is None or known.spec != queue.spec or known.status.state != queue.status.state:
@@ -261,26 +261,26 @@ class Ingest:
         if self._cluster.of(kind).get(key) == item:
             return Urgency.NOTHING
         self._cluster.put(kind, item)
-        self._hints.other(kind)
+        self._event_translation.other(kind)
         return Urgency.SOON
 
     def _removed(self, kind: str, gone: Deleted) -> Urgency:
         key = f"{gone.namespace}/{gone.name}" if gone.namespace else gone.name
         if kind == "Pod":
-            self._ledger.ended(gone.uid)
+            self._assumed_pods.ended(gone.uid)
             return self._pod_gone(key)
         if kind == "Node":
             return self._node_gone(key)
-        if kind in self._ledger.originals:
-            self._ledger.originals[kind].forget(key)
+        if kind in self._assumed_pods.originals:
+            self._assumed_pods.originals[kind].forget(key)
         if kind == "PodGroup":
-            self._said.forget_group(key)
+            self._sent_status.forget_group(key)
         elif kind == "Queue":
-            self._said.queues.pop(key, None)
+            self._sent_status.queues.pop(key, None)
         elif kind == "NodeShard":
-            self._said.shards.pop(key, None)
+            self._sent_status.shards.pop(key, None)
         self._cluster.remove(kind, key)
-        self._hints.other(kind)
+        self._event_translation.other(kind)
         return Urgency.SOON
 
 

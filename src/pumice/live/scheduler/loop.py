@@ -99,26 +99,28 @@ class Scheduler:
         self._state = SingleWriter(where)
         self._observer: Observer = CycleTiming(self.metrics)
         self._onlookers: list[Onlooker] = []
-        self._said = SentStatus()
-        self._pulse = CycleTimer(options.period_s)
+        self._sent_status = SentStatus()
+        self._cycle_timer = CycleTimer(options.period_s)
         self._stirred = asyncio.Event()
         self._failure: BaseException | None = None
         self._broken = asyncio.Event()
-        self._hints = EventTranslation(self.cluster)
+        self._event_translation = EventTranslation(self.cluster)
         self._next_try = NEVER  #: when a pod that only hints wake is due, pods that are held back may go, or an object is tried again
-        self._ledger = AssumedPods(
+        self._assumed_pods = AssumedPods(
             self.cluster,
-            self._said,
+            self._sent_status,
             self.clock,
             self.metrics,
             self.recorder.tell,
             self._news,
             self._pod_version,
-            self._hints,
+            self._event_translation,
             self._state,
         )
-        self._ingest = Ingest(self.cluster, options, self._said, self._ledger, self._hints, self.metrics, self._news, self.clock)
-        self._sender = Sender(transport, self._ledger, self._ledger.originals, self.clock, options)
+        self._ingest = Ingest(
+            self.cluster, options, self._sent_status, self._assumed_pods, self._event_translation, self.metrics, self._news, self.clock
+        )
+        self._sender = Sender(transport, self._assumed_pods, self._assumed_pods.originals, self.clock, options)
         self._told: set[Failure] = set()  #: of plugins
         self._faults = 0  #: cycles in a row that came to nothing
         self._pace = pace
@@ -138,7 +140,7 @@ class Scheduler:
         self._acting = sharded(replace(policy, gathering_s=self.options.period_s), self.options.sharding)
         self._follow(policy)
         self.cluster.shadow_groups = policy.shadow_groups
-        self._hints.adopt(policy)
+        self._event_translation.adopt(policy)
         self._news(Urgency.SOON)
 
     def _follow(self, policy: Policy) -> None:
@@ -153,7 +155,7 @@ class Scheduler:
     @property
     def scheduling_queue(self) -> WaitingPods:
         """Where pods of kube-scheduler's profiles wait."""
-        return self._hints.queue
+        return self._event_translation.queue
 
     @property
     def change(self) -> Callable[..., None]:
@@ -237,7 +239,7 @@ class Scheduler:
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._ledger.lost_lead:
+        if self._assumed_pods.lost_lead:
             raise LostLead
 
     async def step(self) -> Decisions:
@@ -250,7 +252,7 @@ class Scheduler:
         """Decide, and let it leave."""
         self._check()
         async with self._state.alone() as run:
-            for doubtful in self._ledger.expired():
+            for doubtful in self._assumed_pods.expired():
                 self._sender.read_again(doubtful)
             self._ingest.try_again()
             now = self.deciding_since = self.clock.now()
@@ -284,8 +286,8 @@ class Scheduler:
         for task, node in decisions.nominations.items():
             task.nominated = node
         for eviction in decisions.evictions:
-            self._hints.evicted(eviction.task)
-        requests = effects(self.cluster, decisions, self._said, now, str(uuid.uuid4()), self.options.sharding)
+            self._event_translation.evicted(eviction.task)
+        requests = effects(self.cluster, decisions, self._sent_status, now, str(uuid.uuid4()), self.options.sharding)
         self._sender.send(requests)
         for event in requests.events:
             self.recorder.tell(event)
@@ -298,8 +300,8 @@ class Scheduler:
                 log.error("%s", failure)
         self.cycled_at = self.clock.now()
         took_s = self.cycled_at - now
-        self._pulse.cycled(now, took_s)
-        self._next_try = min(self._hints.next_due(), decisions.again_at, self._ingest.next_due())
+        self._cycle_timer.cycled(now, took_s)
+        self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._ingest.next_due())
         self.metrics.observe_cycle(decisions, now, took_s)
         for onlooker in self._onlookers:
             onlooker.cycled(decisions, now, took_s)
@@ -310,7 +312,7 @@ class Scheduler:
     # ---- when
 
     def _news(self, urgency: Urgency) -> None:
-        self.change(self._pulse.news, urgency, self.clock.now())
+        self.change(self._cycle_timer.news, urgency, self.clock.now())
         if urgency:
             self._stirred.set()
 
@@ -319,7 +321,7 @@ class Scheduler:
         while True:
             self._check()
             self._stirred.clear()
-            left_s = min(self._pulse.due_at(self._hints.someone_is_left), self._next_try) - self.clock.now()
+            left_s = min(self._cycle_timer.due_at(self._event_translation.someone_is_left), self._next_try) - self.clock.now()
             if left_s <= 0:
                 await asyncio.sleep(0)
                 return

@@ -291,12 +291,14 @@ def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, .
 # its own jobs hold: they would overwrite each other for ever.
 
 
-def queue_request(cluster: Cluster, name: str, held: Vector, said: SentStatus, now: float, ring: Ring | None = None) -> WriteQueue | None:
+def queue_request(
+    cluster: Cluster, name: str, held: Vector, sent_status: SentStatus, now: float, ring: Ring | None = None
+) -> WriteQueue | None:
     """What the server is to know of a queue that holds so much, if it does not."""
-    if (ring is not None and not ring.has(name)) or said.pauses.holds("Queue", name, now):
+    if (ring is not None and not ring.has(name)) or sent_status.pauses.holds("Queue", name, now):
         return None
     queue = cluster.queues[name]
-    note = said.queues.get(name)
+    note = sent_status.queues.get(name)
     before = queue.wire.status if queue.wire is not None else QueueStatus()
     known = note.held if note is not None else cluster.dimensions.vector(before.allocated)
     held = cluster.dimensions.fitted(held)  # an unheard-of name in the stored status may have widened all vectors
@@ -304,7 +306,7 @@ def queue_request(cluster: Cluster, name: str, held: Vector, said: SentStatus, n
     if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
         return None
     write = WriteQueue(name, cluster.dimensions.quantities(held))
-    said.queues[name] = QueueNote(held)
+    sent_status.queues[name] = QueueNote(held)
     return write
 
 

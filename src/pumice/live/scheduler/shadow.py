@@ -125,7 +125,7 @@ class Shadow(Scheduler):
                 self._faults = 0
             except Exception:
                 self._came_to_nothing(Decisions())
-            self._pulse.cycled(now, self.clock.now() - now)
+            self._cycle_timer.cycled(now, self.clock.now() - now)
             self._next_try = decisions.again_at
         if self._faults:
             await self.clock.sleep(2.0**self._faults)

@@ -59,19 +59,19 @@ def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
     return [node for node in shard.spec.nodes_desired or () if node not in taken]
 
 
-def shard_requests(cluster: Cluster, sharding: Sharding, said: SentStatus, now: float) -> list[WriteShard]:
+def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus, now: float) -> list[WriteShard]:
     """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
     shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
-    if shard is None or said.pauses.holds("NodeShard", sharding.name, now):
+    if shard is None or sent_status.pauses.holds("NodeShard", sharding.name, now):
         return []
     told = shard.status
     using = nodes_in_use(cluster, shard)
     awaited = [node for node in shard.spec.nodes_desired or () if node not in using]
     wanted: tuple[list[str], ...] = (using, awaited, [])
-    known = said.shards.get(sharding.name) or (told.nodes_in_use or [], told.nodes_to_add or [], told.nodes_to_remove or [])
+    known = sent_status.shards.get(sharding.name) or (told.nodes_in_use or [], told.nodes_to_add or [], told.nodes_to_remove or [])
     if wanted == known:
         return []
-    said.shards[sharding.name] = wanted
+    sent_status.shards[sharding.name] = wanted
     status = dict(zip(("nodesInUse", "nodesToAdd", "nodesToRemove"), wanted, strict=True))
     return [WriteShard(sharding.name, {**status, "lastUpdateTime": rfc3339(now)})]
 

@@ -1,11 +1,11 @@
 """Pods that wait for a node over time: which of them are to be tried now, and which wait for something that could help them.
 
-A pod that was refused waits until an event could help (`queueing_hints.may_help`), and then for its back-off, which doubles with every
+A pod that was refused waits until an event could help (`may_help`), and then for its back-off, which doubles with every
 failure. One whose attempt ended in an error only backs off. Nobody waits longer than FORGOTTEN_S, in case an event was missed.
-Time is an argument: the loop that owns the backlog tells it, and hands it to each cycle.
+Time is an argument: the loop that owns the queue tells it, and hands it to each cycle.
 
-    loop: for each watch event   backlog.happened(...)
-          each cycle             backlog.due(...): the cycle tries them; backlog.placed / refused / failed
+    loop: for each watch event   queue.happened(...)
+          each cycle             queue.due(...): the cycle tries them; queue.placed / refused / failed
 """
 
 from __future__ import annotations
