@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+
+import pytest
 
 from pumice.api.kinds import EVENTS, POD_GROUPS
 from pumice.api.times import rfc3339
+from pumice.live.scheduler import headlines
 from pumice.live.scheduler.headlines import Headlines
 from tests.live.memory import MemoryServer
 from tests.live.stories import scheduling, server, until
@@ -44,3 +48,22 @@ def test_each_job_that_waits_is_told_why_and_counted() -> None:
         assert not api.breaches
 
     run(story())
+
+
+def test_a_fault_in_asking_stops_nobody_and_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        api = server("a", cpu=2)
+        async with scheduling(api) as scheduler:
+            telling = asyncio.create_task(Headlines(scheduler).run())
+            for name in ("one", "other"):
+                api.gang(name, 1, cpu=9)
+            await asyncio.sleep(60)
+            assert not telling.done() and not notes(api, "Waits")
+            api.gang("small", 1)
+            await until(lambda: bool(api.placed("small")))
+            telling.cancel()
+
+    monkeypatch.setattr(headlines, "why", None)
+    with caplog.at_level(logging.ERROR):
+        run(story())
+    assert [record.message for record in caplog.records] == ["why PodGroup default/one waits could not be found out"]

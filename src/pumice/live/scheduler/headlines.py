@@ -1,11 +1,13 @@
 """Why jobs wait, each in one line: as an event of its PodGroup and, in few words, as a metric.
 
 One job is asked about every few seconds, between two cycles, once it has waited for a while, and again much later: so it costs a cycle
-now and then, however many wait. Who can never run is told so. Conditions keep Volcano's and kube-scheduler's texts, which others read.
+now and then, however many wait, and a small part of the time where a cycle takes long. Who can never run is told so. Conditions keep
+Volcano's and kube-scheduler's texts, which others read. A fault of ours in asking is told once, and that job gets no line.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from pumice.answers.fits import fits
@@ -16,7 +18,9 @@ from pumice.live.scheduler.loop import Scheduler
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow
 
+log = logging.getLogger(__name__)
 PERIOD_S = 5.0
+PART = 0.005  #: of the time; the cycle after it costs as much again, since it cannot recall the last one
 GRACE_S = 10.0  #: of waiting, before anybody wonders
 ASKED_AGAIN_S = 600.0
 
@@ -26,22 +30,36 @@ class Headlines:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self._faults: set[str] = set()  #: that were told
         self._because: dict[str, tuple[float, str]] = {}  #: by job that waits: when it was asked about, and what was found
 
     async def run(self) -> None:
+        clock, pause_s = self._scheduler.clock, PERIOD_S
         while True:
-            await self._scheduler.clock.sleep(PERIOD_S)
+            await clock.sleep(pause_s)
+            began = clock.now()
             for event in await self._scheduler.look(self._of_the_next):
                 self._scheduler.tell(event)
+            pause_s = max(PERIOD_S, (clock.now() - began) / PART)
 
     def _of_the_next(self, cluster: Cluster) -> list[EventRecord]:
         now = self._scheduler.clock.now()
         self._because = {uid: told for uid, told in self._because.items() if uid in cluster.waiting}
         job = min((job for job in cluster.waiting.values() if self._is_due(job, now)), key=self._asked_at, default=None)
-        found = [] if job is None else self._asked(cluster, job, now)
+        found = [] if job is None else self._contained(cluster, job, now)
         counts = Counter(because for _, because in self._because.values() if because)
         self._scheduler.metrics.waiting_because.replace({(because,): count for because, count in counts.items()})
         return found
+
+    def _contained(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
+        try:
+            return self._asked(cluster, job, now)
+        except Exception as error:
+            self._because[job.uid] = now, ""
+            if (fault := f"{type(error).__name__}: {error}") not in self._faults:
+                self._faults.add(fault)
+                log.exception("why PodGroup %s waits could not be found out", job.uid)
+            return []
 
     def _asked(self, cluster: Cluster, job: Job, now: float) -> list[EventRecord]:
         policy, subject = self._scheduler.policy, f"podgroup/{job.uid}"
