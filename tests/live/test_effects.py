@@ -150,6 +150,14 @@ def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None
     assert of(cluster, group(cluster, "Running", None, ""), sent_status).groups[0].annotations == {key: None}
 
 
+def test_a_status_that_overtakes_another_still_writes_the_topology_domain(cluster: Cluster) -> None:
+    """Of two requests that wait for one PodGroup only the newest is made."""
+    sent_status = SentStatus()
+    written = {"volcano.sh/job-allocated-hypernode": "rack-1"}
+    assert of(cluster, group(cluster, "Inqueue", None, "rack-1"), sent_status).groups[0].annotations == written
+    assert of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups[0].annotations == written
+
+
 def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
     sent_status = SentStatus()
     nothing = {"cpu": "0", "memory": "0"}

@@ -226,11 +226,12 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
     note = sent_status.group(group.job.uid, uid)
     before = note.status if note is not None else known_status(wire)
     after = next_status(before, group, rfc3339(now), transition)
-    annotations = _hypernode(group, note)
+    moved = _hypernode(group, note)
     at = news_at(before, after)
-    if not annotations and now < at:
+    if not moved and now < at:
         due[group.job.uid] = at
         return None
+    annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may take the place of one that has not left
     sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
     return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
 
