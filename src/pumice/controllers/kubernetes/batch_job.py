@@ -31,7 +31,7 @@ from pumice.controllers.kubernetes.job_status import (
     tally,
     verdict,
 )
-from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, strays
+from pumice.controllers.kubernetes.job_tracking import StrayPod, let_go, let_stray_go, replaces_failed_only, strays
 from pumice.controllers.kubernetes.pods import BURST, created, dispensable_first, ended, free_names, from_template, ready
 from pumice.controllers.objects import Key, Object, condition, name_of, spec_of, status_of, terminating, uid_of
 from pumice.controllers.world import World
@@ -155,7 +155,7 @@ def _scale(job: Object, counted: PodTally, world: World, now: float) -> tuple[li
     too_many = [*counted.surplus, *dispensable_first(running)[: max(0, -missing)]]
     if too_many:
         return _dismissed(job, too_many), None
-    if spec.get("podReplacementPolicy") == "Failed":
+    if replaces_failed_only(job):
         missing -= len(counted.leaving)
     if missing <= 0 or counted.next_at > now:
         return [], counted.next_at
@@ -170,7 +170,7 @@ def _dismissed(job: Object, pods: list[Object]) -> list[Write]:
 
 
 def _indexes(job: Object, counted: PodTally, missing: int, world: World, now: float) -> tuple[list[Write], float | None]:
-    kept = [*counted.active, *(counted.leaving if spec_of(job).get("podReplacementPolicy") == "Failed" else ())]
+    kept = [*counted.active, *(counted.leaving if replaces_failed_only(job) else ())]
     taken = {*counted.done, *counted.lost, *map(index_of, kept)}
     waiting = {index: each.next_at for index, each in counted.attempts.items() if index not in taken and each.next_at > now}
     free = (index for index in range(int(spec_of(job).get("completions") or 0)) if index not in taken and index not in waiting)

@@ -13,7 +13,18 @@ from pumice.api.annotations import JOB_TRACKING
 from pumice.controllers import kinds
 from pumice.controllers.controller import ObjectChange, Write, patch
 from pumice.controllers.kubernetes.pods import ENDED, phase
-from pumice.controllers.objects import Key, Object, controller_of, finalizers_of, key_of, namespace_of, status_of, terminating, uid_of
+from pumice.controllers.objects import (
+    Key,
+    Object,
+    controller_of,
+    finalizers_of,
+    key_of,
+    namespace_of,
+    spec_of,
+    status_of,
+    terminating,
+    uid_of,
+)
 from pumice.controllers.world import World
 
 
@@ -44,9 +55,8 @@ def uncounted(job: Object) -> dict[str, list[str]]:
 
 
 def replaces_failed_only(job: Object) -> bool:
-    """Whether a pod that is being deleted is not over before it has ended."""
-    spec = job.get("spec") or {}
-    return bool(spec.get("podFailurePolicy")) or spec.get("podReplacementPolicy") == "Failed"
+    """Whether a pod that is being deleted is not over before it has ended. The API server says so of jobs with a podFailurePolicy."""
+    return bool(spec_of(job).get("podReplacementPolicy") == "Failed")
 
 
 def is_over(job: Object, pod: Object) -> bool:

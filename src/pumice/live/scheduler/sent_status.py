@@ -51,7 +51,7 @@ class Pause(NamedTuple):
 
 
 class WriteBackoff:
-    """See the module. `now` is the time."""
+    """See above. `now` is the time."""
 
     def __init__(self) -> None:
         self._pauses: dict[Write, Pause] = {}

@@ -269,7 +269,7 @@ KEPT_AT_LEAST = 64
 
 
 class Evaluations:
-    """See the module. For as long as its rules live."""
+    """See above. For as long as its rules live."""
 
     def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY) -> None:
         self._cluster = cluster

@@ -58,7 +58,7 @@ class ExtenderSpec:
 
 @dataclass(frozen=True)
 class Profile:
-    """See the module."""
+    """See above."""
 
     name: str
     filters: tuple[FilterMaker, ...]

@@ -42,7 +42,7 @@ def standing(tasks: Iterable[Task]) -> Iterator[Task]:
 
 
 class VictimsTable(Index):
-    """See the module. `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row]."""
+    """See above. `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row]."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)

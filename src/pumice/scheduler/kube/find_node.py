@@ -38,7 +38,7 @@ REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 
 
 class Rotation:
-    """See the module. `memory` is what outlives a session."""
+    """See above. `memory` is what outlives a session."""
 
     def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
         self._table = cluster.nodes

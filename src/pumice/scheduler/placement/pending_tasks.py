@@ -158,7 +158,7 @@ class LazyHeap(Generic[T]):
 
 
 class JobsByQueue:
-    """See the module."""
+    """See above."""
 
     def __init__(self, session: Session, groups: Iterable[Alike]) -> None:
         self._session = session

@@ -119,7 +119,7 @@ class ServiceFailure(Exception):
 
 
 class ExtenderClient:
-    """See the module. Without a connection every call fails."""
+    """See above. Without a connection every call fails."""
 
     def __init__(self, connection: ExtenderService | None) -> None:
         self._connection = connection
