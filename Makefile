@@ -44,7 +44,7 @@ test-cluster: $(DEV)
 
 # The page and reports in a real browser: Debian's package chromium. Screenshots are left in .screenshots.
 test-page: $(DEV)
-	$(BIN)/pytest $(PARALLEL) -m page tests/page
+	$(BIN)/pytest $(PARALLEL) -p no:schemathesis -m page tests/page
 
 # Hours: the long tests, gangs under faults of every kind, and whether the tests notice faults in the code.
 nightly: $(DEV)

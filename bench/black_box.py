@@ -1,7 +1,7 @@
 """What the black box costs: gangs come, are placed and go, with and without a recording of it, in per cent of the cycles' CPU time.
 
 The budget is for the scheduler's own threads, which wait for nobody. Beside it stand what the thread that writes takes, also in per cent of
-the cycles, how large a cycle is on disk, and how long taking a snapshot of all pods keeps the next cycle waiting.
+the cycles, how large a cycle is on disk, and how long taking a part of a snapshot of all pods keeps the next cycle waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench import shapes
 from bench.measure import Row
 from bench.sessions import NOW, policy, running
 from pumice.cluster.recording.files import files_of
-from pumice.cluster.recording.snapshot import Snapshot
+from pumice.cluster.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.black_box import BlackBox, black_box
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.config.volcano_conf import DEFAULT
@@ -67,15 +67,25 @@ def decide(made: Cluster, at: float, box: BlackBox | None) -> None:
         box.cycled(decisions, at, 0.0)
 
 
+def parts_of_a_snapshot(made: Cluster) -> list[float]:
+    """CPU seconds by which each of the cycles begins later while a snapshot is taken."""
+    copied, parts, whole = CopiedTasks(made), [], False
+    while not whole:
+        began = time.thread_time()
+        whole = copied.go_on()
+        if whole:
+            Snapshot(made, copied.all())
+        parts.append(time.thread_time() - began)
+    return parts
+
+
 def run() -> list[Row]:
     """Rounds with and without it take turns, and the medians of both are compared: other work on the machine meets both alike."""
     plain = build(Cluster())
     with tempfile.TemporaryDirectory() as folder, black_box(folder, Options(), lambda: NOW) as box:
         assert box is not None
         taped = build(box.cluster)
-        began = time.thread_time()
-        Snapshot(taped)
-        snapshot_s = time.thread_time() - began
+        snapshot_s = max(parts_of_a_snapshot(taped))
         decide(plain, NOW, None)
         decide(taped, NOW, box)
         while not any(path.stat().st_size for path in Path(folder).iterdir()):
@@ -98,7 +108,7 @@ def run() -> list[Row]:
     counts = {
         "% on the thread that writes": round(100 * others / ROUNDS / cycles_s, 1),
         "bytes a cycle": size // (2 * ROUNDS),
-        "ms for a snapshot": round(1000 * snapshot_s),
+        "ms for the largest part of a snapshot": round(1000 * snapshot_s, 1),
         "ms a cycle": round(500 * cycles_s, 1),
     }
     name = f"black box: 100 pods come, are placed and go, {NODES} nodes, {10 * STANDING} pods; per cent of the cycles"

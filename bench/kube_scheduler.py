@@ -10,13 +10,15 @@ from collections.abc import Callable
 
 from bench import shapes
 from bench.measure import Row, measured
+from bench.naive import scanning
 from pumice.api import yaml
 from pumice.api.meta import Metadata
 from pumice.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.times import rfc3339
 from pumice.scheduler.actions.schedule import ScheduleLoop
-from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube, schedulers_of
+from pumice.scheduler.config.configurations import KUBE_DEFAULT, schedulers_of
+from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.policy import Policy
@@ -55,6 +57,14 @@ def plain(nodes: int, count: int) -> Callable[[], Cluster]:
     return lambda: cluster(shapes.nodes(nodes, cpu="32", memory="128Gi"), pods("p", count, "100m", "500Mi"))
 
 
+def all_different(nodes: int, count: int) -> Callable[[], Cluster]:
+    asked = [(f"{500 + number % 1500}m", f"{1024 + number}Mi") for number in range(count)]
+    return lambda: cluster(
+        shapes.nodes(nodes, cpu="32", memory="128Gi"),
+        shapes.many(pods(f"p{number:05d}", 1, *each) for number, each in enumerate(asked)),
+    )
+
+
 def full(nodes: int, preemptors: int) -> Callable[[], Cluster]:
     """Four pods of 900m on nodes of 4 CPU: a preemptor of 3 CPU needs three of them gone."""
     return lambda: cluster(
@@ -83,11 +93,19 @@ def naive_ratio(build: Callable[[], Cluster]) -> float:
     return spent[1] / spent[0]
 
 
+def each_alone() -> Row:
+    name = "one at a time: 5,000 nodes, 10,000 pods, all different, all nodes scored"
+    row = measured(name, 1.5, None, all_different(5000, 10_000), decide, 1)
+    with scanning():
+        return row._replace(naive=measured(name, 1.5, None, all_different(5000, 10_000), decide, 1).cpu / row.cpu)
+
+
 def run() -> list[Row]:
     naive = naive_ratio(plain(5000, SAMPLE))
     first = measured("one at a time: 5,000 nodes, 10,000 equal pods, all nodes scored", 2, 233, plain(5000, 10_000), decide, 3)
     return [
         first._replace(naive=naive),
+        each_alone(),
         measured("kube preemption: 500 full nodes (4 pods each), 500 preemptors of 3 victims", 0.6, 6.2, full(500, 500), decide, 3),
         measured("kube preemption: 5,000 full nodes (4 pods each), 1,000 preemptors", 3, None, full(5000, 1000), decide, 3),
     ]

@@ -4,8 +4,8 @@ A sample of small faults (bench/mutations.py), one at a time in a copy of the so
 no test notices survives: it is shown with file, line and difference, and the exit code is 1. Those that need not be noticed stand with a
 reason in bench/mutants.kept and are never drawn. `--results FILE` keeps what was found, so that a run that was ended goes on there.
 
-The nearest tests are the files of a package's test folders that import the module, and then all of its first folder. A test that fails
-without any fault is left out, and named.
+The nearest tests are the files of a package's test folders that import the module, and then all of its first folder. What these do not
+notice is shown to the package's other folders. A test that fails without any fault is left out, and named.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 KEPT = HERE / "mutants.kept"
 FOLDERS: dict[str, tuple[str, ...]] = {
-    "engine": ("scenarios", "engine", "framework", "nodes_for_pods", "plugins", "properties", "topology"),
-    "framework": ("scenarios", "framework", "plugins", "properties", "topology", "kube_scheduler", "live"),
-    "model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework"),
+    "scheduler/engine": ("scenarios", "engine", "framework", "nodes_for_pods", "plugins", "properties", "topology"),
+    "scheduler/framework": ("scenarios", "framework", "plugins", "properties", "topology", "kube_scheduler", "live"),
+    "scheduler/model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework"),
+    "scheduler/eviction": ("topology", "scenarios", "framework", "kube_scheduler", "properties", "simulate"),
     "live": ("live", "live_controllers", "webhooks", "kube_scheduler"),
-    "apiserver": ("apiserver", "embedded", "hostile"),
-    "web": ("kube", "apiserver", "webhooks", "live"),
+    "cluster/apiserver": ("apiserver", "embedded", "hostile"),
+    "client": ("kube", "live", "live_controllers"),
+    "http": ("apiserver", "kube", "webhooks", "live"),
 }
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-m", "not nightly and not cluster and not kubectl")
 NO_TESTS = 5  #: pytest's exit code
@@ -111,17 +113,18 @@ class Workshop:
         path = self._sources.parent / mutation.path
         healthy = path.read_text()
         module = ".".join(Path(mutation.path).with_suffix("").parts[2:]).removesuffix(".__init__")
-        tests = nearest(package, module)
-        while True:
+        rounds = [nearest(package, module), [f"tests/{folder}" for folder in FOLDERS[package][1:]]]
+        while rounds:
             self._write(path, mutation.text)
-            code, test = self._run(tests)
+            code, test = self._run(rounds[0])
             self._write(path, healthy)
             if code is None:
                 return Found(mutation.name, package, "hung", "")
             if code in (0, NO_TESTS):
-                return Found(mutation.name, package, "survived", "")
-            if not test or self._is_well(test):
+                del rounds[0]
+            elif not test or self._is_well(test):
                 return Found(mutation.name, package, "killed", test)
+        return Found(mutation.name, package, "survived", "")
 
     def _is_well(self, test: str) -> bool:
         """It passes without a fault; else it is left out from now on."""

@@ -1,15 +1,19 @@
-"""Traces played to their end, from the folder that PUMICE_TRACES names (openb/, philly/, swf/); without it there are no rows."""
+"""A whole simulation; and traces played to their end, from the folder that PUMICE_TRACES names (openb/, philly/, swf/), if it does."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.measure import Row, measured
+from bench.measure import Row, measured, rate
 from bench.naive import scanning
+from pumice.live.whole import play as play_whole
 from pumice.simulate import arrivals
+from pumice.simulate.columns import JOBS
 from pumice.simulate.inputs import Source
 from pumice.simulate.policies import read_policy
 from pumice.simulate.pools import nodes_of_pools
@@ -26,7 +30,34 @@ def naively(play: Callable[[Scenario], object], made: Scenario) -> None:
         play(made)
 
 
+PAGE = """\
+nodes: 100x8gpu
+jobs:
+- arrivals: {poisson: 20/m}
+  count: 150
+  pods: {choice: {1: 2, 8: 2, 32: 1}}
+  run: {exponential: 10m}
+  request: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}
+"""
+WHOLE_BUDGET = 300.0  #: pods a second, from the first object to the end of the last job
+
+
+def whole() -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "page.yaml")
+        path.write_text(PAGE)
+        jobs: list[tuple[object, ...]] = []
+        made, cpu = scenario("volcano", Source("yaml", str(path))), time.process_time()
+        simulate(made, jobs=jobs, player=play_whole)
+        cpu = time.process_time() - cpu
+    pods = sum(int(str(job[JOBS.index("pods")])) for job in jobs)
+    return rate(
+        "whole simulation: 150 jobs of 1 to 32 pods on 100 x 8 GPUs, pods from submission to end", pods / cpu, WHOLE_BUDGET, pods=pods
+    )
+
+
 def run() -> Iterator[Row]:
+    yield whole()
     if "PUMICE_TRACES" not in os.environ:
         return
     traces = Path(os.environ["PUMICE_TRACES"])

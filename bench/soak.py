@@ -40,6 +40,7 @@ LARGEST_GANG = 20
 AT_ONCE = 30  #: gangs, so that a part of them waits for room
 REPLICA_KILLS, SERVER_KILLS = 10, 5
 STALLED_S = 300.0
+EVENT_TTL_S = 15  #: much less than the run, so that what is kept of events does not grow
 SHORT = ("--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s")
 
 
@@ -138,7 +139,8 @@ class Soak:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         kubeconfig = folder / "kubeconfig"
-        serving = ("-m", "pumice.cluster.apiserver", "--plain", f"--port={port}", f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")
+        serving = ("-m", "pumice.cluster.apiserver", "--plain", f"--port={port}", f"--event-ttl={EVENT_TTL_S}")
+        serving += (f"--data={folder / 'data'}", f"--kubeconfig={kubeconfig}")
         self.server = Program(folder / "server.log", sys.executable, *serving)
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(self.server.run())]

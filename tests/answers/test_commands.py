@@ -69,3 +69,16 @@ def test_lint_and_check_end_with_1_for_what_can_not_work() -> None:
     assert type_in("check", "-f", JOB, "--against", CLUSTER).exit_code == 1
     assert type_in("check", "-f", JOB).exit_code == 0
     assert json.loads(type_in("lint", "-f", CLUSTER, "-o", "sarif").stdout)["version"] == "2.1.0"
+
+
+def test_a_job_is_called_as_its_user_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    owner = "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: train, uid: u, controller: true}"
+    path.write_text(
+        Path(CLUSTER)
+        .read_text()
+        .replace("metadata: {name: train}", f"metadata: {{name: train-u, ownerReferences: [{owner}]}}", 1)
+        .replace("group-name: train", "group-name: train-u")
+    )
+    assert type_in("why", "job/train", "-f", str(path)).stdout.startswith("job/train waits: ")
+    assert type_in("whatif", "job/train", "-f", str(path)).stdout.startswith("job/train: ")

@@ -81,7 +81,7 @@ def test_questions_leave_the_cluster_as_it_was(tmp_path: Path) -> None:
         for subject in who_waits(asked.cluster)[:2]:
             told(asked, subject)
         for given in (asked, quiet):
-            given.cluster.settle()
+            given.cluster.refresh_sums()
         one, other = (cycle(given.cluster, given.policy, given.now) for given in (asked, quiet))
         assert [(bind.task.key, bind.node) for bind in one.binds] == [(bind.task.key, bind.node) for bind in other.binds], case.name
         assert {each.task.key for each in one.evictions} == {each.task.key for each in other.evictions}, case.name

@@ -108,7 +108,7 @@ def test_trees_that_do_not_hang_together_are_told() -> None:
 
 
 def test_a_closed_queue_with_jobs_and_queues_that_never_give_are_told() -> None:
-    made = of_queues(queue("shut").closed(), podgroup("j").queue("shut"), pod("j").cpu(1).gang("j"))
+    made = of_queues(queue("shut").state("Closed"), podgroup("j").queue("shut"), pod("j").cpu(1).gang("j"))
     assert made["closed-with-jobs"].subject == "queue/shut"
     keeps = [queue(name).having("spec", "reclaimable", value=False) for name in ("default", "a")]
     assert "nothing-reclaimable" in of_queues(*keeps)

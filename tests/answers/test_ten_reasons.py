@@ -6,6 +6,7 @@ import pytest
 
 from pumice.answers import Because, Sketch, Why, why
 from pumice.answers.changes import make_all
+from pumice.answers.text import page
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.testing import cluster, hypernode, node, pod, podgroup, priority_class, queue
@@ -45,7 +46,7 @@ def quota() -> tuple[Cluster, Policy]:
 
 def closed_queue() -> tuple[Cluster, Policy]:
     return cluster(
-        node("n1").cpu(16), queue("shut").closed(), podgroup("j").queue("shut").phase("Pending"), pod("j").cpu(2).gang("j")
+        node("n1").cpu(16), queue("shut").state("Closed"), podgroup("j").queue("shut").phase("Pending"), pod("j").cpu(2).gang("j")
     ), default("proportion")
 
 
@@ -110,6 +111,39 @@ LINES = {
         "it would start by itself, but podgroup/first goes first (priority 10 above 0) and leaves too little",
     ),
 }
+
+
+def test_nodes_that_a_selector_wants_are_meant_before_all_others() -> None:
+    plain, wanted = [node(f"n{number}").cpu(16) for number in range(3)], node("g1").cpu(16).label("gpu", "yes").taint("gpu", "yes")
+    made = cluster(*plain, wanted, podgroup("j"), pod("j").cpu(8).selector("gpu", "yes").gang("j"))
+    told = ask(made, default()).headline
+    assert told is not None
+    assert (told.because, told.text) == (
+        Because.TAINT,
+        "node g1, the only one with room for it, has a taint that it does not tolerate: gpu=yes:NoSchedule",
+    )
+
+
+def test_pods_that_ask_for_another_scheduler_are_not_missing() -> None:
+    made = cluster(node("n1").cpu(4), podgroup("j").phase("Inqueue"), pod("j").cpu(1).scheduler("mine").gang("j"))
+    told = ask(made, default()).headline
+    assert told is not None
+    assert (told.because, told.text) == (Because.OTHER_SCHEDULER, 'its pods ask for scheduler "mine"; this one serves volcano')
+
+
+def test_where_no_node_has_come_yet_nothing_is_for_ever() -> None:
+    told = ask(cluster(podgroup("j").phase("Inqueue"), pod("j").cpu(1).gang("j")), default())
+    assert told.headline is not None and (told.headline.because, told.never) == (Because.NO_NODES, "")
+
+
+def test_what_will_never_fit_is_told_behind_what_holds_it_back_now() -> None:
+    small, held = queue("small").capability(cpu=4), pod("old").cpu(3).gang("old").on("n1")
+    groups = (podgroup("old").phase("Running"), podgroup("j", 2).queue("small").phase("Pending").needs(cpu=6))
+    made = cluster(node("n1").cpu(6), small, *groups, held, *gang("j", 2, 3))
+    told = ask(made, default("overcommit", "capacity"))
+    assert told.headline is not None and told.headline.because is Because.OVERCOMMITTED
+    assert told.never == "it must start with 6 cpu, and queue small may hold 4 at most (2 short)"
+    assert f"It can never run here: {told.never}" in page(told)
 
 
 def ask(made: Cluster, by: Policy) -> Why:

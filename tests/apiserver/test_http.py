@@ -26,12 +26,6 @@ def running() -> Iterator[Running]:
         yield server
 
 
-@pytest.fixture
-def wire(running: Running) -> Iterator[Wire]:
-    with Wire(running) as connection:
-        yield connection
-
-
 def test_a_request_may_come_byte_by_byte(wire: Wire) -> None:
     for byte in wire.request("GET", "/readyz"):
         wire.send(bytes([byte]))

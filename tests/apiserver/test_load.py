@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -25,18 +24,6 @@ from tests.apiserver.wire import Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-@pytest.fixture
-def running() -> Iterator[Running]:
-    with in_thread(plain=True) as server:
-        yield server
-
-
-@pytest.fixture
-def wire(running: Running) -> Iterator[Wire]:
-    with Wire(running) as connection:
-        yield connection
 
 
 def text_map(name: str, size: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pumice.cluster.apiserver import (
     import_cluster,
 )
 from pumice.cluster.apiserver.selectors import parse_field_selector
-from pumice.cluster.apiserver.server import EventExpiry
+from pumice.cluster.apiserver.server import AT_ONCE, EventExpiry
 from tests.apiserver.made import EPOCH_S, Clock, pod, store
 
 
@@ -290,6 +290,22 @@ def test_events_are_kept_for_an_hour_after_they_were_last_written() -> None:
     assert [event["metadata"]["name"] for event in made.all("events")] == ["again"]
     clock.now += 1800
     expiry.sweep()
+    assert list(made.all("events")) == []
+
+
+def test_events_that_are_written_faster_than_one_sweep_deletes_are_deleted_by_more_of_them() -> None:
+    clock = Clock()
+    made = store(clock)
+    expiry = EventExpiry(made, ttl_s=60)
+    for number in range(AT_ONCE + 1):
+        involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+        made.create("events", {"metadata": {"name": f"e{number}"}, "involvedObject": involved}, "default")
+    made.delete("events", "e0", "default")
+    made.create("events", {"metadata": {"name": "late"}, "involvedObject": involved}, "default")
+    clock.now += 60
+    assert expiry.sweep()
+    assert [event["metadata"]["name"] for event in made.all("events")] == ["late"]
+    assert not expiry.sweep()
     assert list(made.all("events")) == []
 
 

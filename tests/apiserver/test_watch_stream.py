@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pumice.cluster.apiserver import PatchRequest, Store, storage, watch_stream
 from tests.apiserver.made import pod
-from tests.apiserver.server_process import Running, in_thread
+from tests.apiserver.server_process import Running
 from tests.apiserver.wire import Wire
 
 PODS = "/api/v1/namespaces/default/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-
-
-@pytest.fixture
-def running() -> Iterator[Running]:
-    with in_thread(plain=True) as server:
-        yield server
-
-
-@pytest.fixture
-def wire(running: Running) -> Iterator[Wire]:
-    with Wire(running) as connection:
-        yield connection
 
 
 def create(running: Running, name: str, **labels: str) -> dict[str, Any]:

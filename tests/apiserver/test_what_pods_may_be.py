@@ -131,3 +131,16 @@ def test_jobs_whose_fields_do_not_fit_together_are_refused(spec: dict[str, Any],
     with pytest.raises(ApiError) as refused:
         store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": whole}, "default")
     assert sentence in refused.value.message
+
+
+def test_a_job_selects_its_own_pods_and_no_others() -> None:
+    template = {"metadata": {"labels": {"a": "c"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    spec = {"manualSelector": True, "template": template}
+    with pytest.raises(ApiError, match="`selector` does not match template `labels`"):
+        store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": {**spec, "selector": {"matchLabels": {"a": "b"}}}}, "default")
+    with pytest.raises(ApiError, match=r"spec\.selector: Required value"):
+        store().create("jobs.batch", {"metadata": {"name": "j"}, "spec": spec}, "default")
+    made = store()
+    job = made.create("jobs.batch", {"metadata": {"name": "j"}, "spec": {**spec, "selector": {"matchLabels": {"a": "c"}}}}, "default")
+    with pytest.raises(ApiError, match=r"spec\.selector: Invalid value: field is immutable"):
+        made.update("jobs.batch", job | {"spec": {**job["spec"], "selector": {"matchLabels": {}}}})

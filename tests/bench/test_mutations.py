@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
+from bench.mutants import FOLDERS, ROOT, drawn, nearest
 from bench.mutations import mutations
 
 SOURCE = '''"""Text."""
@@ -37,3 +40,15 @@ def test_all_can_be_compiled_and_none_touches_texts_logs_and_errors() -> None:
 def test_characters_of_several_bytes_do_not_move_the_place() -> None:
     (found,) = mutations("a.py", 'x = "µ µ"; y = 1\n')
     assert found.text == 'x = "µ µ"; y = (2)\n'
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_each_package_has_faults_and_nearest_tests(package: str) -> None:
+    assert len(drawn(package, 5, seed=1)) == 5
+    assert all((ROOT / "tests" / folder).is_dir() for folder in FOLDERS[package])
+
+
+def test_files_that_import_the_module_come_first() -> None:
+    tests = nearest("scheduler/framework", "scheduler.framework.alike")
+    assert tests[0] == "tests/framework/test_alike.py"
+    assert tests[-1] == "tests/scenarios"

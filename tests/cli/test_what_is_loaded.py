@@ -45,3 +45,13 @@ def test_a_cycle_without_devices_loads_no_expression_language(tmp_path: Path) ->
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "Bound" in ran.stdout
     assert not {"pumice.api.cel", "re2"}.intersection(ran.stderr.split())
+
+
+def test_a_cycle_over_jobs_loads_no_network_no_other_controllers_and_no_loop_of_kube_scheduler() -> None:
+    job = Path(__file__).parents[2] / "examples" / "job.yaml"
+    command = [sys.executable, "-c", CYCLE, "cycle", "-f", str(job)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert "train" in ran.stdout
+    libraries = {"asyncio", "ssl", "socket", "hashlib", "zoneinfo", "dataclasses"}
+    own = {"client", "http", "scheduler.kube", "scheduler.actions.schedule", "controllers.registry", "controllers.kubernetes"}
+    assert not (libraries | {f"pumice.{name}" for name in own}).intersection(ran.stderr.split())

@@ -148,3 +148,21 @@ def test_a_quota_bounds_what_is_made_of_workloads(
     owner = "Job" if subject is ANY_OF_TWO else "ReplicaSet"
     assert told.replace("{}", owner) in re.sub(r"default/w-[0-9a-z]+", "default/w", result.stderr)
     assert len(found["binds"]) == pods, found
+
+
+def test_more_pods_than_a_cluster_may_hold_are_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"asks for 1000000000 pods; write at most 150000, as many as Kubernetes supports in a cluster"):
+        outcome(tmp_path, NODE, workload("apps/v1", "Deployment", replicas=10**9, selector=SELECTOR, template=template()))
+
+
+def test_a_job_that_a_server_has_completed_makes_the_pods_that_it_asks_for(tmp_path: Path) -> None:
+    mine = {"batch.kubernetes.io/controller-uid": "u"}
+    labelled = template(restartPolicy="Never") | {"metadata": {"labels": mine}}
+    job = workload("batch/v1", "Job", parallelism=2, completions=3, selector={"matchLabels": mine}, template=labelled)
+    assert len(outcome(tmp_path, NODE, job)["binds"]) == 2
+
+
+def test_a_job_that_does_not_select_its_own_pods_is_refused(tmp_path: Path) -> None:
+    job = workload("batch/v1", "Job", manualSelector=True, selector={"matchLabels": {"a": "b"}}, template=template(restartPolicy="Never"))
+    with pytest.raises(InputError, match="its selector does not match the labels of its template; leave out selector and manualSelector"):
+        outcome(tmp_path, NODE, job)

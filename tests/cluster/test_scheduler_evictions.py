@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,9 @@ def test_victims_end_in_peace_and_no_more_go_than_must(play: Play, conf: str) ->
             async def both_told() -> bool:
                 found = {(e["involvedObject"]["kind"], e["type"], e["reason"], e["message"]) for e in await events(client, namespace)}
                 groups = [event[3] for event in found if event[:3] == ("PodGroup", "Normal", "Evict")]
-                return ("Pod", "Warning", "Evict", told["Ready"][2]) in found and any(text.startswith(f"{action}: low-") for text in groups)
+                return ("Pod", "Warning", "Evict", told["Ready"][2]) in found and any(
+                    re.match(f"low-\\d: {action} for ", text) for text in groups
+                )
 
             await until_true(both_told)
 

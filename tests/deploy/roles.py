@@ -93,6 +93,9 @@ def _needed(node: ast.AST) -> Iterator[Right]:
             below = [f"/{each.value.value}" for each in node.keywords if each.arg == "subresource" and isinstance(each.value, ast.Constant)]
             if isinstance(found, Kind):
                 yield found.group, found.plural + "".join(below), verb.strip("_")
+        case ast.Call(func=ast.Name("WriteStatus"), args=[_, ast.Name(name), *_]):
+            found = getattr(kinds, name)
+            yield found.group, found.plural + ("" if found == kinds.POD_GROUPS else "/status"), "update"  # PodGroups are written whole
 
 
 #: The API server asks for the right to an object's finalizers when a dependent is made whose owner must wait for it.

@@ -24,6 +24,7 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.options import Options, Sharding
 from pumice.live.scheduler.sources import sources
 from pumice.live.webhooks.hooks import HOOKS
+from pumice.page.readers import PATH
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.model.cluster import Cluster
 from tests.deploy.roles import CONTROLLERS, CONTROLLERS_MODULES, SCHEDULER, SOURCES, VOLCANOS_SCHEDULER, WEBHOOKS, Right, calls, rights
@@ -152,7 +153,7 @@ def test_nobody_reaches_a_port_that_is_not_served(part: str) -> None:
 
 def test_the_configurations_are_understood() -> None:
     from pumice.extensions import plugins
-    from pumice.scheduler.config.kube_conf import config_text, read_configurations
+    from pumice.scheduler.config.configurations import config_text, read_configurations
 
     text = one("scheduler", "ConfigMap")["data"]["volcano-scheduler.conf"]
     _, warnings = read_configurations([config_text(text, "ConfigMap")], plugins(None), strict=True)
@@ -192,6 +193,18 @@ def test_the_webhooks_may_do_what_they_do_and_only_with_one_secret() -> None:
     local = one("webhooks", "Role")
     assert [rule.get("resourceNames") for rule in local["rules"]] == [None, ["volcano-admission-secret"]]
     assert rights(local) == calls(WEBHOOKS)
+
+
+def test_the_page_s_readers_are_asked_about_with_no_more_rights_than_that_takes() -> None:
+    by_name = {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load_all((DEPLOY / "page.yaml").read_text())}
+    asking = by_name["ClusterRole", "volcano-scheduler-page"]
+    assert rights(asking) == calls([SOURCES / "page/readers.py"])
+    assert by_name["ClusterRoleBinding", "volcano-scheduler-page"]["subjects"] == one("scheduler", "ClusterRoleBinding")["subjects"]
+    assert by_name["ClusterRole", "volcano-page-reader"]["rules"] == [{"nonResourceURLs": [PATH], "verbs": ["get"]}]
+    labels = one("scheduler", "Deployment")["spec"]["selector"]["matchLabels"]
+    assert by_name["Service", "volcano-page"]["spec"]["selector"] == labels
+    assert by_name["NetworkPolicy", "volcano-page"]["spec"]["podSelector"]["matchLabels"] == labels
+    assert "--page-address=" in container("scheduler")["args"], "there is none unless somebody wants it"
 
 
 # ---- image and monitoring

@@ -38,7 +38,7 @@ def test_the_plugins_of_the_guide_work_and_its_test_passes(tmp_path: Path, monke
 def test_a_plugin_of_a_folder_is_found_and_its_argument_is_checked(tmp_path: Path) -> None:
     folder = tmp_path / "my-plugins"
     folder.mkdir()
-    (folder / "calm.py").write_text(blocks("docs/plugins.md", "python")[3])
+    (folder / "calm.py").write_text(next(block for block in blocks("docs/plugins.md", "python") if "class Calm(" in block))
     conf = tmp_path / "my.conf"
     conf.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: calm\n    arguments: {calm.mostPod: 1}\n')
     inputs = ["-f", str(ROOT / "examples/gang.yaml"), "--conf", str(conf), "--plugins-dir", str(folder)]

@@ -70,6 +70,16 @@ class Api:
     def create(self, path: str, body: Object) -> Any:
         return self.call("POST", path, body)
 
+    def warnings(self, path: str, body: Object) -> list[str]:
+        """What is said when it is created, beside that it is."""
+        connection = http.client.HTTPConnection(*self._address, timeout=PATIENCE_S)
+        connection.request("POST", path, json.dumps(body), {**self._head, "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        assert answer.status == 201
+        return [text.partition('"')[2].removesuffix('"') for text in answer.headers.get_all("Warning") or ()]
+
     def patch(self, path: str, body: Object) -> Any:
         return self.call("PATCH", path, body, MERGE)
 

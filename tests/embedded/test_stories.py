@@ -252,3 +252,13 @@ def test_emptying_a_namespace_ends_what_runs_in_it(shared: Api) -> None:
     until(lambda: len(running(shared.items("/api/v1/namespaces/team/pods"))) == 2)
     shared.delete("/api/v1/namespaces/team")
     until(lambda: "team" not in {each["metadata"]["name"] for each in shared.items("/api/v1/namespaces")})
+
+
+def test_who_submits_what_can_never_run_is_warned_as_kubectl_shows_it(shared: Api) -> None:
+    body = vcjob("huge", 3, gpus=8)
+    assert shared.warnings(JOBS, body) == [
+        "job huge can never run here: it must start with 24 nvidia.com/gpu, and queue default may hold 16 at most (8 short)"
+    ]
+    assert shared.warnings(JOBS, vcjob("fits", 2, gpus=8)) == []
+    shared.delete(f"{JOBS}/huge")
+    shared.delete(f"{JOBS}/fits")

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.eviction_ledger import EVICTION_LOOP
@@ -32,8 +34,8 @@ tiers:
 """
 
 
-def capacity(tmp_path: Path) -> Policy:
-    (tmp_path / "conf").write_text(CAPACITY)
+def capacity(tmp_path: Path, text: str = CAPACITY) -> Policy:
+    (tmp_path / "conf").write_text(text)
     return read_policy(str(tmp_path / "conf"))[0]
 
 
@@ -56,6 +58,30 @@ def test_a_queue_that_is_served_first_and_must_give_comes_to_rest(tmp_path: Path
     evicted, made = played(capacity(tmp_path), 8, queues, [job("a", "q1", 4), job("b", "q2", 1), job("c", "q2", 4, at=1.0)])
     assert evicted == [("a", "reclaim for default/c-0")] * 2
     assert {task.name for task in made.nodes.tasks[0].values()} == {"b-0", "c-0"}
+
+
+def test_a_borrower_whose_share_is_the_smallest_comes_to_rest(tmp_path: Path) -> None:
+    """Fair shares with borrowing, as in Kueue's cohorts: b lends what it does not use, a borrows it, must give it back for c, and is then
+    the one with the smallest share."""
+    decides = capacity(
+        tmp_path, CAPACITY.replace("capacity", "capacity, enabledHierarchy: true").replace("allocate,", "allocate, preempt,")
+    )
+    deserved = {"a": 1, "b": 3, "c": 1}
+    queues = [queue("cohort").deserves(cpu=5), *(queue(name).deserves(cpu=cpu).parent("cohort") for name, cpu in deserved.items())]
+    jobs = [job("lends", "b", 1), job("borrows", "a", 4, at=1.0), job("waits", "c", 1, at=2.0)]
+    evicted, made = played(decides, 5, queues, jobs, until=300.0)
+    assert evicted == [("borrows", "reclaim for default/waits-0")] * 2
+    assert {task.name for task in made.nodes.tasks[0].values()} == {"lends-0", "waits-0"}
+
+
+@pytest.mark.parametrize("shares", ["capacity", "proportion", "drf}, {name: capacity"])
+def test_jobs_of_one_pod_in_two_full_queues_change_places_once(shares: str, tmp_path: Path) -> None:
+    decides = capacity(tmp_path, CAPACITY.replace("capacity", shares).replace("allocate,", "allocate, preempt,"))
+    queues = [queue(name).deserves(cpu=3.5) if "capacity" in shares else queue(name) for name in ("q1", "q2")]
+    jobs = [job(f"{name}-{number}", name, 1, at) for at, name in enumerate(("q1", "q2")) for number in range(9)]
+    evicted, made = played(decides, 7, queues, jobs, until=200.0)
+    assert len(evicted) == len({who for who, _ in evicted}) == 3
+    assert Counter(task.job.queue.name for task in made.nodes.tasks[0].values() if task.job and task.job.queue) == {"q1": 4, "q2": 3}
 
 
 class Ring(Plugin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import Condition
+from pumice.scheduler.framework.decisions import GroupCondition
 from pumice.scheduler.framework.hooks import Vote
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.testing import cluster, node, pod, podgroup, queue
@@ -33,7 +33,7 @@ def waiting(minimum_cpu: int = 5) -> PodGroupBuilder:
     [
         ("proportion", queue("q").capability(cpu=4), f"queue resource quota insufficient: insufficient cpu. Queue q: {NUMBERS}"),
         ("capacity", queue("q").capability(cpu=4), f"queue resource quota insufficient: insufficient cpu. Queue q: {NUMBERS}"),
-        ("proportion", queue("q").closed(), "queue q is Closed: it lets no job in until it is open"),
+        ("proportion", queue("q").state("Closed"), "queue q is Closed: it lets no job in until it is open"),
         ("capacity", queue("q").having("status", "state", value="Closing"), "queue q is Closing: it lets no job in until it is open"),
         (Naysayer, queue("q"), "a plugin does not let it in, and does not say why"),
     ],
@@ -41,7 +41,7 @@ def waiting(minimum_cpu: int = 5) -> PodGroupBuilder:
 def test_a_group_without_pods_has_the_reason_as_its_condition(plugin: str | type[Plugin], given: QueueBuilder, why: str) -> None:
     made = cluster(node("n").cpu(9), given, waiting())
     decided = cycle(made, policy("enqueue, allocate", ["gang", plugin]), NOW)
-    assert [group.condition for group in decided.groups] == [Condition("Unschedulable", "NotEnoughResources", why)]
+    assert [group.condition for group in decided.groups] == [GroupCondition("Unschedulable", "NotEnoughResources", why)]
     assert [(event.reason, event.message) for event in decided.events] == [("Unschedulable", why)]
 
 

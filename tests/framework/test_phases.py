@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.decisions import Condition
+from pumice.scheduler.framework.decisions import GroupCondition
 from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.model import status
 from pumice.testing import cluster, node, pod, podgroup, queue, schedule
@@ -80,7 +80,7 @@ def test_a_pod_that_waits_for_those_who_leave_anyway_is_not_nominated() -> None:
     assert [(place.task.name, place.node) for place in decided.pipelined] == [("p", "n")]
     assert decided.nominations == {}
     assert [group.condition for group in decided.groups if group.job.name == "g"] == [
-        Condition(
+        GroupCondition(
             "Unschedulable",
             "NotEnoughResources",
             "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pipelined, 1 minAvailable",

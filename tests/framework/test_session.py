@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from pumice.extensions import of_folder
 from pumice.scheduler.engine.rules import Reason, Refused
@@ -32,7 +32,7 @@ def two_nodes() -> Cluster:
 
 def snapshot(made: Cluster) -> tuple[bytes, ...]:
     nodes = made.nodes
-    return tuple(array.tobytes() for array in (nodes.used, nodes.releasing, nodes.pipelined, nodes.scoring, nodes.seen))
+    return tuple(array.tobytes() for array in (nodes.used, nodes.releasing, nodes.pipelined, nodes.nonzero_used, nodes.used_for_filters))
 
 
 def test_a_gang_is_placed_and_its_elastic_rest_too() -> None:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pumice.api import yaml
-from pumice.api.core import PodDisruptionBudget
-from pumice.api.structs import convert
 from pumice.cluster.cycles import advance
 from pumice.cluster.offline import complete
-from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
+from pumice.scheduler.config.configurations import KUBE_DEFAULT, config_text, read_configurations, schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
@@ -18,7 +16,7 @@ from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.registry import PLUGINS
-from pumice.testing.builders import NodeBuilder, PodBuilder, _Builder, node, pod
+from pumice.testing.builders import Builder, NodeBuilder, PodBuilder, manifest, node, pod
 
 NOW = 1_767_268_800.0  #: 2026-01-01T12:00:00Z
 EARLIER = "2026-01-01T10:00:00Z"
@@ -62,17 +60,15 @@ def standing(name: str, on: str, cpu: int | str = 1, priority: int = 0, since: s
     return made.having("status", "startTime", value=since) if since else made
 
 
-def budget(name: str, allowed: int, selector: dict[str, Any] | None, *, disrupted: Sequence[str] = ()) -> tuple[str, PodDisruptionBudget]:
+def budget(name: str, allowed: int, selector: dict[str, Any] | None, *, disrupted: Sequence[str] = ()) -> Builder:
     status_part = {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(disrupted, EARLIER)}
     spec = {} if selector is None else {"selector": selector}
-    value = {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": status_part}
-    return "PodDisruptionBudget", convert(value, PodDisruptionBudget)
+    return manifest("PodDisruptionBudget", name, spec=spec, status=status_part)
 
 
-def cluster(chosen: Policy, *objects: _Builder | tuple[str, Any]) -> Cluster:
+def cluster(chosen: Policy, *objects: Builder) -> Cluster:
     made = Cluster(schedulers_of(chosen))
-    built = [thing.build() if isinstance(thing, _Builder) else thing for thing in objects]
-    for kind, item in complete(built):
+    for kind, item in complete(each.build() for each in objects):
         made.put(kind, item)
     return made
 
@@ -92,6 +88,6 @@ def run(made: Cluster, chosen: Policy, cycles: int = 1, world: World = NOWHERE, 
     return outcome
 
 
-def play(*objects: _Builder | tuple[str, Any], conf: str = KUBE_DEFAULT, cycles: int = 1, world: World = NOWHERE) -> Outcome:
+def play(*objects: Builder, conf: str = KUBE_DEFAULT, cycles: int = 1, world: World = NOWHERE) -> Outcome:
     chosen = policy(conf)
     return run(cluster(chosen, *objects), chosen, cycles, world)

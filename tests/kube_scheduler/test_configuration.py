@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pumice.api.errors import InputError
-from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, read_kube
+from pumice.scheduler.config.configurations import KUBE_DEFAULT
+from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from tests.kube_scheduler.stage import document, machine, play, policy, profile, waiting
@@ -186,7 +187,9 @@ def test_back_off_and_candidates_are_taken_over() -> None:
     profiles = policy(f"{KUBE_DEFAULT}podInitialBackoffSeconds: 2\npodMaxBackoffSeconds: 60\nprofiles: [{{{args}}}]\n").profiles
     assert profiles is not None
     assert (profiles.initial_backoff_s, profiles.max_backoff_s) == (2.0, 60.0)
-    assert profiles.by_name["default-scheduler"].preemption == DefaultPreemptionArgs(5, 7)
+    assert profiles.by_name["default-scheduler"].preemption == DefaultPreemptionArgs(
+        min_candidate_nodes_percentage=5, min_candidate_nodes_absolute=7
+    )
 
 
 class NotOnB(Plugin):

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pumice.api.structs import KINDS, convert
 from pumice.testing.builders import PodBuilder
 from tests.kube_scheduler.stage import Outcome, machine, play, standing, waiting
 from tests.nodes_for_pods.test_devices import asks, claim, device, device_class, held, pool
 
-STRUCTS = {kind: struct for (_, kind), struct in KINDS.items()}
 BIG = 'device.attributes["drv"].big'
-
-
-def things(*made: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [(each["kind"], convert(each, STRUCTS[each["kind"]])) for each in made]
 
 
 def using(made: PodBuilder, *claims: str) -> PodBuilder:
@@ -28,13 +20,13 @@ def told(outcome: Outcome, name: str) -> str:
 def test_a_pod_without_its_claim_is_not_tried() -> None:
     """So nobody is evicted for it, and where it was nominated it holds no room, though it stays nominated."""
     nominated = using(waiting("p", 2, priority=9), "c").having("status", "nominatedNodeName", value="a")
-    outcome = play(machine("a", 2), standing("low", "a", 1), nominated, waiting("q", 1), *things(device_class()))
+    outcome = play(machine("a", 2), standing("low", "a", 1), nominated, waiting("q", 1), device_class())
     assert outcome.binds == {"q": "a"} and not outcome.evictions and outcome.nominations == {"p": "a"}
     assert told(outcome, "p") == 'resourceclaim "c" not found'
 
 
 def test_a_device_that_cannot_be_judged_ends_the_attempt_unless_its_node_is_out_for_another_reason() -> None:
-    objects = things(device_class(), pool("a", "a0"), pool("b", device("b0", big=True)), claim("c", asks(selectors=(BIG,))))
+    objects = (device_class(), pool("a", "a0"), pool("b", device("b0", big=True)), claim("c", asks(selectors=(BIG,))))
     asker = using(waiting("p"), "c")
     outcome = play(machine("a"), machine("b"), asker, *objects)
     assert outcome.binds == {} and told(outcome, "p").startswith('running "DynamicResources" filter plugin: claim default/c: selector #0: ')
@@ -50,6 +42,6 @@ def test_devices_that_a_pod_got_in_this_cycle_stay_its_own_in_a_dry_run() -> Non
     low = using(waiting("low", priority=-5), "c").having("spec", "containers", 0, "ports", value=port)
     first = using(waiting("first", priority=2), "d")
     second = using(waiting("second", priority=1), "e").having("spec", "containers", 0, "ports", value=port)
-    objects = things(device_class(), pool("a", "a0", "a1"), claim("c", **held("a0")), claim("d"), claim("e"))
+    objects = (device_class(), pool("a", "a0", "a1"), claim("c", **held("a0")), claim("d"), claim("e"))
     outcome = play(machine("a", 4), low.on("a"), first, second, *objects)
     assert outcome.binds == {"first": "a"} and not outcome.evictions

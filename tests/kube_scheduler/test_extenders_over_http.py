@@ -18,7 +18,7 @@ import pytest
 
 from pumice.http.connection import Answer
 from pumice.live.scheduler.extenders import HttpExtender
-from pumice.live.scheduler.world import HttpWorld
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.webhooks.certificates import Authority
 from pumice.scheduler.framework.cycle import cycle
 from tests.dripping import dripping

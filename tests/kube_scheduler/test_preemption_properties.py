@@ -14,7 +14,7 @@ from pumice.scheduler.actions.schedule import ScheduleLoop
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.session import Session
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, DryRun
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun
 from pumice.scheduler.kube.find_node import FitError
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -86,7 +86,7 @@ def test_all_nodes_at_once_equal_one_node_after_the_other(world: World) -> None:
                 run = loop.preemption._dry_run(task, found)
                 assert run is not None
                 run.refresh(task, loop.nominations)
-                trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+                trials = PreemptionDryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
                 expected: dict[int, Candidate] = {}
                 for row in np.flatnonzero(found.resolvable).tolist():
                     result = trials.on(row)
@@ -155,7 +155,7 @@ def test_a_budget_is_broken_only_where_every_candidate_breaks_one(world: World) 
         found = loop.searches[task.template.scheduler_name].find(task)
         if not isinstance(found, FitError):
             return
-        trials = DryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
+        trials = PreemptionDryRun(opened.cluster, task, found.evaluation, loop.nominations, loop.preemption.budgets)
         results = [trials.on(row) for row in np.flatnonzero(found.resolvable).tolist()]
         clean = any(isinstance(r, Candidate) and r.victims and not r.violations for r in results)
         verdict = loop.preemption.consider(task, found, POLICY.profiles.by_name["default-scheduler"].preemption)

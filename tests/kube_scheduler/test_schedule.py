@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pumice.scheduler.config.kube_conf import config_text, read_configurations, read_kube
+from pumice.scheduler.config.configurations import config_text, read_configurations
+from pumice.scheduler.config.kube_conf import read_kube
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cycle import cycle
@@ -126,7 +127,7 @@ def test_a_nomination_holds_its_room_against_equals_but_not_against_the_more_imp
     assert play(*room, held, waiting("equal", 1, 5), waiting("more", 1, 9)).binds == {"more": "a", "equal": "b"}
 
 
-@pytest.mark.parametrize("column", ["used", "seen", "idle"])
+@pytest.mark.parametrize("column", ["used", "used_for_filters", "idle"])
 def test_a_nomination_holds_its_room_in_the_eyes_of_every_rule_that_reads_columns(column: str) -> None:
     """The rule leaves a core free on each node: with the pod that is expected on a there is none to spare there."""
 

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from pumice.api.structs import encode
 from pumice.cli.main import cli
-from pumice.testing.builders import _Builder, podgroup, queue
+from pumice.testing.builders import Builder, podgroup, queue
 from tests.kube_scheduler.stage import machine, standing, waiting
 from tests.kube_scheduler.test_schedule import VOLCANO
 
 KINDS = {"PodGroup": "scheduling.volcano.sh/v1beta1", "Queue": "scheduling.volcano.sh/v1beta1"}
 
 
-def asked(folder: Path, name: str, *objects: _Builder, conf: str = "", output: str = "json") -> Any:
+def asked(folder: Path, name: str, *objects: Builder, conf: str = "", output: str = "json") -> Any:
     documents = []
     for builder in objects:
         kind, item = builder.build()

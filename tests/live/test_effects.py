@@ -6,47 +6,48 @@ from typing import Any
 
 import pytest
 
-from pumice.api.kinds import ObjectRef
-from pumice.api.pod import Pod
-from pumice.api.structs import convert
+from pumice import testing
+from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
-from pumice.api.volcano import PodGroup, Queue
 from pumice.live.scheduler.effects import effects
-from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, Requests, WriteStatus
 from pumice.live.scheduler.sender import apply_mark
 from pumice.live.scheduler.sent_status import SentStatus, news_at
-from pumice.scheduler.framework.decisions import Bind, Condition, Decisions, Event, Evict, GroupStatus, Pipelined, Waiting
+from pumice.scheduler.framework.decisions import Bind, Decisions, Event, Evict, GroupCondition, GroupStatus, Pipelined, Waiting
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import NOW, node, pod, podgroup, queue
 
-NOW = 1_767_225_600.0
+N1 = node("n1").has(cpu=4, memory="8Gi", gpu=2).pods(10).build()
 AT = "2026-01-01T00:00:00Z"
-SHORT = Condition("Unschedulable", "NotEnoughResources", "1/1 tasks in gang unschedulable: x")
-READY = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
+SHORT = GroupCondition("Unschedulable", "NotEnoughResources", "1/1 tasks in gang unschedulable: x")
+READY = GroupCondition("Scheduled", "tasks in gang are ready to be scheduled", "")
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    made = Cluster()
-    for name in ("root", "default"):
-        made.put("Queue", convert({"metadata": {"name": name}, "status": {"state": "Open"}}, Queue))
-    group = {"metadata": {"name": "train", "namespace": "ns", "uid": "g"}, "spec": {"minMember": 1, "queue": "default"}}
-    made.put("PodGroup", convert(group, PodGroup))
-    made.put("Pod", convert(pod("p"), Pod))
-    return made
+    waiting = pod("p", "ns").gang("train").asks(cpu="1500m", memory="1Gi", gpu=1).having("metadata", "uid", value="uid-p")
+    train = podgroup("train", namespace="ns").queue("default").having("metadata", "uid", value="g")
+    return testing.cluster(queue("root"), queue("default"), train, waiting)
 
 
-def pod(name: str) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": "1"}}}
-    meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "annotations": {"scheduling.k8s.io/group-name": "train"}}
-    return {"metadata": meta, "spec": {"schedulerName": "volcano", "containers": [container]}, "status": {"phase": "Pending"}}
-
-
-def of(cluster: Cluster, decisions: Decisions, sent_status: SentStatus | None = None, now: float = NOW) -> Any:
+def of(cluster: Cluster, decisions: Decisions, sent_status: SentStatus | None = None, now: float = NOW) -> Requests:
     return effects(cluster, decisions, sent_status or SentStatus(), now, "cycle-1")
 
 
-def group(cluster: Cluster, phase: str, condition: Condition | None = None, hypernode: str = "") -> Decisions:
+def groups(asked: Requests) -> list[WriteStatus]:
+    return [write for write in asked.statuses if write.kind == POD_GROUPS]
+
+
+def queues(asked: Requests) -> list[WriteStatus]:
+    return [write for write in asked.statuses if write.kind == QUEUES]
+
+
+def of_queue(name: str, held: dict[str, str]) -> WriteStatus:
+    return WriteStatus(ObjectRef(name), QUEUES, {"allocated": held}, {})
+
+
+def group(cluster: Cluster, phase: str, condition: GroupCondition | None = None, hypernode: str = "") -> Decisions:
     return Decisions(groups=[GroupStatus(cluster.jobs["ns/train"], phase, condition, hypernode)])
 
 
@@ -65,7 +66,7 @@ def test_an_eviction_is_told_on_the_pod_and_on_its_group(cluster: Cluster) -> No
     assert asked.evictions == [EvictPod(ObjectRef("p", "ns", "uid-p"), "Pod is evicted, because of preempt for ns/other", "volcano")]
     assert [(e.regarding.kind, e.type, e.reason, e.message) for e in asked.events] == [
         ("Pod", "Warning", "Evict", "Pod is evicted, because of preempt for ns/other"),
-        ("PodGroup", "Normal", "Evict", "preempt: p for ns/other"),
+        ("PodGroup", "Normal", "Evict", "p: preempt for ns/other"),
     ]
 
 
@@ -104,7 +105,7 @@ def test_a_group_is_written_with_its_phase_and_condition(cluster: Cluster) -> No
         "reason": "NotEnoughResources",
         "message": "1/1 tasks in gang unschedulable: x",
     }
-    assert asked.groups == [WriteGroup(ObjectRef("train", "ns", "g"), {"phase": "Inqueue", "conditions": [condition]}, {})]
+    assert groups(asked) == [WriteStatus(ObjectRef("train", "ns", "g"), POD_GROUPS, {"phase": "Inqueue", "conditions": [condition]}, {})]
     assert [(e.regarding.kind, e.type, e.reason) for e in asked.events] == [("PodGroup", "Warning", "Unschedulable")]
 
 
@@ -114,7 +115,7 @@ def test_a_group_that_stays_as_it_is_is_not_written_again_and_told_again_ever_mo
     of(cluster, group(cluster, "Inqueue", SHORT), sent_status)
     for second in range(1, 121):
         asked = of(cluster, group(cluster, "Inqueue", SHORT), sent_status, NOW + second)
-        assert not asked.groups
+        assert not groups(asked)
         told += [(second, event.reason) for event in asked.events]
     assert told == [(second, "Unschedulable") for second in (2, 6, 14, 30, 60, 90, 120)]
 
@@ -131,52 +132,52 @@ def test_what_a_complaint_holds_is_not_told_besides(cluster: Cluster) -> None:
 def test_conditions_of_other_types_stay(cluster: Cluster) -> None:
     sent_status = SentStatus()
     of(cluster, group(cluster, "Inqueue", SHORT), sent_status)
-    written = of(cluster, group(cluster, "Running", READY), sent_status).groups[0].status
+    written = groups(of(cluster, group(cluster, "Running", READY), sent_status))[0].status
     assert [c["type"] for c in written["conditions"]] == ["Unschedulable", "Scheduled"]
     assert "message" not in written["conditions"][1]
 
 
 def test_counters_are_left_out_when_zero(cluster: Cluster) -> None:
-    cluster.put("Node", _node("n1"))
+    cluster.put(*N1)
     cluster.move(cluster.tasks["ns/p"], status.RUNNING, 0)
-    assert of(cluster, group(cluster, "Running")).groups[0].status == {"phase": "Running", "running": 1}
+    assert groups(of(cluster, group(cluster, "Running")))[0].status == {"phase": "Running", "running": 1}
 
 
 def test_the_topology_domain_is_written_and_taken_away(cluster: Cluster) -> None:
     sent_status = SentStatus()
     key = "volcano.sh/job-allocated-hypernode"
-    assert of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups[0].annotations == {key: "rack-1"}
-    assert not of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups
-    assert of(cluster, group(cluster, "Running", None, ""), sent_status).groups[0].annotations == {key: None}
+    assert groups(of(cluster, group(cluster, "Running", None, "rack-1"), sent_status))[0].annotations == {key: "rack-1"}
+    assert not groups(of(cluster, group(cluster, "Running", None, "rack-1"), sent_status))
+    assert groups(of(cluster, group(cluster, "Running", None, ""), sent_status))[0].annotations == {key: None}
 
 
 def test_a_status_that_overtakes_another_still_writes_the_topology_domain(cluster: Cluster) -> None:
     """Of two requests that wait for one PodGroup only the newest is made."""
     sent_status = SentStatus()
     written = {"volcano.sh/job-allocated-hypernode": "rack-1"}
-    assert of(cluster, group(cluster, "Inqueue", None, "rack-1"), sent_status).groups[0].annotations == written
-    assert of(cluster, group(cluster, "Running", None, "rack-1"), sent_status).groups[0].annotations == written
+    assert groups(of(cluster, group(cluster, "Inqueue", None, "rack-1"), sent_status))[0].annotations == written
+    assert groups(of(cluster, group(cluster, "Running", None, "rack-1"), sent_status))[0].annotations == written
 
 
 def test_queues_write_what_they_hold_up_to_the_root_once(cluster: Cluster) -> None:
     sent_status = SentStatus()
     nothing = {"cpu": "0", "memory": "0"}
-    assert of(cluster, Decisions(), sent_status).queues == [WriteQueue("root", nothing), WriteQueue("default", nothing)]
-    assert not of(cluster, Decisions(), sent_status).queues
-    cluster.put("Node", _node("n1"))
+    assert queues(of(cluster, Decisions(), sent_status)) == [of_queue("root", nothing), of_queue("default", nothing)]
+    assert not queues(of(cluster, Decisions(), sent_status))
+    cluster.put(*N1)
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
     held = {"cpu": "1500m", "memory": "1Gi", "pods": "1", "nvidia.com/gpu": "1"}
-    assert of(cluster, Decisions(), sent_status).queues == [WriteQueue("root", held), WriteQueue("default", held)]
-    assert not of(cluster, Decisions(), sent_status).queues
+    assert queues(of(cluster, Decisions(), sent_status)) == [of_queue("root", held), of_queue("default", held)]
+    assert not queues(of(cluster, Decisions(), sent_status))
 
 
 def test_a_queue_without_a_state_is_left_to_its_controller_until_it_holds_something(cluster: Cluster) -> None:
-    cluster.put("Queue", convert({"metadata": {"name": "root"}}, Queue))
-    cluster.put("Node", _node("n1"))
+    cluster.put(*queue("root").state("").build())
+    cluster.put(*N1)
     sent_status = SentStatus()
-    assert [write.queue for write in of(cluster, Decisions(), sent_status).queues] == ["default"]
+    assert [write.ref.name for write in queues(of(cluster, Decisions(), sent_status))] == ["default"]
     cluster.move(cluster.tasks["ns/p"], status.BOUND, 0)
-    assert [write.queue for write in of(cluster, Decisions(), sent_status).queues] == ["root", "default"]
+    assert [write.ref.name for write in queues(of(cluster, Decisions(), sent_status))] == ["root", "default"]
 
 
 @pytest.mark.parametrize(
@@ -222,13 +223,6 @@ def test_a_mark_leaves_a_pod_alone_that_was_placed_meanwhile() -> None:
         "message": "m",
     }
     assert not apply_mark(waiting, request, "2026-01-02T00:00:00Z"), "nothing new"
-
-
-def _node(name: str) -> Any:
-    from pumice.api.core import Node
-
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}
-    return convert({"metadata": {"name": name}, "status": {"allocatable": amounts}}, Node)
 
 
 def test_what_was_told_of_a_group_is_forgotten_with_it(cluster: Cluster) -> None:

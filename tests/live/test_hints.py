@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from pumice.api.kinds import NODES, POD_GROUPS, PODS, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, Kind
 from pumice.client.transport import ApiError
@@ -14,7 +14,7 @@ from pumice.extensions import plugins
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.sender import BIND_TRIES
-from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.config.configurations import config_text, read_configurations
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.kube.scheduling_queue import FORGOTTEN_S, SchedulingQueue

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from pumice.api.core import Node
+from pumice import testing
 from pumice.api.kinds import ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import convert
@@ -19,26 +18,27 @@ from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.requests import EvictPod, ReadPod
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
-from pumice.scheduler.config.kube_conf import config_text, read_configurations
+from pumice.scheduler.config.configurations import config_text, read_configurations
 from pumice.scheduler.kube.scheduling_queue import SchedulingQueue
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import PodBuilder, pod
 from tests.live.situations import KUBE
 
 REF = ObjectRef("p", "ns", "uid-p")
+BARE = pod("p", "ns")
 
 
-def pod(version: int, *, node: str = "", phase: str = "Pending") -> Pod:
-    meta = {"name": "p", "namespace": "ns", "uid": "uid-p", "resourceVersion": str(version)}
-    spec: dict[str, Any] = {"schedulerName": "volcano", "containers": [{"name": "c"}], "nodeName": node or None}
-    return convert({"metadata": meta, "spec": spec, "status": {"phase": phase}}, Pod)
+def shown(version: int, *, node: str = "", phase: str = "Pending", of: PodBuilder = BARE) -> Pod:
+    made = of.having("metadata", "uid", value=f"uid-{of.document['metadata']['name']}")
+    made = made.having("metadata", "resourceVersion", value=str(version)).on(node).phase(phase)
+    return convert(made.document, Pod)
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    made = Cluster()
-    made.put("Node", convert({"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1", "pods": "1"}}}, Node))
-    made.put("Pod", pod(5))
+    made = testing.cluster(testing.node("a").cpu(1).pods(1))
+    made.put("Pod", shown(5))
     return made
 
 
@@ -64,21 +64,21 @@ def assumed_pods(
 def test_a_bind_that_came_to_nothing_is_taken_back(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert asyncio.run(assumed_pods(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), pod(5)))
+    assert asyncio.run(assumed_pods(cluster, told=5).pod_read(ReadPod(REF, status.BINDING), shown(5)))
     assert (task.status, task.node) == (status.PENDING, -1)
 
 
 def test_an_answer_that_was_long_on_its_way_does_not_undo_what_the_watch_told_since(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.RUNNING, 0)
-    assert asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(6, node="a")))
+    assert asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), shown(6, node="a")))
     assert task.status == status.RUNNING
 
 
 def test_an_answer_older_than_the_watch_is_asked_for_again(cluster: Cluster) -> None:
     task = cluster.tasks["ns/p"]
     cluster.move(task, status.BINDING, 0)
-    assert not asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), pod(5)))
+    assert not asyncio.run(assumed_pods(cluster, told=8).pod_read(ReadPod(REF, status.BINDING), shown(5)))
     assert task.status == status.BINDING
 
 
@@ -91,52 +91,47 @@ def test_a_pod_that_is_gone_is_forgotten(cluster: Cluster) -> None:
 def test_what_the_watch_tells_of_a_pod_from_before_it_was_read_is_old(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     book = assumed_pods(cluster, told=5)
-    assert not book.is_older(pod(5))
-    assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), pod(8, node="a", phase="Running")))
-    assert book.is_older(pod(7, node="a"))
-    assert not book.is_older(pod(9, node="a", phase="Running"))
-    assert not book.is_older(pod(7, node="a")), "it is the reflector's business from then on"
+    assert not book.is_older(shown(5))
+    assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), shown(8, node="a", phase="Running")))
+    assert book.is_older(shown(7, node="a"))
+    assert not book.is_older(shown(9, node="a", phase="Running"))
+    assert not book.is_older(shown(7, node="a")), "it is the reflector's business from then on"
 
 
 def test_nothing_that_the_watch_still_tells_of_a_pod_brings_it_back_once_it_was_found_gone(cluster: Cluster) -> None:
     cluster.move(cluster.tasks["ns/p"], status.BINDING, 0)
     book = assumed_pods(cluster, told=5)
     assert asyncio.run(book.pod_read(ReadPod(REF, status.BINDING), None))
-    assert book.is_older(pod(7)) and book.is_older(pod(9))
+    assert book.is_older(shown(7)) and book.is_older(shown(9))
     book.ended("uid-p")
-    assert not book.is_older(pod(9))
+    assert not book.is_older(shown(9))
 
 
 def test_a_granted_eviction_that_the_watch_never_shows_is_looked_up(cluster: Cluster) -> None:
     clock = StillClock()
     book = assumed_pods(cluster, told=5, clock=clock)
     cluster.move(cluster.tasks["ns/p"], status.RELEASING, 0)
-    book.evicted(EvictPod(REF, "preempt", "volcano"))
+    book.done(EvictPod(REF, "preempt", "volcano"), b"")
     assert not list(book.expired())
     clock.time += EXPIRY_S
     assert list(book.expired()) == [ReadPod(REF, status.RELEASING)]
     assert not list(book.expired())
 
 
-ONE_CPU = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}], "schedulerName": "default-scheduler"}
-
-
-def plain(name: str, version: int = 5, *, node: str = "", phase: str = "Pending") -> Pod:
-    meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return convert({"metadata": meta, "spec": {**ONE_CPU, "nodeName": node or None}, "status": {"phase": phase}}, Pod)
+P, Q = (pod(name, "ns").cpu(1).scheduler("default-scheduler") for name in "pq")
 
 
 @pytest.mark.parametrize(
     "found",
-    [None, plain("p", 7), plain("p", 7, node="a", phase="Succeeded"), plain("p", 7, node="b")],
+    [None, shown(7, of=P), shown(7, node="a", phase="Succeeded", of=P), shown(7, node="b", of=P)],
     ids=["gone", "waiting still", "finished", "elsewhere"],
 )
 def test_what_was_held_for_a_pod_that_is_not_there_wakes_who_waits_for_it(found: Pod | None) -> None:
     cluster = Cluster(("default-scheduler",))
     for name in "ab":
-        cluster.put("Node", convert({"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}, Node))
-    for name in ("p", "q"):
-        cluster.put("Pod", plain(name))
+        cluster.put(*testing.node(name).cpu(1).pods(9).build())
+    for waits in (P, Q):
+        cluster.put("Pod", shown(5, of=waits))
     event_translation = EventTranslation(cluster)
     event_translation.adopt(read_configurations([config_text(KUBE, "test")], plugins(None))[0])
     backlog = event_translation.queue

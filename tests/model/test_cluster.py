@@ -11,9 +11,9 @@ from pumice.api.pod import Pod
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.model import status
+from pumice.scheduler.model import reservations, status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import MOST_SHARED, dominant_share, share
+from pumice.scheduler.model.resources import CPU, MOST_SHARED, dominant_share, share
 from pumice.scheduler.model.template import Template
 from pumice.testing import cluster, node, pod, podgroup, priority_class, queue
 from pumice.testing.scene import NOW, policy
@@ -110,7 +110,7 @@ def test_an_echo_from_before_our_bind_does_not_undo_it() -> None:
 
 def test_what_is_removed_takes_its_sums_along() -> None:
     made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=2), pod("p").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
-    made.settle()
+    made.refresh_sums()
     made.remove("PodGroup", "default/g")
     made.check()
     assert not made.queues["default"].held.any()
@@ -254,8 +254,8 @@ def test_a_pod_that_goes_before_its_node_comes_is_not_put_on_it() -> None:
         (lambda made: made.nodes.idle.fill(7), "idle of n"),
         (lambda made: made.nodes.releasing.fill(7), "releasing of n"),
         (lambda made: made.nodes.pipelined.fill(7), "pipelined of n"),
-        (lambda made: made.nodes.seen.fill(7), "seen of n"),
-        (lambda made: made.nodes.scoring.fill(7), "scoring of n"),
+        (lambda made: made.nodes.used_for_filters.fill(7), "used_for_filters of n"),
+        (lambda made: made.nodes.nonzero_used.fill(7), "nonzero_used of n"),
         (lambda made: made.queues["default"].holding.fill(7), "held of <Queue default>"),
         (lambda made: made.queues["default"].asking.fill(7), "pending of <Queue default>"),
         (lambda made: made.jobs["default/g"].counts.update({status.RUNNING: 9}), "Running of <Job default/g Inqueue>"),
@@ -367,3 +367,28 @@ def test_a_part_of_a_job_is_gone_with_its_last_pod() -> None:
     made.remove("Pod", "default/b1")
     made.remove("Pod", "default/a1")
     assert [sorted(task.name for task in part.tasks.values()) for part in job.subjobs] == [["b2"]]
+
+
+def test_the_version_of_a_kind_is_never_one_that_it_had() -> None:
+    made, seen = cluster(), set()
+    for number in range(3):
+        kind, item = priority_class(f"c{number}", number).build()
+        made.put(kind, item)
+        seen.add(made.versions[kind])
+        made.remove(kind, item.metadata.name)  # type: ignore[attr-defined]
+        seen.add(made.versions[kind])
+    assert len(seen) == 6
+
+
+def test_what_is_known_of_jobs_that_are_alike_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forgotten and found anew: the sums are the same."""
+    sums = []
+    for most in (reservations.MOST_KNOWN, 1):
+        monkeypatch.setattr(reservations, "MOST_KNOWN", most)
+        made = cluster(node("n").cpu(4), queue("q"))
+        for number in range(6):
+            made.put(*podgroup(f"j{number}").queue("q").phase("Inqueue").needs(cpu=1 + number % 3).build())
+        made.refresh_sums()
+        sums.append(made.queues["q"].inqueue.tolist())
+        assert len(made._promises) <= most
+    assert sums[0] == sums[1] and sums[0][CPU] == 12_000

@@ -220,7 +220,7 @@ def test_a_sum_holds_as_many_pods_as_come() -> None:
 def test_what_nobody_can_have_counts_in_no_sum_of_jobs_and_queues() -> None:
     group = podgroup("g").phase("Running").having("spec", "minResources", value={"cpu": "1e30"})
     made = cluster(node("n").cpu(8), group, asking_for("p", "1e30").gang("g"), asking_for("q", "1e30").gang("g").on("n"))
-    made.settle()
+    made.refresh_sums()
     queue = made.queues["default"]
     assert [sums[:2].tolist() for sums in (queue.held, queue.pending)] == [[0.0, 2.0**30]] * 2, "the other amounts are real"
     assert queue.admitted[0] == queue.inqueue[0] == 0

@@ -14,7 +14,7 @@ from pumice.testing.scene import NOW, policy
 
 def test_more_resource_names_than_a_vector_is_wide_make_all_vectors_longer() -> None:
     made = cluster(node("a").cpu(4), podgroup("g").needs(cpu=1), pod("p").cpu(1).gang("g").on("a"), pod("w").cpu(1).gang("g"))
-    made.settle()
+    made.refresh_sums()
     rich = node("b").cpu(4)
     for number in range(WIDTH + 4):
         rich = rich.resource(f"example.com/r{number}", 1)
@@ -47,9 +47,9 @@ MANY = {f"example.com/r{number}": "1" for number in range(WIDTH)}
 )
 def test_whatever_brings_a_resource_name_too_many_makes_all_vectors_longer_at_once(bringer: Any) -> None:
     made = cluster(node("n").cpu(4), podgroup("g").needs(cpu=1), pod("r").cpu(1).gang("g").on("n"), pod("w").cpu(1).gang("g"))
-    made.settle()
+    made.refresh_sums()
     made.put(*bringer.build())
-    made.settle()
+    made.refresh_sums()
     made.check()
     assert made.dimensions.width == 2 * WIDTH
     assert {len(queue.held) for queue in made.queues.values()} == {len(made.nodes.used)} == {2 * WIDTH}

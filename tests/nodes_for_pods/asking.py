@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pumice.api.kinds import CLUSTER_WIDE
-from pumice.api.structs import KINDS, convert
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
-from pumice.testing import NodeBuilder, PodBuilder, cluster, node, pod
+from pumice.testing import NodeBuilder, PodBuilder, node, pod
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-STRUCTS = {kind: struct for (_, kind), struct in KINDS.items()}
-
-
-def made_of(*things: Any) -> Cluster:
-    """A cluster of builders and of plain objects (`{"kind": ...}`), which stand in `default` unless they say otherwise."""
-    made = cluster(*(thing for thing in things if not isinstance(thing, dict)))
-    for thing in things:
-        if isinstance(thing, dict):
-            put(made, thing)
-    return made
-
-
-def put(made: Cluster, thing: dict[str, Any]) -> None:
-    kind = thing["kind"]
-    metadata = thing["metadata"] if kind in CLUSTER_WIDE else {"namespace": "default"} | thing["metadata"]
-    made.put(kind, convert({**thing, "metadata": metadata}, STRUCTS[kind]))
 
 
 def zoned(**zones: str) -> list[NodeBuilder]:

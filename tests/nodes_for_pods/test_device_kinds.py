@@ -13,8 +13,8 @@ from pumice.scheduler.plugins.kube.devices.extended_resources import classes_by_
 from pumice.scheduler.plugins.kube.dynamic_resources import EarlierAlternatives, FreeDevices, dynamic_resources
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
-from pumice.testing import PodBuilder, node, pod
-from tests.nodes_for_pods.asking import HOST, admitted, made_of, put, refusals, scores
+from pumice.testing import ObjectBuilder, PodBuilder, cluster, manifest, node, pod
+from tests.nodes_for_pods.asking import HOST, admitted, refusals, scores
 from tests.nodes_for_pods.test_devices import FULL, NODES, asks, claim, device, device_class, held, place, pool, using, where
 
 Thing = dict[str, Any]
@@ -56,7 +56,7 @@ def test_a_tainted_device_goes_to_those_who_tolerate_it(taint: Thing, toleration
 )
 def test_rules_taint_devices_too(selector: Thing | None, where_it_fits: str) -> None:
     spec = {"taint": BAD} | ({} if selector is None else {"deviceSelector": selector})
-    rule = {"kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": spec}
+    rule = manifest("DeviceTaintRule", "r", spec=spec)
     assert where(pool("a", "a0"), pool("b", "b0"), rule, claim("c"), using("p", "c")) == where_it_fits
 
 
@@ -67,11 +67,10 @@ def cut(name: str, amount: int, of: str = "cs") -> Thing:
     return device(name) | {"consumesCounters": [{"counterSet": of, "counters": {"mem": {"value": amount}}}]}
 
 
-def counters(on: str, amount: int, *names: str, slices: int = 2) -> Thing:
+def counters(on: str, amount: int, *names: str, slices: int = 2) -> ObjectBuilder:
     sets = [{"name": name, "counters": {"mem": {"value": amount}}} for name in names or ("cs",)]
-    thing = pool(on, slices=slices, name=f"{on}-counters")
-    thing["spec"] = {key: value for key, value in thing["spec"].items() if key != "devices"} | {"sharedCounters": sets}
-    return thing
+    made = pool(on, slices=slices, name=f"{on}-counters").having("spec", "devices", value=None)
+    return made.having("spec", "sharedCounters", value=sets)
 
 
 def test_devices_that_are_cut_out_of_one_share_its_counters() -> None:
@@ -80,15 +79,14 @@ def test_devices_that_are_cut_out_of_one_share_its_counters() -> None:
     assert where(*parts, claim("c", asks(3)), using("p", "c")) == ""
     assert where(*parts, claim("d", **held("a0")), claim("c", asks(1)), using("p", "c")) == "a"
     assert where(*parts, claim("d", **held("a0")), claim("c", asks(2)), using("p", "c")) == ""
-    made = made_of(*NODES, device_class(), *parts, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, device_class(), *parts, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:a0"] and place(made, "q", 0) == ["r:a1"]
     assert where(*parts, claim("c", asks(1, "x", ('device.driver == "drv"',)), asks(1, "y")), using("p", "c")) == "a"
 
 
 def test_a_device_in_use_elsewhere_in_the_pool_counts() -> None:
-    everywhere = counters("a", 40, slices=3)
-    del everywhere["spec"]["nodeName"]
+    everywhere = counters("a", 40, slices=3).having("spec", "nodeName", value=None)
     here, there = pool("a", cut("a0", 30), slices=3), pool("a", cut("a1", 30), slices=3, name="there", nodeName="b")
     things = (everywhere, here, there, claim("c"), using("p", "c"))
     assert where(*things) == "a b"
@@ -104,14 +102,14 @@ def test_a_device_in_use_elsewhere_in_the_pool_counts() -> None:
     ],
 )
 def test_a_faulty_pool_gives_nothing_and_that_is_told(pieces: tuple[Thing, ...]) -> None:
-    made = made_of(
+    made = cluster(
         *NODES, device_class(), *pieces, claim("c"), claim("all", asks(allocationMode="All")), using("p", "c"), using("q", "all")
     )
     told = {"a": "invalid resource pools were encountered!", "b": FULL + "!", "c": FULL + "!"}
     assert refusals(made, "default/p", *dynamic_resources(made)) == told
     wants_all = "claim default/all, request r: asks for all devices, but resource pool drv/a is currently invalid!"
     assert refusals(made, "default/q", *dynamic_resources(made))["a"] == wants_all
-    put(made, claim("c", {"name": "r", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}))
+    made.put(*claim("c", {"name": "r", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}).build())
     assert scores(made, "default/p", EarlierAlternatives(made)) == [0, 0, 0]
 
 
@@ -135,7 +133,7 @@ def shares(made: Cluster, name: str) -> list[dict[str, str]]:
 def test_a_shared_device_serves_as_long_as_it_has_something_left() -> None:
     offered = pool("a", shared("a0", memory={"value": "40Gi"}))
     claims = [claim(f"c{n}", wanting(memory="15Gi")) for n in range(3)]
-    made = made_of(*NODES, device_class(), offered, *claims, *(using(f"p{n}", f"c{n}") for n in range(3)))
+    made = cluster(*NODES, device_class(), offered, *claims, *(using(f"p{n}", f"c{n}") for n in range(3)))
     made.index(AssumedDevices)
     assert shares(made, "p0") == shares(made, "p1") == [{"memory": "15Gi"}]
     assert admitted(made, "default/p2", *dynamic_resources(made)) == ""
@@ -157,7 +155,7 @@ def test_a_shared_device_serves_as_long_as_it_has_something_left() -> None:
 def test_a_request_may_get_several_shares_of_one_device(count: int, memories: list[int], got: list[str]) -> None:
     offered = pool("a", *(shared(f"a{number}", memory={"value": f"{memory}Gi"}) for number, memory in enumerate(memories)))
     wanted = claim("c", asks(count, capacity={"requests": {"memory": "15Gi"}}))
-    made = made_of(*NODES, device_class(), offered, wanted, using("p", "c"))
+    made = cluster(*NODES, device_class(), offered, wanted, using("p", "c"))
     made.index(AssumedDevices)
     assert admitted(made, "default/p", *dynamic_resources(made)) == ("a" if got else "")
     assert place(made, "p", 0) == [f"r:{name}" for name in got]
@@ -165,12 +163,12 @@ def test_a_request_may_get_several_shares_of_one_device(count: int, memories: li
 
 def test_what_objects_say_of_shares_counts() -> None:
     offered = pool("a", shared("a0", memory={"value": "40Gi"}))
-    taken = claim("d", **held("a0"))
-    result = taken["status"]["allocation"]["devices"]["results"][0]
-    result |= {"shareID": "x", "consumedCapacity": {"memory": "30Gi"}}
+    status = held("a0")["status"]
+    status["allocation"]["devices"]["results"][0] |= {"shareID": "x", "consumedCapacity": {"memory": "30Gi"}}
+    taken = claim("d", status=status)
     assert where(offered, taken, claim("c", wanting(memory="10Gi")), using("p", "c")) == "a"
     assert where(offered, taken, claim("c", wanting(memory="11Gi")), using("p", "c")) == ""
-    del result["shareID"]
+    del status["allocation"]["devices"]["results"][0]["shareID"]
     assert where(offered, taken, claim("c", wanting(memory="10Gi")), using("p", "c")) == ""
 
 
@@ -198,7 +196,7 @@ RANGE = {"validRange": {"min": "2", "max": "20", "step": "4"}, "default": "3"}
 )
 def test_a_request_gets_as_much_as_the_policy_gives(policy: Thing | None, asked: str | None, given: str | None) -> None:
     offered = pool("a", shared("a0", slots={"value": "40"} | ({"requestPolicy": policy} if policy else {})))
-    made = made_of(*NODES, device_class(), offered, claim("c", wanting(slots=asked) if asked else asks()), using("p", "c"))
+    made = cluster(*NODES, device_class(), offered, claim("c", wanting(slots=asked) if asked else asks()), using("p", "c"))
     made.index(AssumedDevices)
     assert shares(made, "p") == ([{"slots": given}] if given else [])
 
@@ -226,7 +224,7 @@ def test_all_devices_of_a_pool_that_changes_or_that_a_constraint_parts_end_the_a
     everything = asks(allocationMode="All")
     parted = pool("b", device("b0", model="x"), device("b1", model="y"))
     alike = claim("c", everything, constraints=[{"matchAttribute": "drv/model"}])
-    made = made_of(*NODES, device_class(), pool("a", "a0", slices=2), parted, alike, using("p", "c"))
+    made = cluster(*NODES, device_class(), pool("a", "a0", slices=2), parted, alike, using("p", "c"))
     refused = refusals(made, "default/p", *dynamic_resources(made))
     assert refused["a"] == "claim default/c, request r: asks for all devices, but resource pool drv/a is currently being updated!"
     assert refused["b"] == "claim default/c, request r: cannot add device drv/b/b1 because a claim constraint would not be satisfied!"
@@ -242,12 +240,12 @@ def test_all_devices_of_a_pool_that_changes_or_that_a_constraint_parts_end_the_a
 def test_a_claim_holds_so_many_devices_and_no_more() -> None:
     many = pool("a", *(f"a{n}" for n in range(40)))
     assert where(many, claim("c", asks(32)), using("p", "c")) == "a"
-    made = made_of(*NODES, device_class(), many, claim("c", asks(33)), using("p", "c"))
+    made = cluster(*NODES, device_class(), many, claim("c", asks(33)), using("p", "c"))
     told = "claim default/c: number of requested devices 33 exceeds the claim limit of 32!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     ways = [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (32, 2)]
     either = claim("c", asks(4), {"name": "s", "firstAvailable": ways})
-    made = made_of(*NODES, device_class(), many, either, using("p", "c"))
+    made = cluster(*NODES, device_class(), many, either, using("p", "c"))
     made.index(AssumedDevices)
     assert place(made, "p", 0)[-1].startswith("s/2:")
 
@@ -269,7 +267,7 @@ def test_a_shared_claim_can_be_used_where_its_devices_are_reached() -> None:
     places: list[tuple[Thing, str]] = [({"allNodes": True}, "a b c"), ({"nodeName": "b"}, "b")]
     places += [({"nodeSelector": {"nodeSelectorTerms": [term]}}, reached) for term, reached in ((terms, "b c"), (labelled, "a b"))]
     for told, reached in places:
-        made = made_of(*NODES, device_class(), pool("b", "n0", **told), claim("c"), using("p", "c"), using("q", "c"))
+        made = cluster(*NODES, device_class(), pool("b", "n0", **told), claim("c"), using("p", "c"), using("q", "c"))
         made.index(AssumedDevices)
         assert place(made, "p", 1) == ["r:n0"]
         assert admitted(made, "default/q", *dynamic_resources(made)) == reached
@@ -283,7 +281,7 @@ def test_an_older_generation_goes_once_a_newer_one_is_there_for_others() -> None
 def test_devices_that_need_preparing_come_last() -> None:
     slow = pool("a", device("a0") | {"bindingConditions": ["Ready"]})
     other = pool("z", "z0", nodeName="a")
-    made = made_of(*NODES, device_class(), slow, other, claim("c"), using("p", "c"))
+    made = cluster(*NODES, device_class(), slow, other, claim("c"), using("p", "c"))
     made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:z0"]
 
@@ -295,7 +293,7 @@ def test_nodes_where_earlier_alternatives_can_be_had_score_higher() -> None:
     big = {"name": "big", "deviceClassName": "gpu", "selectors": [{"cel": {"expression": 'device.attributes["drv"].big'}}]}
     either = {"name": "r", "firstAvailable": [big, {"name": "any", "deviceClassName": "gpu"}]}
     mixed = (pool("a", device("a0", big=False)), pool("b", device("b0", big=True)))
-    made = made_of(*NODES, device_class(), *mixed, claim("c", either), claim("d"), using("p", "c"), using("q", "d"), pod("r"))
+    made = cluster(*NODES, device_class(), *mixed, claim("c", either), claim("d"), using("p", "c"), using("q", "d"), pod("r"))
     assert scores(made, "default/p", EarlierAlternatives(made)) == [87, 100, 0]
     assert scores(made, "default/q", EarlierAlternatives(made)) == scores(made, "default/r", EarlierAlternatives(made)) == []
 
@@ -307,7 +305,7 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(allocation, "STEPS", 50)
     many = pool("a", *(device(f"a{n}", number=n) for n in range(12)))
     hopeless = claim("c", asks(6), asks(1, "s", ("false",)))
-    made = made_of(*NODES, device_class(), many, hopeless, using("p", "c"))
+    made = cluster(*NODES, device_class(), many, hopeless, using("p", "c"))
     refused = refusals(made, "default/p", *dynamic_resources(made))
     assert refused["a"] == "timed out trying to allocate devices!" and refused["c"] == FULL + "!"
     assert place(made, "p", 0) == []
@@ -316,24 +314,22 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
 def test_a_pod_that_wants_hundreds_of_devices_is_not_tried() -> None:
     many = [pool("a", *(f"a{n}" for n in range(300)))]
     claims = [claim(f"c{n}", asks(32)) for n in range(7)]
-    made = made_of(*NODES, device_class(), *many, *claims, using("p", *(f"c{n}" for n in range(7))))
+    made = cluster(*NODES, device_class(), *many, *claims, using("p", *(f"c{n}" for n in range(7))))
     assert refusals(made, "default/p", *dynamic_resources(made))["a"] == "timed out trying to allocate devices!"
 
 
 def test_devices_that_differ_in_nothing_but_their_names_are_tried_once() -> None:
     many = pool("a", *(f"a{n}" for n in range(30)))
     hopeless = claim("c", asks(10), asks(1, "s", ("false",)))
-    made = made_of(*NODES, device_class(), many, hopeless, using("p", "c"))
+    made = cluster(*NODES, device_class(), many, hopeless, using("p", "c"))
     assert refusals(made, "default/p", *dynamic_resources(made))["a"] == FULL + "!"
 
 
 # -- extended resources
 
 
-def serving(name: str = "gpu", resource: str = "example.com/gpu") -> Thing:
-    made = device_class(name)
-    made["spec"]["extendedResourceName"] = resource
-    return made
+def serving(name: str = "gpu", resource: str = "example.com/gpu") -> ObjectBuilder:
+    return device_class(name).having("spec", "extendedResourceName", value=resource)
 
 
 def wants(name: str, *counts: int, resource: str = "example.com/gpu", init: tuple[int, ...] = (), sidecars: int = 0) -> PodBuilder:
@@ -353,7 +349,7 @@ def given(made: Cluster, name: str, row: int) -> list[str]:
 @pytest.mark.parametrize("resource", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
 def test_a_class_serves_an_extended_resource_on_nodes_that_have_none(resource: str) -> None:
     plugin = node("d").cpu(4).having("status", "allocatable", resource, value="1")
-    made = made_of(*NODES, plugin, serving(), pool("a", "a0", "a1"), wants("p", 2, resource=resource), wants("q", 1, resource=resource))
+    made = cluster(*NODES, plugin, serving(), pool("a", "a0", "a1"), wants("p", 2, resource=resource), wants("q", 1, resource=resource))
     rules = [FitFilter(served=made.index(AssumedDevices).classes), *dynamic_resources(made)]
     assert admitted(made, "default/q", *rules) == "a d"
     assert admitted(made, "default/p", *rules) == "a"
@@ -363,18 +359,16 @@ def test_a_class_serves_an_extended_resource_on_nodes_that_have_none(resource: s
 
 
 def test_of_classes_of_one_resource_the_youngest_serves_it_then_the_first_by_name() -> None:
-    def class_of(name: str, hour: int) -> Thing:
-        made = serving(name)
-        made["metadata"]["creationTimestamp"] = f"2026-01-01T0{hour}:00:00Z"
-        return made
+    def class_of(name: str, hour: int) -> ObjectBuilder:
+        return serving(name).created(f"2026-01-01T0{hour}:00:00Z")
 
     served = "example.com/gpu"
-    assert classes_by_resource(made_of(class_of("b", 2), class_of("a", 2), class_of("c", 1)))[served] == "a"
-    assert classes_by_resource(made_of(class_of("a", 1), class_of("b", 2)))[served] == "b"
+    assert classes_by_resource(cluster(class_of("b", 2), class_of("a", 2), class_of("c", 1)))[served] == "a"
+    assert classes_by_resource(cluster(class_of("a", 1), class_of("b", 2)))[served] == "b"
 
 
 def test_containers_that_initialise_use_what_later_ones_have() -> None:
-    made = made_of(*NODES, serving(), pool("a", *(f"a{n}" for n in range(9))), wants("p", 1, 0, init=(2, 4, 1), sidecars=1))
+    made = cluster(*NODES, serving(), pool("a", *(f"a{n}" for n in range(9))), wants("p", 1, 0, init=(2, 4, 1), sidecars=1))
     assert [pick.partition(":")[0] for pick in given(made, "p", 0)] == [
         "container-1-request-0",
         "container-1-request-0",
@@ -392,12 +386,12 @@ def test_containers_that_initialise_use_what_later_ones_have() -> None:
 
 
 def test_a_claim_that_was_written_for_the_pod_counts_instead_of_what_was_assumed() -> None:
-    made = made_of(*NODES, serving(), pool("a", "a0", "a1"), wants("p", 1), wants("q", 1))
+    made = cluster(*NODES, serving(), pool("a", "a0", "a1"), wants("p", 1), wants("q", 1))
     assert given(made, "p", 0) == ["container-0-request-0:a0"]
     owner = {"name": "p", "uid": "default-p", "controller": True}
     notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
     written = claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a1"))
-    put(made, written)
+    made.put(*written.build())
     assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
     assert given(made, "q", 0) == ["container-0-request-0:a0"]
     made.move(made.tasks["default/p"], status.RUNNING, 0)
@@ -405,15 +399,15 @@ def test_a_claim_that_was_written_for_the_pod_counts_instead_of_what_was_assumed
 
 
 def test_one_that_an_attempt_left_behind_holds_nothing() -> None:
-    made = made_of(*NODES, serving(), pool("a", "a0"), wants("p", 1))
+    made = cluster(*NODES, serving(), pool("a", "a0"), wants("p", 1))
     owner = {"name": "p", "uid": "default-p", "controller": True}
     notes = {"resource.kubernetes.io/extended-resource-claim": "true"}
-    put(made, claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a0")))
+    made.put(*claim("p-extended-resources-x", metadata={"annotations": notes, "ownerReferences": [owner]}, **held("a0")).build())
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
 
 
 def test_who_ran_before_without_a_claim_has_none() -> None:
-    made = made_of(*NODES, serving(), pool("a", "a0"), wants("p", 1).on("a"), wants("q", 1))
+    made = cluster(*NODES, serving(), pool("a", "a0"), wants("p", 1).on("a"), wants("q", 1))
     assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
     assert given(made, "q", 0) == ["container-0-request-0:a0"]
     made.move(made.tasks["default/q"], status.RUNNING, 0)
@@ -422,7 +416,7 @@ def test_who_ran_before_without_a_claim_has_none() -> None:
 
 def test_a_pod_may_have_claims_and_such_resources() -> None:
     both = wants("p", 1).having("spec", "resourceClaims", value=[{"name": "c", "resourceClaimName": "c"}])
-    made = made_of(*NODES, serving(), pool("a", "a0", "a1"), pool("b", "b0"), claim("c"), both)
+    made = cluster(*NODES, serving(), pool("a", "a0", "a1"), pool("b", "b0"), claim("c"), both)
     assert FreeDevices(made).prepare(made.tasks["default/p"]) is not None
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
     assert given(made, "p", 0) == ["r:a0", "container-0-request-0:a1"]

@@ -11,16 +11,16 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.kube.dynamic_resources import FreeDevices, dynamic_resources
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
-from pumice.testing import PodBuilder, pod, podgroup, schedule
-from tests.nodes_for_pods.asking import HOST, admitted, evaluated, made_of, put, refusals, zoned
+from pumice.testing import ObjectBuilder, PodBuilder, cluster, manifest, pod, podgroup, schedule
+from tests.nodes_for_pods.asking import HOST, admitted, evaluated, refusals, zoned
 
 Thing = dict[str, Any]
 NODES = zoned(a="", b="", c="")
 FULL = "cannot allocate all claims"  #: for good
 
 
-def device_class(name: str = "gpu", *selectors: str) -> Thing:
-    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": text}} for text in selectors]}}
+def device_class(name: str = "gpu", *selectors: str) -> ObjectBuilder:
+    return manifest("DeviceClass", name, spec={"selectors": [{"cel": {"expression": text}} for text in selectors]})
 
 
 def device(name: str, memory: str = "", **attributes: Any) -> Thing:
@@ -29,12 +29,12 @@ def device(name: str, memory: str = "", **attributes: Any) -> Thing:
     return made | ({"capacity": {"memory": {"value": memory}}} if memory else {})
 
 
-def pool(on: str, *devices: Thing | str, generation: int = 1, slices: int = 1, name: str = "", **more: Any) -> Thing:
+def pool(on: str, *devices: Thing | str, generation: int = 1, slices: int = 1, name: str = "", **more: Any) -> ObjectBuilder:
     offered = [device(each) if isinstance(each, str) else each for each in devices]
     where = more or {"nodeName": on}
     of = {"name": on, "generation": generation, "resourceSliceCount": slices}
     spec = {"driver": "drv", "pool": of, "devices": offered} | where
-    return {"kind": "ResourceSlice", "metadata": {"name": name or f"{on}-{generation}"}, "spec": spec}
+    return manifest("ResourceSlice", name or f"{on}-{generation}", spec=spec)
 
 
 def asks(count: int = 1, name: str = "r", selectors: tuple[str, ...] = (), kind: str = "gpu", **more: Any) -> Thing:
@@ -42,10 +42,10 @@ def asks(count: int = 1, name: str = "r", selectors: tuple[str, ...] = (), kind:
     return {"name": name, "exactly": wanted | more}
 
 
-def claim(name: str, *requests: Thing, constraints: list[Thing] | None = None, **more: Any) -> Thing:
+def claim(name: str, *requests: Thing, constraints: list[Thing] | None = None, metadata: Thing | None = None, **more: Any) -> ObjectBuilder:
     devices = {"requests": list(requests or (asks(),)), "constraints": constraints or []}
-    metadata = {"name": name} | more.pop("metadata", {})
-    return {"kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}} | more
+    made = manifest("ResourceClaim", name, spec={"devices": devices}, **more)
+    return made.having("metadata", value=made.document["metadata"] | (metadata or {}))
 
 
 def held(*devices: str, selector: Thing | None = None, admin: bool = False) -> Thing:
@@ -73,7 +73,7 @@ def crowded(users: int) -> Thing:
 
 
 def where(*things: Any) -> str:
-    made = made_of(*NODES, device_class(), *things)
+    made = cluster(*NODES, device_class(), *things)
     return admitted(made, "default/p", *dynamic_resources(made))
 
 
@@ -100,7 +100,7 @@ def test_a_flat_request_is_read_as_well() -> None:
 
 
 def test_a_pod_without_claims_is_left_alone() -> None:
-    made = made_of(*NODES, pod("p"))
+    made = cluster(*NODES, pod("p"))
     for rule in dynamic_resources(made):
         assert rule.prepare(made.tasks["default/p"]) is None and rule.key(made.tasks["default/p"]) is None
     assert "assumed devices" not in made.memory
@@ -116,11 +116,11 @@ def test_selectors_of_the_class_and_of_the_request_must_all_hold() -> None:
 
 
 def test_a_selector_that_cannot_be_judged_is_told() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("true", "device.driver.nope("))), using("p", "c"))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c", asks(selectors=("true", "device.driver.nope("))), using("p", "c"))
     refused = refusals(made, "default/p", *dynamic_resources(made))
     assert refused.keys() == set("abc") and refused["c"] == FULL + "!"
     assert refused["a"].startswith("claim default/c: selector #1: CEL compile error: ")
-    made = made_of(*NODES, device_class("gpu", 'device.attributes["drv"].x == 1'), *POOLS, claim("c"), using("p", "c"))
+    made = cluster(*NODES, device_class("gpu", 'device.attributes["drv"].x == 1'), *POOLS, claim("c"), using("p", "c"))
     told = "class gpu: selector #0: CEL runtime error: no such key: x!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == {"a": told, "b": told, "c": FULL + "!"}
     assert evaluated(made, "default/p", dynamic_resources(made)).failing.tolist() == [True, True, False]
@@ -130,7 +130,7 @@ def test_a_selector_that_cannot_be_judged_is_told() -> None:
 def test_looking_at_all_devices_may_not_cost_much_more_than_looking_at_one() -> None:
     devices = [device(f"a{number}", number=number) for number in range(8)]
     slow = "lists.range(300000).size() == device.attributes['drv'].number"
-    made = made_of(*NODES, device_class(), pool("a", *devices), claim("c", asks(selectors=(slow,))), using("p", "c"))
+    made = cluster(*NODES, device_class(), pool("a", *devices), claim("c", asks(selectors=(slow,))), using("p", "c"))
     told = "claim default/c: selector #0: CEL runtime error: operation cancelled: actual cost limit exceeded!"
     assert refusals(made, "default/p", *dynamic_resources(made))["a"] == told
 
@@ -145,7 +145,7 @@ def test_selectors_are_asked_of_devices_only_as_far_as_the_search_goes() -> None
 def test_a_demanding_request_is_not_robbed_by_an_easily_pleased_one() -> None:
     mixed = pool("a", device("a0", big=True), device("a1", big=False))
     first_any = claim("c", asks(1, "any"), asks(1, "big", ('device.attributes["drv"].big',)))
-    made = made_of(*NODES, device_class(), mixed, first_any, using("p", "c"))
+    made = cluster(*NODES, device_class(), mixed, first_any, using("p", "c"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
     assert place(made, "p", 0) == ["any:a1", "big:a0"]
 
@@ -164,7 +164,7 @@ def test_all_devices_means_all_and_at_least_one() -> None:
 
 def test_administrative_access_uses_nothing_up() -> None:
     watching = claim("c", asks(allocationMode="All", adminAccess=True))
-    made = made_of(*NODES, device_class(), *POOLS, watching, claim("d", **held("a0")), claim("e"), using("p", "c"), using("q", "e"))
+    made = cluster(*NODES, device_class(), *POOLS, watching, claim("d", **held("a0")), claim("e"), using("p", "c"), using("q", "e"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
     assert place(made, "p", 0) == ["r:a0", "r:a1"]
     assert place(made, "q", 0) == ["r:a1"]
@@ -178,7 +178,7 @@ def test_the_first_alternative_that_can_be_had_is_taken() -> None:
         for name, text in (("big", 'device.attributes["drv"].big'), ("small", '!device.attributes["drv"].big'))
     )
     either = claim("c", {"name": "r", "firstAvailable": [big, small]})
-    made = made_of(*NODES, device_class(), *mixed, either, using("p", "c"))
+    made = cluster(*NODES, device_class(), *mixed, either, using("p", "c"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
     assert place(made, "p", 1) == ["r/small:b0"]
 
@@ -189,7 +189,7 @@ def test_devices_of_a_claim_may_have_to_agree_in_an_attribute() -> None:
         pool("b", device("b0", numa=0), device("b1", numa=1), device("b2", numa=1)),
     )
     together = [{"matchAttribute": "drv/numa"}]
-    made = made_of(*NODES, device_class(), *apart, claim("c", asks(2), constraints=together), using("p", "c"))
+    made = cluster(*NODES, device_class(), *apart, claim("c", asks(2), constraints=together), using("p", "c"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "b"
     assert place(made, "p", 1) == ["r:b1", "r:b2"]
     some = claim("c", asks(2), asks(1, "s"), constraints=[{"matchAttribute": "numa", "requests": ["r"]}])
@@ -201,14 +201,14 @@ def test_devices_of_a_claim_may_have_to_differ_in_an_attribute() -> None:
         pool("a", device("a0", numa=0), device("a1", numa=0), device("a2", numa=1), "a3"),
         pool("b", device("b0", numa=0), device("b1", numa=0)),
     )
-    made = made_of(*NODES, device_class(), *apart, claim("c", asks(2), constraints=[{"distinctAttribute": "drv/numa"}]), using("p", "c"))
+    made = cluster(*NODES, device_class(), *apart, claim("c", asks(2), constraints=[{"distinctAttribute": "drv/numa"}]), using("p", "c"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
     assert place(made, "p", 0) == ["r:a0", "r:a2"]
 
 
 def test_constraints_without_an_attribute_and_unknown_classes_are_told() -> None:
     other = claim("c", constraints=[{"requests": ["r"]}])
-    made = made_of(*NODES, device_class(), *POOLS, other, using("p", "c"), claim("d", asks(kind="none")), using("q", "d"))
+    made = cluster(*NODES, device_class(), *POOLS, other, using("p", "c"), claim("d", asks(kind="none")), using("q", "d"))
     told = "claim default/c: a constraint that is neither of matchAttribute nor of distinctAttribute!"
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", told)
     assert refusals(made, "default/q", *dynamic_resources(made)) == dict.fromkeys("abc", "request r: device class none does not exist!")
@@ -227,7 +227,7 @@ def test_constraints_without_an_attribute_and_unknown_classes_are_told() -> None
     ],
 )
 def test_a_claim_in_the_way_is_told(things: list[Any], reason: str) -> None:
-    made = made_of(*NODES, device_class(), *POOLS, *things)
+    made = cluster(*NODES, device_class(), *POOLS, *things)
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("abc", reason)
 
 
@@ -238,7 +238,7 @@ def test_a_claim_that_turned_out_not_to_be_needed_is_left_aside() -> None:
 
 def test_an_allocated_claim_is_used_where_its_devices_are() -> None:
     only_b = {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": ["b"]}]}]}
-    made = made_of(
+    made = cluster(
         *NODES, device_class(), claim("c", **held("b0", selector=only_b)), claim("d", **held("x")), using("p", "c"), using("q", "d")
     )
     assert refusals(made, "default/p", *dynamic_resources(made)) == dict.fromkeys("ac", "resourceclaim not available on the node!")
@@ -253,7 +253,7 @@ def test_only_complete_pools_of_the_newest_generation_count() -> None:
 
 def test_devices_that_several_nodes_reach_are_counted_together() -> None:
     some = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "NotIn", "values": ["c"]}]}]}}
-    made = made_of(*NODES, device_class(), pool("net", "n0", **some), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, device_class(), pool("net", "n0", **some), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     assert FreeDevices(made).reach is Reach.CLUSTER
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a b"
     assert place(made, "q", 1) == ["r:n0"]
@@ -262,7 +262,7 @@ def test_devices_that_several_nodes_reach_are_counted_together() -> None:
 
 
 def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c"), *using("p", "c").times(3))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c"), *using("p", "c").times(3))
     rules = dynamic_resources(made)
     assert admitted(made, "default/p-2", *rules) == "a b"
     assert place(made, "p-0", 1) == place(made, "p-1", 1) == ["r:b0"]
@@ -277,7 +277,7 @@ def test_a_claim_that_pods_share_ties_them_to_the_node_of_the_first() -> None:
 def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices() -> None:
     pods = [made_for(f"p-{n}", f"c{n}").cpu(1).gang("g") for n in range(4)]
     claims = [claim(f"c{n}", metadata=owned_by(f"p-{n}")) for n in range(4)]
-    made = made_of(*NODES, device_class(), *POOLS, *claims, podgroup("g", 3).phase("Inqueue"), *pods)
+    made = cluster(*NODES, device_class(), *POOLS, *claims, podgroup("g", 3).phase("Inqueue"), *pods)
     assert len({FreeDevices(made).key(task) for task in made.tasks.values()}) == 1
     outcome = schedule(made, "allocate", "predicates", "gang")
     assert sorted(outcome.binds.values()) == ["a", "a", "b"]
@@ -285,11 +285,11 @@ def test_pods_with_claims_of_their_own_share_an_evaluation_and_not_their_devices
 
 
 def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     made.index(AssumedDevices)
     place(made, "p", 0)
-    put(made, claim("c", **held("a0")))
-    put(made, claim("e"))
+    made.put(*claim("c", **held("a0")).build())
+    made.put(*claim("e").build())
     made.move(made.tasks["default/p"], status.RUNNING, 0)
     assert place(made, "q", 0) == ["r:a1"]
     assert list(made.index(AssumedDevices).by_claim) == ["default/d"]
@@ -298,17 +298,17 @@ def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
 
 
 def test_a_pod_that_came_with_its_node_has_the_devices_that_its_claim_says() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c", asks(2)), claim("d", asks(2)), using("x", "c").on("a"), using("p", "d"))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c", asks(2)), claim("d", asks(2)), using("x", "c").on("a"), using("p", "d"))
     assert admitted(made, "default/p", *dynamic_resources(made)) == "a"
-    put(made, claim("c", asks(2), **held("a0")))
+    made.put(*claim("c", asks(2), **held("a0")).build())
     assert admitted(made, "default/p", *dynamic_resources(made)) == ""
 
 
 def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c"), pod("q"), using("r", "d"))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c"), using("p", "c"), pod("q"), using("r", "d"))
     made.index(AssumedDevices)
     assert place(made, "p", 0) == ["r:a0"]
-    put(made, claim("d", asks(2)))
+    made.put(*claim("d", asks(2)).build())
     made.move(made.tasks["default/q"], status.ALLOCATED, 0)
     assert admitted(made, "default/r", *dynamic_resources(made)) == ""
     made.move(made.tasks["default/p"], status.PENDING, -1)
@@ -316,5 +316,5 @@ def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -
 
 
 def test_who_stands_where_there_are_no_devices_gets_none() -> None:
-    made = made_of(*NODES, device_class(), *POOLS, claim("c"), using("p", "c").on("c"))
+    made = cluster(*NODES, device_class(), *POOLS, claim("c"), using("p", "c").on("c"))
     assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []

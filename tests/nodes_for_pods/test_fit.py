@@ -10,13 +10,13 @@ from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.plugins.kube.node_resources_fit import FitFilter
 from pumice.scheduler.plugins.volcano.nodeorder import NodeOrder, NodeOrderArgs
 from pumice.scheduler.plugins.volcano.predicates import Predicates, PredicatesArgs
-from pumice.testing import node, pod, podgroup, schedule, session
-from tests.nodes_for_pods.asking import admitted, app, made_of, refusals, zoned
+from pumice.testing import cluster, node, pod, podgroup, schedule, session
+from tests.nodes_for_pods.asking import admitted, app, refusals, zoned
 
 
 def test_what_does_not_fit_is_told_and_what_never_would_is_final() -> None:
     nodes = [node("a").cpu(4).memory("4Gi"), node("b").cpu(1).memory("4Gi"), node("c").cpu(4).memory("4Gi").pods(1), node("d").cpu(2)]
-    made = made_of(*nodes, pod("x").cpu(3).on("a"), pod("y").on("c"), pod("p").cpu(2).memory("1Gi"), pod("q"))
+    made = cluster(*nodes, pod("x").cpu(3).on("a"), pod("y").on("c"), pod("p").cpu(2).memory("1Gi"), pod("q"))
     refused = refusals(made, "default/p", FitFilter())
     assert refused == {"a": "Insufficient cpu", "b": "Insufficient cpu!", "c": "Too many pods", "d": "Insufficient memory!"}
     assert admitted(made, "default/q", FitFilter()) == "a b d"
@@ -27,12 +27,12 @@ def test_what_does_not_fit_is_told_and_what_never_would_is_final() -> None:
     [((), (), ""), (("test/foo",), (), "a"), ((), ("test",), "a"), (("cpu",), ("kubernetes.io",), "")],
 )
 def test_only_extended_resources_can_be_ignored(ignored: tuple[str, ...], groups: tuple[str, ...], expected: str) -> None:
-    made = made_of(node("a").cpu(4), pod("p").cpu(1).request("test/foo", 1))
+    made = cluster(node("a").cpu(4), pod("p").cpu(1).request("test/foo", 1))
     assert admitted(made, "default/p", FitFilter(frozenset(ignored), frozenset(groups))) == expected
 
 
 def test_an_exact_fit_fits() -> None:
-    made = made_of(node("a").cpu(4).pods(2), pod("x").cpu(3).on("a"), pod("p").cpu(1))
+    made = cluster(node("a").cpu(4).pods(2), pod("x").cpu(3).on("a"), pod("p").cpu(1))
     assert admitted(made, "default/p", FitFilter()) == "a"
 
 
@@ -44,7 +44,7 @@ def named(rules: list[Any]) -> list[str]:
 
 
 def test_predicates_can_be_switched_off_but_for_cordons_and_the_number_of_pods() -> None:
-    made = made_of(node("a"))
+    made = cluster(node("a"))
     with session(made, PluginOption(Predicates, PredicatesArgs(**ALL_OFF))) as opened:
         assert named(opened.filters) == ["PodLimit", "NodeUnschedulable"]
     with session(made, "predicates") as opened:
@@ -54,7 +54,7 @@ def test_predicates_can_be_switched_off_but_for_cordons_and_the_number_of_pods()
 
 
 def test_nodeorder_takes_the_scorers_that_have_a_weight() -> None:
-    made = made_of(node("a"))
+    made = cluster(node("a"))
     with session(made, "nodeorder") as opened:
         weights = {rule.name: rule.weight for rule in opened.scorers}
     assert weights == {
@@ -80,8 +80,8 @@ def test_nodeorder_hears_wishes_only_where_somebody_had_any_when_the_session_ope
         podgroup("p").phase("Inqueue").created("2026-01-01T00:00:00Z"),
         podgroup("q").phase("Inqueue").created("2026-01-01T00:01:00Z"),
     )
-    outcome = schedule(made_of(*zoned(a="", b=""), *groups, host, joins), "allocate", "gang", "nodeorder")
+    outcome = schedule(cluster(*zoned(a="", b=""), *groups, host, joins), "allocate", "gang", "nodeorder")
     assert outcome.binds == {"default/p": "a", "default/q": "b"}
     first = host.having("metadata", "name", value="before").on("a")
-    outcome = schedule(made_of(*zoned(a="", b=""), *groups, first, joins), "allocate", "gang", "nodeorder")
+    outcome = schedule(cluster(*zoned(a="", b=""), *groups, first, joins), "allocate", "gang", "nodeorder")
     assert outcome.binds == {"default/q": "a"}

@@ -8,13 +8,13 @@ import pytest
 from pumice.api.selectors import Requirement
 from pumice.scheduler.plugins.kube.indexes import existing_pods
 from pumice.scheduler.plugins.kube.indexes.existing_pods import LabelIndex, PodScope
-from pumice.testing import pod
-from tests.nodes_for_pods.asking import ZONE, app, made_of, zoned
+from pumice.testing import cluster, pod
+from tests.nodes_for_pods.asking import ZONE, app, zoned
 
 
 def test_of_many_groups_of_pods_the_longest_unasked_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(existing_pods, "MOST", 2)
-    made = made_of(*zoned(a=""), app("x", "0", "a"))
+    made = cluster(*zoned(a=""), app("x", "0", "a"))
     wanted = [existing_pods.CountedPods((PodScope((Requirement("app", "In", (str(n),)),), None),)) for n in range(3)]
     counts = made.index(existing_pods.ExistingPods)
     first = counts.counts(wanted[0])
@@ -38,7 +38,7 @@ def test_counts_per_domain_are_the_same_by_a_loop_over_few_rows_and_an_array_of_
     """Every third node has a pod, the last two of each ten no zone."""
     where = [f"n{number}" for number in range(rows * 3)]
     zones = {name: f"z{number % 10}" if number % 10 < 8 else "" for number, name in enumerate(where)}
-    made = made_of(*zoned(**zones), *(app(f"p{number}", "x", name) for number, name in enumerate(where[::3])))
+    made = cluster(*zoned(**zones), *(app(f"p{number}", "x", name) for number, name in enumerate(where[::3])))
     counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),)))
     codes, values = made.nodes.codes(ZONE)
     expected = [sum(zones[name] == zone for name in where[::3]) for zone in values]
@@ -47,7 +47,7 @@ def test_counts_per_domain_are_the_same_by_a_loop_over_few_rows_and_an_array_of_
 
 
 def test_an_array_of_counts_grows_with_the_table() -> None:
-    made = made_of(*zoned(a=""), app("x", "0", "a"))
+    made = cluster(*zoned(a=""), app("x", "0", "a"))
     counts = made.index(existing_pods.ExistingPods).counts(existing_pods.CountedPods((PodScope((Requirement("app", "Exists"),), None),)))
     assert counts.array(1).tolist() == [1]
     made.put(*zoned(b="")[0].build())
@@ -56,13 +56,13 @@ def test_an_array_of_counts_grows_with_the_table() -> None:
 
 
 def test_a_group_that_no_label_can_be_in_is_empty() -> None:
-    made = made_of(*zoned(a=""), app("x", "0", "a"))
+    made = cluster(*zoned(a=""), app("x", "0", "a"))
     nobody = existing_pods.CountedPods((PodScope((Requirement("app", "In", ()),), None),))
     assert not made.index(existing_pods.ExistingPods).counts(nobody)
 
 
 def test_a_register_finds_what_means_a_pod_until_it_is_taken_out() -> None:
-    task = next(iter(made_of(app("x", "0")).tasks.values()))
+    task = next(iter(cluster(app("x", "0")).tasks.values()))
     anyone, same, one = (Requirement("app", "Exists"), Requirement("app", "In", ("0",)), Requirement("app", "In", ("0", "1")))
     register: LabelIndex[str] = LabelIndex()
     for name, requirement in (("anyone", anyone), ("same", same), ("one", one)):
@@ -75,7 +75,7 @@ def test_a_register_finds_what_means_a_pod_until_it_is_taken_out() -> None:
 
 
 def test_pods_without_the_label_come_and_go_unnoticed() -> None:
-    made = made_of(*zoned(a=""), app("x", "0", "a"))
+    made = cluster(*zoned(a=""), app("x", "0", "a"))
     some = existing_pods.CountedPods((PodScope((Requirement("app", "In", ("0",)),), None),))
     counts = made.index(existing_pods.ExistingPods).counts(some)
     made.put(*pod("bare").on("a").build())

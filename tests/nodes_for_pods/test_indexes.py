@@ -11,8 +11,8 @@ from pumice.scheduler.plugins.kube.indexes.existing_pods import CountedPods, Exi
 from pumice.scheduler.plugins.kube.indexes.existing_terms import ExistingTerms
 from pumice.scheduler.plugins.kube.indexes.pod_counts import Ports
 from pumice.scheduler.plugins.kube.indexes.volumes import Attachments, VolumeUses
-from pumice.testing import PodBuilder, pod
-from tests.nodes_for_pods.asking import ZONE, made_of, zoned
+from pumice.testing import PodBuilder, cluster, pod
+from tests.nodes_for_pods.asking import ZONE, zoned
 from tests.nodes_for_pods.storage import claim, volume
 
 TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": ZONE}
@@ -29,7 +29,7 @@ EVERYTHING = (
 @pytest.mark.parametrize("kind", [Attachments, ExistingPods, Ports, ExistingTerms, VolumeUses])
 def test_an_index_that_was_told_of_a_pod_twice_is_found_by_a_recount(kind: type[Index]) -> None:
     csi = {"driver": "csi.test", "volumeHandle": "h"}
-    made = made_of(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
+    made = cluster(*zoned(a="1", b="2"), claim("c", "v"), volume("v", phase="Bound", csi=csi), EVERYTHING)
     made.index(ExistingPods).counts(CountedPods((PodScope((Requirement("app", "In", ("x",)),), None),)))
     kept = made.index(kind)
     made.check()
@@ -42,7 +42,7 @@ def test_of_two_addresses_of_a_port_one_may_go() -> None:
     def user(name: str, address: str) -> PodBuilder:
         return pod(name).having("spec", "containers", 0, "ports", value=[{"hostPort": 80, "hostIP": address}]).on("a")
 
-    made = made_of(*zoned(a="1"), user("p", "10.0.0.1"), user("q", "10.0.0.2"))
+    made = cluster(*zoned(a="1"), user("p", "10.0.0.1"), user("q", "10.0.0.2"))
     kept = made.index(Ports)
     made.remove("Pod", "default/p")
     made.check()
@@ -50,7 +50,7 @@ def test_of_two_addresses_of_a_port_one_may_go() -> None:
 
 
 def test_pods_without_claims_are_none_of_the_volumes_business() -> None:
-    made = made_of(*zoned(a="1"), pod("p"))
+    made = cluster(*zoned(a="1"), pod("p"))
     kept = made.index(AssumedVolumes)
     kept.change(0, made.tasks["default/p"], 1)
     assert not kept.by_claim

@@ -9,8 +9,8 @@ import pytest
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.indexes.existing_terms import FEW
 from pumice.scheduler.plugins.kube.inter_pod_affinity import InterPodAffinityFilter, InterPodAffinityScorer
-from pumice.testing import PodBuilder, node
-from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, put, refusals, scores, zoned
+from pumice.testing import PodBuilder, cluster, manifest, node
+from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, refusals, scores, zoned
 
 LONELY = "node(s) didn't match pod affinity rules!"
 CROWDED = "node(s) didn't match pod anti-affinity rules"
@@ -37,7 +37,7 @@ def likes(pod: PodBuilder, weight: int, wanted: dict[str, Any], side: str = "pod
 
 
 def where(*things: Any) -> str:
-    made = made_of(*ZONES, *things)
+    made = cluster(*ZONES, *things)
     return admitted(made, "default/p", InterPodAffinityFilter(made))
 
 
@@ -64,12 +64,12 @@ def test_a_pod_of_its_kind_on_a_node_without_the_label_does_not_hold_it_back() -
 
 
 def test_required_anti_affinity_refuses_the_domains_of_each_term() -> None:
-    made = made_of(*ZONES, app("web", "web", "a"), app("db", "db", "c"), far(app("p", "p"), term("web"), term("db", HOST)))
+    made = cluster(*ZONES, app("web", "web", "a"), app("db", "db", "c"), far(app("p", "p"), term("web"), term("db", HOST)))
     assert refusals(made, "default/p", InterPodAffinityFilter(made)) == dict.fromkeys("abc", CROWDED)
 
 
 def test_standing_pods_refuse_whom_their_anti_affinity_means() -> None:
-    made = made_of(*ZONES, far(app("web", "web", "a"), term("p")), app("p", "p"), app("q", "q"))
+    made = cluster(*ZONES, far(app("web", "web", "a"), term("p")), app("p", "p"), app("q", "q"))
     rule = InterPodAffinityFilter(made)
     assert refusals(made, "default/p", rule) == dict.fromkeys("ab", UNWELCOME)
     assert rule.prepare(made.tasks["default/q"]) is None
@@ -78,13 +78,13 @@ def test_standing_pods_refuse_whom_their_anti_affinity_means() -> None:
 
 def test_of_several_refusals_affinity_has_the_first_word_and_standing_pods_the_last() -> None:
     asker = far(near(app("p", "p"), term("web")), term("db", HOST))
-    made = made_of(*ZONES, app("web", "web", "a"), app("db", "db", "b"), far(app("x", "x", "a"), term("p")), asker)
+    made = cluster(*ZONES, app("web", "web", "a"), app("db", "db", "b"), far(app("x", "x", "a"), term("p")), asker)
     refused = refusals(made, "default/p", InterPodAffinityFilter(made))
     assert refused == {"a": UNWELCOME, "b": CROWDED, "c": LONELY, "d": LONELY}
 
 
 def test_without_any_terms_in_the_cluster_the_rules_stay_out() -> None:
-    made = made_of(*ZONES, app("web", "web", "a"), app("p", "p"))
+    made = cluster(*ZONES, app("web", "web", "a"), app("p", "p"))
     task = made.tasks["default/p"]
     for rule in (InterPodAffinityFilter(made), InterPodAffinityScorer(made)):
         assert rule.prepare(task) is None and rule.key(task) is None
@@ -92,7 +92,7 @@ def test_without_any_terms_in_the_cluster_the_rules_stay_out() -> None:
 
 
 def test_terms_of_pods_that_have_gone_are_forgotten_and_those_of_the_others_still_hold() -> None:
-    made = made_of(*ZONES, far(app("stays", "web", "a"), term("p")), app("p", "p"))
+    made = cluster(*ZONES, far(app("stays", "web", "a"), term("p")), app("p", "p"))
     for number in range(2 * FEW):
         made.put(*far(app("passing", "web", "c"), term(f"p{number}")).build())
         assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "c d"
@@ -119,16 +119,16 @@ def test_terminating_pods_still_count() -> None:
     ],
 )
 def test_a_term_means_pods_of_its_own_namespace_unless_it_names_others(scope: dict[str, Any], expected: str) -> None:
-    east = {"kind": "Namespace", "metadata": {"name": "east", "labels": {"team": "ml"}}}
+    east = manifest("Namespace", "east").label("team", "ml")
     pods = (app("web", "web", "a", "east"), app("web", "web", "c"))
     assert where(east, *pods, near(app("p", "p"), term("web", **scope))) == expected
 
 
 def test_a_namespace_that_gets_the_label_is_meant_from_then_on() -> None:
     asker = far(app("p", "p"), term("web", namespaceSelector={"matchLabels": {"team": "ml"}}))
-    made = made_of({"kind": "Namespace", "metadata": {"name": "east"}}, *ZONES, app("web", "web", "a", "east"), asker)
+    made = cluster(manifest("Namespace", "east"), *ZONES, app("web", "web", "a", "east"), asker)
     assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "a b c d"
-    put(made, {"kind": "Namespace", "metadata": {"name": "east", "labels": {"team": "ml"}}})
+    made.put(*manifest("Namespace", "east").label("team", "ml").build())
     assert admitted(made, "default/p", InterPodAffinityFilter(made)) == "c d"
 
 
@@ -149,7 +149,7 @@ def test_an_absent_selector_means_nobody_and_an_empty_one_everybody() -> None:
 
 
 def test_answers_follow_pods_that_come_and_go() -> None:
-    made = made_of(*ZONES, far(app("web", "web", "a"), term("p")), far(app("p", "p"), term("p", HOST)), far(app("q", "p"), term("p", HOST)))
+    made = cluster(*ZONES, far(app("web", "web", "a"), term("p")), far(app("p", "p"), term("p", HOST)), far(app("q", "p"), term("p", HOST)))
     rule = InterPodAffinityFilter(made)
     assert admitted(made, "default/p", rule) == "c d"
     made.move(made.tasks["default/q"], status.ALLOCATED, made.nodes.rows["c"])
@@ -161,7 +161,7 @@ def test_answers_follow_pods_that_come_and_go() -> None:
 
 
 def test_a_node_that_joins_later_is_counted_too() -> None:
-    made = made_of(*ZONES, app("x", "web", "a"), likes(app("p", "p"), 1, term("web", HOST)), near(app("q", "q"), term("web", HOST)))
+    made = cluster(*ZONES, app("x", "web", "a"), likes(app("p", "p"), 1, term("web", HOST)), near(app("q", "q"), term("web", HOST)))
     rule = InterPodAffinityFilter(made)
     assert admitted(made, "default/q", rule) == "a"
     made.put(*node("e").build())
@@ -170,14 +170,14 @@ def test_a_node_that_joins_later_is_counted_too() -> None:
 
 
 def test_pods_with_equal_labels_where_terms_look_share_an_evaluation() -> None:
-    made = made_of(*ZONES, far(app("web", "web", "a"), term("p")), *[app(f"p{i}", "p").label("index", str(i)) for i in range(3)])
+    made = cluster(*ZONES, far(app("web", "web", "a"), term("p")), *[app(f"p{i}", "p").label("index", str(i)) for i in range(3)])
     rule = InterPodAffinityFilter(made)
     assert len({rule.key(made.tasks[f"default/p{i}"]) for i in range(3)}) == 1
 
 
 def test_a_selector_without_any_value_to_look_up_is_held_against_every_pod() -> None:
     exists = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, "topologyKey": HOST}
-    made = made_of(*ZONES, app("web", "web", "a"), far(app("p", "p"), exists), far(app("q", "q"), exists))
+    made = cluster(*ZONES, app("web", "web", "a"), far(app("p", "p"), exists), far(app("q", "q"), exists))
     rule = InterPodAffinityFilter(made)
     assert admitted(made, "default/p", rule) == "b c d"
     made.move(made.tasks["default/q"], status.ALLOCATED, made.nodes.rows["b"])
@@ -188,7 +188,7 @@ def test_a_selector_without_any_value_to_look_up_is_held_against_every_pod() -> 
 
 
 def scored(*things: Any, **options: Any) -> list[int]:
-    made = made_of(*ZONES, *things)
+    made = cluster(*ZONES, *things)
     return scores(made, "default/p", InterPodAffinityScorer(made, **options))
 
 
@@ -222,7 +222,7 @@ def test_what_standing_pods_prefer_can_be_ignored_for_a_pod_that_prefers_nothing
 
 def test_standing_pods_can_be_heard_on_some_nodes_only() -> None:
     standing = (likes(app("x", "web", "a"), 5, term("p")), likes(app("y", "web", "c"), 5, term("p")))
-    made = made_of(*ZONES, *standing, app("p", "p"), likes(app("q", "p"), 1, term("none")))
+    made = cluster(*ZONES, *standing, app("p", "p"), likes(app("q", "p"), 1, term("none")))
     rule = InterPodAffinityScorer(made, heard=made.nodes.alive & [True, False, False, False])
     assert scores(made, "default/p", rule) == [100, 100, 0, 0]
     assert scores(made, "default/q", rule) == [100, 100, 100, 0]

@@ -11,8 +11,8 @@ from pumice.scheduler.plugins.kube.image_locality import ImageLocality, full_nam
 from pumice.scheduler.plugins.kube.node_name import NodeName
 from pumice.scheduler.plugins.kube.node_ports import NodePorts
 from pumice.scheduler.plugins.kube.node_unschedulable import NodeUnschedulable
-from pumice.testing import NodeBuilder, PodBuilder, node, pod
-from tests.nodes_for_pods.asking import admitted, made_of, refusals, scores
+from pumice.testing import NodeBuilder, PodBuilder, cluster, node, pod
+from tests.nodes_for_pods.asking import admitted, refusals, scores
 
 
 def listening(name: str, *ports: str) -> PodBuilder:
@@ -37,33 +37,33 @@ def listening(name: str, *ports: str) -> PodBuilder:
     ],
 )
 def test_a_host_port_is_free_unless_used_at_the_same_or_any_address(used: str, wanted: str, free: bool) -> None:
-    made = made_of(node("a"), node("b"), listening("u", used).on("a"), listening("p", wanted))
+    made = cluster(node("a"), node("b"), listening("u", used).on("a"), listening("p", wanted))
     assert admitted(made, "default/p", NodePorts(made)) == ("a b" if free else "b")
 
 
 def test_ports_of_sidecars_count_and_ports_without_a_host_port_do_not() -> None:
     sidecar = [{"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]
-    made = made_of(node("a"), pod("u").having("spec", "initContainers", value=sidecar).on("a"), listening("p", "80"), listening("q", "0"))
+    made = cluster(node("a"), pod("u").having("spec", "initContainers", value=sidecar).on("a"), listening("p", "80"), listening("q", "0"))
     assert refusals(made, "default/p", NodePorts(made)) == {"a": "node(s) didn't have free ports for the requested pod ports"}
     assert NodePorts(made).prepare(made.tasks["default/q"]) is None
 
 
 def test_a_port_is_free_again_when_its_pod_has_left() -> None:
-    made = made_of(node("a"), listening("u", "80").on("a"), listening("p", "80"))
+    made = cluster(node("a"), listening("u", "80").on("a"), listening("p", "80"))
     assert admitted(made, "default/p", NodePorts(made)) == ""
     made.move(made.tasks["default/u"], status.PENDING, -1)
     assert admitted(made, "default/p", NodePorts(made)) == "a"
 
 
 def test_a_pod_that_names_its_node_goes_nowhere_else() -> None:
-    made = made_of(node("a"), node("b"), pod("p").on("b"), pod("q").on("gone"), pod("r"))
+    made = cluster(node("a"), node("b"), pod("p").on("b"), pod("q").on("gone"), pod("r"))
     assert refusals(made, "default/p", NodeName()) == {"a": "node(s) didn't match the requested node name!"}
     assert admitted(made, "default/q", NodeName()) == ""
     assert admitted(made, "default/r", NodeName()) == "a b"
 
 
 def test_a_cordoned_node_takes_those_that_tolerate_it() -> None:
-    made = made_of(node("a").cordoned(), node("b"), pod("p"), pod("q").tolerates("node.kubernetes.io/unschedulable"))
+    made = cluster(node("a").cordoned(), node("b"), pod("p"), pod("q").tolerates("node.kubernetes.io/unschedulable"))
     assert refusals(made, "default/p", NodeUnschedulable()) == {"a": "node(s) were unschedulable!"}
     assert admitted(made, "default/q", NodeUnschedulable()) == "a b"
 
@@ -88,19 +88,19 @@ def running(*images: str) -> PodBuilder:
     ],
 )
 def test_images_count_by_size_and_by_the_share_of_nodes_that_have_them(nodes: list[Any], images: list[str], expected: list[int]) -> None:
-    made = made_of(*(with_images(f"n{i}", **sizes) for i, sizes in enumerate(nodes)), running(*images))
+    made = cluster(*(with_images(f"n{i}", **sizes) for i, sizes in enumerate(nodes)), running(*images))
     assert scores(made, "default/p", ImageLocality(made)) == expected
 
 
 def test_images_of_init_containers_and_mounted_images_count_too() -> None:
     asker = running("y").having("spec", "initContainers", value=[{"name": "i", "image": "x"}])
     asker = asker.having("spec", "volumes", value=[{"name": "v", "image": {"reference": "z"}}])
-    made = made_of(with_images("a", x=3000, z=3000), with_images("b"), asker)
+    made = cluster(with_images("a", x=3000, z=3000), with_images("b"), asker)
     assert scores(made, "default/p", ImageLocality(made)) == [100, 0]
 
 
 def test_a_node_that_gets_an_image_is_seen_to_have_it() -> None:
-    made = made_of(with_images("a", x=900), with_images("b"), running("x"))
+    made = cluster(with_images("a", x=900), with_images("b"), running("x"))
     assert scores(made, "default/p", ImageLocality(made)) == [43, 0]
     made.put(*with_images("b", x=900).build())
     assert scores(made, "default/p", ImageLocality(made)) == [89, 89]

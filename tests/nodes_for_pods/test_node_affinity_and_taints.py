@@ -10,8 +10,8 @@ from pumice.api.pod import NodeSelector, PreferredSchedulingTerm
 from pumice.api.structs import convert
 from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter, NodeAffinityScorer
 from pumice.scheduler.plugins.kube.taint_toleration import TaintFilter, TaintScorer
-from pumice.testing import PodBuilder, node, pod
-from tests.nodes_for_pods.asking import admitted, made_of, refusals, scores
+from pumice.testing import PodBuilder, cluster, node, pod
+from tests.nodes_for_pods.asking import admitted, refusals, scores
 
 MISMATCH = "node(s) didn't match Pod's node affinity/selector!"
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
@@ -52,13 +52,13 @@ def wants(*terms: list[str], fields: str = "") -> PodBuilder:
     ],
 )
 def test_a_node_does_if_any_term_holds_as_a_whole(terms: list[list[str]], expected: str) -> None:
-    made = made_of(*NODES, wants(*terms))
+    made = cluster(*NODES, wants(*terms))
     assert admitted(made, "default/p", NodeAffinityFilter()) == expected
     assert set(refusals(made, "default/p", NodeAffinityFilter()).values()) <= {MISMATCH}
 
 
 def test_the_selector_must_hold_as_well() -> None:
-    made = made_of(*NODES, wants(["gen Exists"]).selector("x", "a"), pod("q").selector("gen", "4"), pod("r"))
+    made = cluster(*NODES, wants(["gen Exists"]).selector("x", "a"), pod("q").selector("gen", "4"), pod("r"))
     assert admitted(made, "default/p", NodeAffinityFilter()) == "a"
     assert admitted(made, "default/q", NodeAffinityFilter()) == "b"
     assert NodeAffinityFilter().prepare(made.tasks["default/r"]) is None
@@ -66,22 +66,22 @@ def test_the_selector_must_hold_as_well() -> None:
 
 def test_a_node_may_be_named() -> None:
     narrowed = "node(s) didn't satisfy plugin(s) [NodeAffinity]!"
-    made = made_of(*NODES, wants(fields="metadata.name In b"))
+    made = cluster(*NODES, wants(fields="metadata.name In b"))
     assert refusals(made, "default/p", NodeAffinityFilter()) == dict.fromkeys("acd", narrowed)
-    assert admitted(made_of(*NODES, wants(fields="metadata.name NotIn b")), "default/p", NodeAffinityFilter()) == "a c d"
-    assert admitted(made_of(*NODES, wants(["gen Gt 3"], fields="metadata.name In a")), "default/p", NodeAffinityFilter()) == "a b"
-    assert admitted(made_of(*NODES, wants(fields="metadata.uid In b")), "default/p", NodeAffinityFilter()) == ""
+    assert admitted(cluster(*NODES, wants(fields="metadata.name NotIn b")), "default/p", NodeAffinityFilter()) == "a c d"
+    assert admitted(cluster(*NODES, wants(["gen Gt 3"], fields="metadata.name In a")), "default/p", NodeAffinityFilter()) == "a b"
+    assert admitted(cluster(*NODES, wants(fields="metadata.uid In b")), "default/p", NodeAffinityFilter()) == ""
 
 
 def test_names_that_exclude_one_another_are_told() -> None:
     both = [{"matchFields": [expression("metadata.name In a"), expression("metadata.name In b")]}]
     asker = pod("p").having("spec", "affinity", "nodeAffinity", REQUIRED, value={"nodeSelectorTerms": both})
-    assert refusals(made_of(*NODES, asker), "default/p", NodeAffinityFilter()) == dict.fromkeys("abcd", "pod affinity terms conflict!")
+    assert refusals(cluster(*NODES, asker), "default/p", NodeAffinityFilter()) == dict.fromkeys("abcd", "pod affinity terms conflict!")
 
 
 def test_what_the_scheduler_adds_comes_first_and_has_words_of_its_own() -> None:
     added = convert({"nodeSelectorTerms": [{"matchExpressions": [expression("gen Exists")]}]}, NodeSelector)
-    made = made_of(*NODES, pod("p").selector("gen", "3"))
+    made = cluster(*NODES, pod("p").selector("gen", "3"))
     refused = refusals(made, "default/p", NodeAffinityFilter(added))
     assert refused == {"b": MISMATCH, "c": MISMATCH, "d": "node(s) didn't match scheduler-enforced node affinity!"}
 
@@ -91,7 +91,7 @@ def test_preferred_terms_add_their_weights_and_the_greatest_sum_is_a_hundred() -
         {"weight": 8, "preference": {"matchExpressions": [expression("gen Exists")]}},
         {"weight": 2, "preference": {"matchExpressions": [expression("x Exists")]}},
     ]
-    made = made_of(*NODES, pod("p").having("spec", "affinity", "nodeAffinity", PREFERRED, value=terms), pod("q"))
+    made = cluster(*NODES, pod("p").having("spec", "affinity", "nodeAffinity", PREFERRED, value=terms), pod("q"))
     assert scores(made, "default/p", NodeAffinityScorer()) == [100, 80, 80, 0]
     assert scores(made, "default/q", NodeAffinityScorer()) == []
     assert scores(made, "default/q", NodeAffinityScorer([convert(terms[1], PreferredSchedulingTerm)])) == [100, 0, 0, 0]
@@ -116,7 +116,7 @@ def test_preferred_terms_add_their_weights_and_the_greatest_sum_is_a_hundred() -
 )
 def test_a_taint_is_tolerated_by_key_effect_and_value(toleration: dict[str, Any], expected: bool) -> None:
     asker = pod("p").having("spec", "tolerations", value=[toleration])
-    made = made_of(node("a").taint("k", "5"), node("b").taint("soft", "", "PreferNoSchedule"), asker)
+    made = cluster(node("a").taint("k", "5"), node("b").taint("soft", "", "PreferNoSchedule"), asker)
     refused = refusals(made, "default/p", TaintFilter())
     assert refused == ({} if expected else {"a": "node(s) had untolerated taint(s)!"})
 
@@ -127,7 +127,7 @@ def test_fewer_taints_that_only_prefer_are_better() -> None:
         node("b").taint("x", "", "PreferNoSchedule"),
         node("c"),
     ]
-    made = made_of(*nodes, pod("p"), pod("q").tolerates("x"), pod("r").tolerates("x", "NoSchedule"))
+    made = cluster(*nodes, pod("p"), pod("q").tolerates("x"), pod("r").tolerates("x", "NoSchedule"))
     assert scores(made, "default/p", TaintScorer()) == [0, 50, 100]
     assert scores(made, "default/q", TaintScorer()) == [0, 100, 100]
     assert scores(made, "default/r", TaintScorer()) == [0, 50, 100]

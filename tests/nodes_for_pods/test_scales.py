@@ -10,8 +10,8 @@ import pytest
 from pumice.scheduler.engine.rules import to_hundred
 from pumice.scheduler.plugins.kube.node_resources_balanced_allocation import BalancedAllocation
 from pumice.scheduler.plugins.kube.node_resources_fit import LeastAllocated, MostAllocated, RequestedToCapacityRatio
-from pumice.testing import PodBuilder, node, pod
-from tests.nodes_for_pods.asking import made_of, scores
+from pumice.testing import PodBuilder, cluster, node, pod
+from tests.nodes_for_pods.asking import scores
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_resource_scores_are_those_of_the_table(name: str) -> None:
     scorer, asker, used, sizes, expected = ROWS[name]
     nodes = [node(f"n{i}").cpu(f"{c}m").memory(m) for i, (c, m) in enumerate(sizes)]
     standing = [of(f"u{i}-{j}", *PODS[kind]).on(f"n{i}") for i, kinds in enumerate(used) for j, kind in enumerate(kinds)]
-    made = made_of(*nodes, *standing, of("p", *PODS[asker]))
+    made = cluster(*nodes, *standing, of("p", *PODS[asker]))
     assert scores(made, "default/p", scorer) == expected
 
 
@@ -79,7 +79,7 @@ def test_a_ratio_of_an_extended_resource_counts_whole_units(asks: int, used: int
     scorer = RequestedToCapacityRatio(((0, 0), (100, 10)), {"test/foo": 1})
     nodes = [node("n0").resource("test/foo", 8), node("n1").resource("test/foo", 4)]
     standing = [pod("u").request("test/foo", used).on("n1")] if used else []
-    made = made_of(*nodes, *standing, pod("p").request("test/foo", asks) if asks else pod("p"))
+    made = cluster(*nodes, *standing, pod("p").request("test/foo", asks) if asks else pod("p"))
     assert scores(made, "default/p", scorer) == expected
 
 
@@ -103,7 +103,7 @@ def test_the_worked_example_of_three_resources() -> None:
     ]
     first = pod("u1").cpu(1).memory("256Mi").request("test/foo", 1).on("n1")
     second = pod("u2").cpu(6).memory("512Mi").request("test/foo", 2).on("n2")
-    made = made_of(*nodes, first, second, pod("p").cpu(2).memory("256Mi").request("test/foo", 2))
+    made = cluster(*nodes, first, second, pod("p").cpu(2).memory("256Mi").request("test/foo", 2))
     assert scores(made, "default/p", scorer) == [60, 69]
 
 
@@ -120,16 +120,16 @@ def test_the_worked_example_of_three_resources() -> None:
 )
 def test_balance_is_one_minus_the_deviation_of_what_would_be_used(resources: tuple[str, ...], asks: dict[str, str], expected: int) -> None:
     asker = pod("p").having("spec", "containers", 0, "resources", "requests", value=asks)
-    made = made_of(node("n").cpu(4).memory("4Gi").resource("test/foo", 4), asker)
+    made = cluster(node("n").cpu(4).memory("4Gi").resource("test/foo", 4), asker)
     assert scores(made, "default/p", BalancedAllocation(resources, compare=False)) == [expected]
 
 
 def test_balance_compares_before_and_after_around_seventy_five() -> None:
     nodes = [node(name).cpu(4).memory("4Gi") for name in "abc"]
-    made = made_of(*nodes, pod("cpu").cpu(2).on("a"), pod("memory").memory("2Gi").on("b"), pod("p").cpu(2))
+    made = cluster(*nodes, pod("cpu").cpu(2).on("a"), pod("memory").memory("2Gi").on("b"), pod("p").cpu(2))
     assert scores(made, "default/p", BalancedAllocation()) == [62, 87, 62]
 
 
 def test_balance_says_nothing_about_a_pod_that_asks_for_none_of_the_resources() -> None:
-    made = made_of(node("n").cpu(4), pod("u").cpu(1).on("n"), pod("p").request("test/foo", 1))
+    made = cluster(node("n").cpu(4), pod("u").cpu(1).on("n"), pod("p").request("test/foo", 1))
     assert scores(made, "default/p", BalancedAllocation()) == [0]

@@ -8,11 +8,11 @@ import pytest
 
 from pumice.api.pod import TopologySpreadConstraint
 from pumice.api.structs import convert
-from pumice.scheduler.config.kube_args import SpreadArgs
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.plugins.kube.pod_topology_spread import PLUGIN, PodTopologySpreadFilter, SpreadConstraints
-from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, made_of, refusals, zoned
+from pumice.scheduler.plugins.kube.pod_topology_spread import PLUGIN, PodTopologySpreadFilter, SpreadArgs, SpreadConstraints
+from pumice.testing import cluster, manifest
+from tests.nodes_for_pods.asking import HOST, ZONE, admitted, app, refusals, zoned
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 MISSING = "node(s) didn't match pod topology spread constraints (missing required label)!"
@@ -35,7 +35,7 @@ def rule(made: Cluster) -> PodTopologySpreadFilter:
 
 
 def where(*things: Any) -> str:
-    made = made_of(*things)
+    made = cluster(*things)
     return admitted(made, "default/p", rule(made))
 
 
@@ -50,9 +50,9 @@ def test_a_pod_that_the_selector_does_not_mean_adds_nothing() -> None:
 
 
 def test_a_node_without_the_label_of_any_constraint_is_refused_for_good_and_does_not_count() -> None:
-    made = made_of(*zoned(a="z1", b="z2", c="", d="z2"), *standing(b=2, c=1), asker(hard(), hard(HOST)))
+    made = cluster(*zoned(a="z1", b="z2", c="", d="z2"), *standing(b=2, c=1), asker(hard(), hard(HOST)))
     assert refusals(made, "default/p", rule(made)) == {"b": SKEWED, "c": MISSING, "d": SKEWED}
-    made = made_of(*zoned(a="z1", b="z2", c=""), *standing(b=2, c=1), asker(hard(HOST), hard()))
+    made = cluster(*zoned(a="z1", b="z2", c=""), *standing(b=2, c=1), asker(hard(HOST), hard()))
     assert refusals(made, "default/p", rule(made)) == {"b": SKEWED, "c": MISSING}
 
 
@@ -74,7 +74,7 @@ def test_terminating_pods_and_other_namespaces_do_not_count() -> None:
 
 
 def test_a_pod_that_begins_to_leave_no_longer_counts() -> None:
-    made = made_of(*zoned(a="z1", b="z2"), *standing(a=1), asker(hard()))
+    made = cluster(*zoned(a="z1", b="z2"), *standing(a=1), asker(hard()))
     assert admitted(made, "default/p", rule(made)) == "b"
     made.move(made.tasks["default/a0"], status.RELEASING, made.nodes.rows["a"])
     assert admitted(made, "default/p", rule(made)) == "a b"
@@ -85,7 +85,7 @@ def test_by_default_nodes_that_the_pod_does_not_select_make_no_domain(policy: st
     a, b, c = zoned(a="z1", b="z2", c="z3")
     wanted = hard() if policy is None else hard(nodeAffinityPolicy=policy)
     pod = asker(wanted).selector("use", "yes")
-    made = made_of(a.label("use", "yes"), b.label("use", "yes"), c, *standing(a=2, b=1), pod)
+    made = cluster(a.label("use", "yes"), b.label("use", "yes"), c, *standing(a=2, b=1), pod)
     refused = refusals(made, "default/p", rule(made))
     assert " ".join(name for name in "ab" if name not in refused) == expected
 
@@ -94,22 +94,22 @@ def test_by_default_nodes_that_the_pod_does_not_select_make_no_domain(policy: st
 def test_on_request_tainted_nodes_make_no_domain(policy: str | None, expected: str) -> None:
     a, b, c = zoned(a="z1", b="z2", c="z3")
     wanted = hard() if policy is None else hard(nodeTaintsPolicy=policy)
-    made = made_of(a, b, c.taint("kept"), *standing(a=2, b=1), asker(wanted))
+    made = cluster(a, b, c.taint("kept"), *standing(a=2, b=1), asker(wanted))
     refused = refusals(made, "default/p", rule(made))
     assert " ".join(name for name in "ab" if name not in refused) == expected
 
 
 def test_default_constraints_may_be_hard() -> None:
-    service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "s"}}}
-    made = made_of(service, *zoned(a="z1", b="z2"), *standing(a=1), app("p", "s"), app("q", "other"))
+    service = manifest("Service", "s", spec={"selector": {"app": "s"}})
+    made = cluster(service, *zoned(a="z1", b="z2"), *standing(a=1), app("p", "s"), app("q", "other"))
     constraints = SpreadConstraints(made, [TopologySpreadConstraint(1, ZONE, "DoNotSchedule")], system=False)
     assert admitted(made, "default/p", PodTopologySpreadFilter(constraints)) == "b"
     assert admitted(made, "default/q", PodTopologySpreadFilter(constraints)) == "a b"
 
 
 def test_default_constraints_have_no_label_keys_of_their_own() -> None:
-    service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "s"}}}
-    made = made_of(service, *zoned(a="z1", b="z2"), app("x", "s", "a").label("version", "1"), app("p", "s").label("version", "2"))
+    service = manifest("Service", "s", spec={"selector": {"app": "s"}})
+    made = cluster(service, *zoned(a="z1", b="z2"), app("x", "s", "a").label("version", "1"), app("p", "s").label("version", "2"))
     default = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["version"]}
     args = convert({"defaultingType": "List", "defaultConstraints": [default]}, SpreadArgs)
     (filter_,) = PLUGIN.filters(args, made) if PLUGIN.filters else ()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pumice.scheduler.plugins.kube.pod_topology_spread import SYSTEM_DEFAULTS, PodTopologySpreadScorer, SpreadConstraints
-from tests.nodes_for_pods.asking import HOST, ZONE, app, made_of, scores, zoned
+from pumice.testing import cluster, manifest
+from tests.nodes_for_pods.asking import HOST, ZONE, app, scores, zoned
 
 BOTH = "zone zone=z1 b=z1 x=z2 y=z2"
 
@@ -27,7 +28,7 @@ def score(nodes: dict[str, str], pods: dict[str, str], constraints: list[dict[st
             made = made.label("bar", "") if letter in "gx" else made
             standing.append(made.leaving() if letter == "t" else made)
     asker = app("p", "any").label("foo", "").label("bar", "").having("spec", "topologySpreadConstraints", value=constraints)
-    made = made_of(*zoned(**nodes), *standing, asker)
+    made = cluster(*zoned(**nodes), *standing, asker)
     return scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made)), among)
 
 
@@ -81,7 +82,7 @@ def constrained(*constraints: dict[str, Any]) -> Any:
 
 
 def test_a_node_without_the_label_gets_nothing() -> None:
-    made = made_of(
+    made = cluster(
         *labelled_nodes({"a": "a", "b": "", "c": "c", "d": "d"}),
         *standing({"a": 4, "b": 2, "c": 1, "d": 3}),
         constrained({"topologyKey": "node"}),
@@ -90,12 +91,12 @@ def test_a_node_without_the_label_gets_nothing() -> None:
 
 
 def test_without_any_candidate_that_has_the_label_all_get_nothing() -> None:
-    made = made_of(*zoned(a="", b=""), constrained({"topologyKey": "node"}))
+    made = cluster(*zoned(a="", b=""), constrained({"topologyKey": "node"}))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == [0, 0]
 
 
 def test_a_pod_without_constraints_is_not_scored() -> None:
-    made = made_of(*zoned(a=""), app("p", "s"))
+    made = cluster(*zoned(a=""), app("p", "s"))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == []
 
 
@@ -108,19 +109,19 @@ def test_a_policy_decides_whether_nodes_that_the_pod_cannot_use_count(kind: str,
         a, b, asker = a.label("use", "yes"), b.label("use", "yes"), asker.selector("use", "yes")
     else:
         c = c.taint("kept")
-    made = made_of(a, b, c, *standing({"a": 2, "b": 1, "c": 1}), asker)
+    made = cluster(a, b, c, *standing({"a": 2, "b": 1, "c": 1}), asker)
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == expected
 
 
 def test_a_least_number_of_domains_does_not_matter_to_scores() -> None:
     wanted = {"topologyKey": "node", "maxSkew": 2, "minDomains": 10}
-    made = made_of(*labelled_nodes({"a": "a", "b": "b", "c": "c"}), *standing({"a": 2, "b": 2, "c": 1}), constrained(wanted))
+    made = cluster(*labelled_nodes({"a": "a", "b": "b", "c": "c"}), *standing({"a": 2, "b": 2, "c": 1}), constrained(wanted))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == [75, 75, 100]
 
 
 def test_defaults_apply_to_pods_that_a_service_selects_and_do_not_ask_for_every_label() -> None:
-    service = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "s"}}}
-    made = made_of(service, *zoned(a="", b="", c="", d=""), *standing({"a": 4, "b": 3, "c": 2, "d": 1}), app("p", "s"), app("q", "other"))
+    service = manifest("Service", "s", spec={"selector": {"app": "s"}})
+    made = cluster(service, *zoned(a="", b="", c="", d=""), *standing({"a": 4, "b": 3, "c": 2, "d": 1}), app("p", "s"), app("q", "other"))
     scorer = PodTopologySpreadScorer(SpreadConstraints(made, SYSTEM_DEFAULTS))
     assert scores(made, "default/p", scorer) == [44, 66, 77, 100]
     assert scores(made, "default/q", scorer) == []
@@ -132,9 +133,9 @@ def test_defaults_apply_to_pods_that_a_service_selects_and_do_not_ask_for_every_
 def test_defaults_apply_to_pods_that_a_controller_made(kind: str) -> None:
     selector: dict[str, Any] = {"app": "s"} if kind == "ReplicationController" else {"matchLabels": {"app": "s"}}
     owner = [{"kind": kind, "name": "s", "uid": "s", "apiVersion": "v1", "controller": True}]
-    made = made_of(
-        {"kind": kind, "metadata": {"name": "s"}, "spec": {"selector": selector}},
-        {"kind": "Service", "metadata": {"name": "none"}, "spec": {}},
+    made = cluster(
+        manifest(kind, "s", spec={"selector": selector}),
+        manifest("Service", "none", spec={}),
         *zoned(a="z1", b="z2"),
         *standing({"a": 2}),
         app("p", "s").having("metadata", "ownerReferences", value=owner),
@@ -147,12 +148,12 @@ def test_defaults_apply_to_pods_that_a_controller_made(kind: str) -> None:
 
 def test_pods_with_equal_labels_where_constraints_look_share_an_evaluation() -> None:
     pods = [constrained({"topologyKey": HOST}).having("metadata", "name", value=f"p{i}").label("index", str(i)) for i in range(3)]
-    made = made_of(*zoned(a=""), *pods)
+    made = cluster(*zoned(a=""), *pods)
     scorer = PodTopologySpreadScorer(SpreadConstraints(made))
     assert len({scorer.key(task) for task in made.tasks.values()}) == 1
 
 
 def test_label_keys_complete_the_selector_with_the_pods_own_values() -> None:
     wanted = {"labelSelector": {}, "topologyKey": HOST, "matchLabelKeys": ["app", "absent"]}
-    made = made_of(*zoned(a="", b=""), *standing({"a": 1}), app("other", "o", "b"), constrained(wanted))
+    made = cluster(*zoned(a="", b=""), *standing({"a": 1}), app("other", "o", "b"), constrained(wanted))
     assert scores(made, "default/p", PodTopologySpreadScorer(SpreadConstraints(made))) == [0, 100]

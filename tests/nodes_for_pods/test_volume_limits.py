@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
-from pumice.testing import pod
-from tests.nodes_for_pods.asking import admitted, made_of, put, refusals
+from pumice.testing import ObjectBuilder, cluster, manifest, node, pod
+from tests.nodes_for_pods.asking import admitted, refusals
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, storage_class, using, volume
 
 
-def limits(name: str, count: int | None, driver: str = "csi.test") -> Thing:
+def limits(name: str, count: int | None, driver: str = "csi.test") -> ObjectBuilder:
     published: Thing = {"name": driver} if count is None else {"name": driver, "allocatable": {"count": count}}
-    return {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [published]}}
+    return manifest("CSINode", name, spec={"drivers": [published]})
 
 
-def attached(name: str, driver: str = "csi.test") -> list[Thing]:
+def attached(name: str, driver: str = "csi.test") -> list[ObjectBuilder]:
     return [volume(f"v-{name}", phase="Bound", csi={"driver": driver, "volumeHandle": name}), claim(name, f"v-{name}")]
 
 
 def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once() -> None:
     things = [*attached("1"), *attached("2"), *attached("3"), limits("a", 2), limits("b", 1), limits("gone", 1)]
     standing = (using("x", "1", "2").on("a"), using("y", "1").on("a"), using("z", "1").on("b"))
-    made = made_of(*NODES, *things, *standing, using("p", "3"), using("q", "1"), using("r", "2"))
+    made = cluster(*NODES, *things, *standing, using("p", "3"), using("q", "1"), using("r", "2"))
     rule = NodeVolumeLimits(made)
     assert refusals(made, "default/p", rule) == dict.fromkeys("ab", "node(s) exceed max volume count")
     assert admitted(made, "default/q", rule) == "a b c"
@@ -30,25 +30,25 @@ def test_a_node_takes_as_many_volumes_of_a_driver_as_it_says_each_counted_once()
     assert admitted(made, "default/p", rule) == "a c"
 
 
-def attachment(volume: str | None, node: str) -> Thing:
+def attachment(volume: str | None, node: str) -> ObjectBuilder:
     source = {"persistentVolumeName": volume} if volume else {"inlineVolumeSpec": {}}
     spec = {"attacher": "csi.test", "nodeName": node, "source": source}
-    return {"kind": "VolumeAttachment", "metadata": {"name": f"{volume}-{node}"}, "spec": spec}
+    return manifest("VolumeAttachment", f"{volume}-{node}", spec=spec)
 
 
 def test_volumes_that_are_still_attached_count_though_no_pod_mounts_them_any_more() -> None:
     things = [*attached("1"), *attached("2"), volume("nfs"), *(limits(name, 1) for name in "abc")]
-    made = made_of(*NODES, *things, using("x", "1").on("b"), using("p", "1"), using("q", "2"))
+    made = cluster(*NODES, *things, using("x", "1").on("b"), using("p", "1"), using("q", "2"))
     rule = NodeVolumeLimits(made)
     assert admitted(made, "default/q", rule) == "a c"
     for on, name in (("a", "v-1"), ("b", "v-1"), ("c", None), ("c", "nfs"), ("c", "v-gone"), ("later", "v-1")):
-        put(made, attachment(name, on))
+        made.put(*attachment(name, on).build())
     assert admitted(made, "default/q", rule) == "c"
     assert admitted(made, "default/p", rule) == "a b c", "it is there already"
     made.move(made.tasks["default/x"], status.PENDING, -1)
     assert admitted(made, "default/q", rule) == "c"
-    put(made, {"kind": "Node", "metadata": {"name": "later"}, "status": {"allocatable": {"cpu": 1, "pods": 9}}})
-    put(made, limits("later", 1))
+    made.put(*node("later").cpu(1).pods(9).build())
+    made.put(*limits("later", 1).build())
     assert admitted(made, "default/q", rule) == "c"
     made.remove("VolumeAttachment", "v-1-a")
     assert admitted(made, "default/q", rule) == "a c"
@@ -56,7 +56,7 @@ def test_volumes_that_are_still_attached_count_though_no_pod_mounts_them_any_mor
 
 def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:
     things = [*attached("1", "other"), volume("plain"), claim("2", "plain"), limits("a", None, "other"), limits("b", 1)]
-    made = made_of(*NODES, *things, using("p", "1", "2"), using("q", "none"))
+    made = cluster(*NODES, *things, using("p", "1", "2"), using("q", "none"))
     rule = NodeVolumeLimits(made)
     assert rule.prepare(made.tasks["default/p"]) is None
     assert rule.prepare(made.tasks["default/q"]) is None
@@ -64,10 +64,10 @@ def test_volumes_without_a_driver_or_a_limit_do_not_matter() -> None:
 
 def test_a_claim_yet_without_volume_counts_for_its_classs_driver_until_it_has_one() -> None:
     things = [storage_class("local", "csi.test"), claim("c"), claim("d"), limits("a", 1)]
-    made = made_of(*NODES, *things, using("x", "c").on("a"), using("p", "d"), using("q", "none"))
+    made = cluster(*NODES, *things, using("x", "c").on("a"), using("p", "d"), using("q", "none"))
     assert admitted(made, "default/p", NodeVolumeLimits(made)) == "b c"
-    put(made, volume("nfs"))
-    put(made, claim("c", "nfs"))
+    made.put(*volume("nfs").build())
+    made.put(*claim("c", "nfs").build())
     assert admitted(made, "default/p", NodeVolumeLimits(made)) == "a b c"
 
 
@@ -75,7 +75,7 @@ def test_volumes_are_counted_from_pods_that_stand_there_already() -> None:
     claims = [claim("c"), claim("d"), claim("e", "w"), claim("f", storageClassName="none")]
     things = [storage_class(), volume("v"), *claims, volume("w", phase="Bound"), *attached("1"), limits("a", 1)]
     standing = (using("x", "c", "e").on("a"), using("y", "1", "none").on("a"), pod("z").on("a"))
-    made = made_of(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
+    made = cluster(*NODES, *things, *standing, using("p", "d"), using("q", "1", "1"), using("r", "none", "e", "f"))
     assert admitted(made, "default/p", *binding(made)) == "a b c"
     assert admitted(made, "default/q", NodeVolumeLimits(made)) == "a b c"
     assert admitted(made, "default/r", NodeVolumeLimits(made)) == "a b c"

@@ -9,20 +9,20 @@ from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.volume_binding import BoundVolumes, WaitingVolumes
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
-from pumice.testing import PodBuilder, node, pod
-from tests.nodes_for_pods.asking import ZONE, admitted, made_of, put, refusals
+from pumice.testing import PodBuilder, cluster, manifest, node, pod
+from tests.nodes_for_pods.asking import ZONE, admitted, refusals
 from tests.nodes_for_pods.storage import NODES, Thing, binding, claim, driver, storage_class, using, volume
 
 # -- claims that are bound, or cannot be used
 
 
 def test_a_bound_volume_is_used_where_it_can_be_reached() -> None:
-    made = made_of(*NODES, volume("v", nodes="b", phase="Bound"), claim("c", "v"), using("p", "c"))
+    made = cluster(*NODES, volume("v", nodes="b", phase="Bound"), claim("c", "v"), using("p", "c"))
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("ac", "node(s) didn't match PersistentVolume's node affinity!")
 
 
 def test_a_claim_on_a_volume_that_is_gone_can_be_used_nowhere() -> None:
-    made = made_of(*NODES, claim("c", "v"), using("p", "c"))
+    made = cluster(*NODES, claim("c", "v"), using("p", "c"))
     refused = refusals(made, "default/p", *binding(made))
     assert refused == dict.fromkeys("abc", "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)!")
 
@@ -32,7 +32,7 @@ def test_a_claim_on_a_volume_that_is_gone_can_be_used_nowhere() -> None:
     [
         ([], 'persistentvolumeclaim "c" not found!'),
         (
-            [claim("c") | {"metadata": {"name": "c", "deletionTimestamp": "2026-01-01T00:00:00Z"}}],
+            [claim("c").having("metadata", "deletionTimestamp", value="2026-01-01T00:00:00Z")],
             'persistentvolumeclaim "c" is being deleted!',
         ),
         ([claim("c", "v", phase="Lost")], 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"!'),
@@ -41,7 +41,7 @@ def test_a_claim_on_a_volume_that_is_gone_can_be_used_nowhere() -> None:
     ],
 )
 def test_a_claim_in_the_way_is_told(things: list[Thing], reason: str) -> None:
-    made = made_of(*NODES, *things, using("p", "c"))
+    made = cluster(*NODES, *things, using("p", "c"))
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", reason)
     assert WaitingVolumes(made).prepare(made.tasks["default/p"]) is None
 
@@ -49,9 +49,9 @@ def test_a_claim_in_the_way_is_told(things: list[Thing], reason: str) -> None:
 def test_a_claim_of_an_ephemeral_volume_is_waited_for_by_the_pods_name() -> None:
     asker = pod("p").having("spec", "volumes", value=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
     owned = claim("q-scratch")
-    owned["metadata"]["ownerReferences"] = [{"name": "q", "uid": "default-q", "controller": True}]
+    owned = owned.having("metadata", "ownerReferences", value=[{"name": "q", "uid": "default-q", "controller": True}])
     others = [asker.having("metadata", "name", value=name) for name in "qr"]
-    made = made_of(*NODES, asker, *others, storage_class(provisioner="x"), owned, claim("r-scratch"))
+    made = cluster(*NODES, asker, *others, storage_class(provisioner="x"), owned, claim("r-scratch"))
     waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"!'
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", waits)
     assert admitted(made, "default/q", *binding(made)) == "a b c"
@@ -64,7 +64,7 @@ def test_a_claim_of_an_ephemeral_volume_is_waited_for_by_the_pods_name() -> None
 
 
 def test_a_waiting_claim_needs_a_free_volume_within_reach() -> None:
-    made = made_of(
+    made = cluster(
         *NODES, storage_class(), volume("v", "5Gi", "b"), claim("c"), claim("big", size="50Gi"), using("p", "c"), using("q", "big")
     )
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("ac", "node(s) didn't find available persistent volumes to bind!")
@@ -88,9 +88,9 @@ def test_a_volume_that_does_not_suit_is_not_taken(wrong: Thing) -> None:
     asker = claim("c", selector={"matchLabels": {"kind": "fast"}})
     suits = {"labels": {"kind": "fast"}}
     things = [*NODES, storage_class(), asker, using("p", "c"), volume("v", nodes="a", **suits | wrong)]
-    made = made_of(*things)
+    made = cluster(*things)
     assert admitted(made, "default/p", *binding(made)) == ""
-    made = made_of(*things, volume("w", nodes="b", **suits))
+    made = cluster(*things, volume("w", nodes="b", **suits))
     assert admitted(made, "default/p", *binding(made)) == "b"
 
 
@@ -100,28 +100,26 @@ def test_a_volume_that_does_not_suit_is_not_taken(wrong: Thing) -> None:
 def test_a_volume_that_is_reserved_for_the_claim_and_would_not_do_is_passed_over(wrong: Thing) -> None:
     reserved = {"claimRef": {"namespace": "default", "name": "c"}}
     first, second = volume("v", nodes="a", **reserved | wrong), volume("w", nodes="b", **reserved)
-    made = made_of(*NODES, storage_class(), first, volume("x", nodes="c"), claim("c"), using("p", "c"))
+    made = cluster(*NODES, storage_class(), first, volume("x", nodes="c"), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "c"
-    put(made, second)
+    made.put(*second.build())
     assert admitted(made, "default/p", *binding(made)) == "b"
 
 
 def test_the_old_annotation_names_the_class_even_by_an_empty_word() -> None:
     old = "volume.beta.kubernetes.io/storage-class"
-    asker, offered = claim("c", storageClassName="other"), volume("v", nodes="a", storageClassName="other")
-    for thing in (asker, offered):
-        thing["metadata"]["annotations"] = {old: "local"}
-    made = made_of(*NODES, storage_class(), asker, offered, using("p", "c"))
+    asker = claim("c", storageClassName="other").annotation(old, "local")
+    offered = volume("v", nodes="a", storageClassName="other").annotation(old, "local")
+    made = cluster(*NODES, storage_class(), asker, offered, using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "a"
-    asker["metadata"]["annotations"] = {old: ""}
-    put(made, asker | {"spec": asker["spec"] | {"storageClassName": "local"}})
+    made.put(*asker.annotation(old, "").having("spec", "storageClassName", value="local").build())
     assert refusals(made, "default/p", *binding(made)) == dict.fromkeys("abc", "pod has unbound immediate PersistentVolumeClaims!")
 
 
 def test_what_a_claim_was_promised_somewhere_is_made_there() -> None:
     """As the annotation says that a scheduler wrote: volumes that are there are not looked at."""
-    chosen = claim("c") | {"metadata": {"name": "c", "annotations": {"volume.kubernetes.io/selected-node": "b"}}}
-    made = made_of(*NODES, storage_class(provisioner="made.by/us"), volume("v"), chosen, claim("d"), using("p", "c", "d"))
+    chosen = claim("c").annotation("volume.kubernetes.io/selected-node", "b")
+    made = cluster(*NODES, storage_class(provisioner="made.by/us"), volume("v"), chosen, claim("d"), using("p", "c", "d"))
     refused = refusals(made, "default/p", *binding(made))
     assert refused == dict.fromkeys("ac", "node(s) didn't find available persistent volumes to bind!")
     made.move(made.tasks["default/p"], status.ALLOCATED, 1)
@@ -136,27 +134,27 @@ def test_affinity_of_a_volume_goes_by_labels_alone() -> None:
     only_a = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z1"]}]}
     for term, where in ((named, "a b c"), (named | only_a, "a")):
         bound = volume("v", phase="Bound", nodeAffinity={"required": {"nodeSelectorTerms": [term]}})
-        made = made_of(*NODES, bound, claim("c", "v"), using("p", "c"))
+        made = cluster(*NODES, bound, claim("c", "v"), using("p", "c"))
         assert admitted(made, "default/p", *binding(made)) == where
 
 
 def test_a_class_without_words_on_topology_in_a_term_allows_nothing_by_it() -> None:
-    made = made_of(*NODES, storage_class(provisioner="made.by/us", allowedTopologies=[{}]), claim("c"), using("p", "c"))
+    made = cluster(*NODES, storage_class(provisioner="made.by/us", allowedTopologies=[{}]), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == ""
 
 
 def test_a_volume_reserved_for_the_claim_is_the_only_one_it_gets() -> None:
     reserved = volume("v", nodes="a", claimRef={"namespace": "default", "name": "c"})
-    made = made_of(*NODES, storage_class(), reserved, volume("other"), claim("c"), using("p", "c"))
+    made = cluster(*NODES, storage_class(), reserved, volume("other"), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "a"
 
 
 def test_a_volume_can_be_made_where_the_class_allows() -> None:
     zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]
     fixed = storage_class("local", "made.by/us", allowedTopologies=zones)
-    made = made_of(*NODES, fixed, volume("v", nodes="c"), claim("c"), using("p", "c"))
+    made = cluster(*NODES, fixed, volume("v", nodes="c"), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "b c"
-    made = made_of(*NODES, storage_class("local", "made.by/us"), claim("c"), using("p", "c"))
+    made = cluster(*NODES, storage_class("local", "made.by/us"), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "a b c"
 
 
@@ -168,7 +166,7 @@ def test_each_claim_of_a_pod_needs_a_volume_of_its_own_the_smallest_that_will_do
         volume("y", "1Gi", "b"),
         volume("one", "9Gi", "c"),
     )
-    made = made_of(*NODES, storage_class(), *volumes, claim("large", size="5Gi"), claim("small"), using("p", "large", "small"))
+    made = cluster(*NODES, storage_class(), *volumes, claim("large", size="5Gi"), claim("small"), using("p", "large", "small"))
     assert admitted(made, "default/p", *binding(made)) == "a b"
     made.move(made.tasks["default/p"], status.ALLOCATED, made.nodes.rows["a"])
     decided = made.index(AssumedVolumes).of_pod(made.tasks["default/p"])
@@ -176,12 +174,12 @@ def test_each_claim_of_a_pod_needs_a_volume_of_its_own_the_smallest_that_will_do
 
 
 def test_a_claim_that_a_pod_names_twice_gets_one_volume() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), using("p", "c", "c"))
+    made = cluster(*NODES, storage_class(), volume("v"), claim("c"), using("p", "c", "c"))
     assert admitted(made, "default/p", *binding(made)) == "a b c"
 
 
 def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     assert admitted(made, "default/q", *binding(made)) == "a b c"
     made.move(made.tasks["default/p"], status.ALLOCATED, 0)
     assert admitted(made, "default/q", *binding(made)) == ""
@@ -191,7 +189,7 @@ def test_a_volume_decided_on_is_taken_until_the_pod_leaves() -> None:
 
 
 def test_what_a_bound_pod_was_given_is_not_given_back_when_it_goes() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"), using("r", "c"))
+    made = cluster(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"), using("r", "c"))
     made.index(AssumedVolumes)
     first, third = made.tasks["default/p"], made.tasks["default/r"]
     made.move(first, status.ALLOCATED, 0)
@@ -205,7 +203,7 @@ def test_what_a_bound_pod_was_given_is_not_given_back_when_it_goes() -> None:
 
 
 def test_a_pod_that_came_with_its_node_decides_nothing() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("x", "c").on("a"), using("p", "d"), using("q", "c"))
+    made = cluster(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("x", "c").on("a"), using("p", "d"), using("q", "c"))
     assert admitted(made, "default/p", *binding(made)) == "a b c"
     made.move(made.tasks["default/x"], status.RELEASING, 0)
     assert admitted(made, "default/p", *binding(made)) == "a b c"
@@ -216,7 +214,7 @@ def test_a_pod_that_came_with_its_node_decides_nothing() -> None:
 
 
 def test_a_volume_given_back_and_taken_by_another_is_not_taken_again() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), volume("w", "9Gi"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, storage_class(), volume("v"), volume("w", "9Gi"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     first, second, assumed = made.tasks["default/p"], made.tasks["default/q"], made.index(AssumedVolumes)
     for task, to, row in (
         (first, status.ALLOCATED, 0),
@@ -229,7 +227,7 @@ def test_a_volume_given_back_and_taken_by_another_is_not_taken_again() -> None:
 
 
 def test_a_claim_that_two_pods_share_is_decided_by_the_first_and_given_back_by_the_last() -> None:
-    made = made_of(
+    made = cluster(
         *NODES, storage_class(provisioner="made.by/us"), volume("v", nodes="b c"), claim("c"), claim("d"), *using("p", "c").times(3)
     )
     first, second = made.tasks["default/p-0"], made.tasks["default/p-1"]
@@ -245,16 +243,16 @@ def test_a_claim_that_two_pods_share_is_decided_by_the_first_and_given_back_by_t
 
 
 def test_once_the_claim_object_says_it_nothing_is_assumed() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), volume("w"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, storage_class(), volume("v"), volume("w"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     made.index(AssumedVolumes)
     made.move(made.tasks["default/p"], status.BINDING, 0)
-    put(made, volume("v", phase="Bound", claimRef={"namespace": "default", "name": "c"}))
-    put(made, claim("c", "v"))
+    made.put(*volume("v", phase="Bound", claimRef={"namespace": "default", "name": "c"}).build())
+    made.put(*claim("c", "v").build())
     assert admitted(made, "default/q", *binding(made)) == "a b c"
     assert not made.index(AssumedVolumes).by_claim
     made.move(made.tasks["default/q"], status.ALLOCATED, 1)
     assert [each.volume for each in made.index(AssumedVolumes).of_pod(made.tasks["default/q"])] == ["w"]
-    put(made, volume("late"))
+    made.put(*volume("late").build())
     made.move(made.tasks["default/q"], status.RUNNING, 1)
     made.move(made.tasks["default/p"], status.PENDING, -1)
     assert [each.volume for each in made.index(AssumedVolumes).by_claim.values()] == ["w"]
@@ -267,10 +265,10 @@ def room(name: str, size: str, zone: str = "", of: str = "local", **more: str) -
     """Free storage in a zone; everywhere without one."""
     topology = {"matchLabels": {ZONE: zone}} if zone else {}
     published = {"nodeTopology": topology, "storageClassName": of, "capacity": size}
-    return {"kind": "CSIStorageCapacity", "metadata": {"name": name}, **published, **more}
+    return manifest("CSIStorageCapacity", name, **published, **more)
 
 
-NO_TOPOLOGY: Thing = {"kind": "CSIStorageCapacity", "metadata": {"name": "lost"}, "storageClassName": "local", "capacity": "9Gi"}
+NO_TOPOLOGY = manifest("CSIStorageCapacity", "lost", storageClassName="local", capacity="9Gi")
 
 
 @pytest.mark.parametrize(
@@ -291,14 +289,14 @@ NO_TOPOLOGY: Thing = {"kind": "CSIStorageCapacity", "metadata": {"name": "lost"}
     ],
 )
 def test_volumes_are_made_only_where_the_driver_publishes_room(published: list[Thing], nodes: str) -> None:
-    made = made_of(*NODES, storage_class(provisioner="made.by/us"), claim("c"), using("p", "c"), *published)
+    made = cluster(*NODES, storage_class(provisioner="made.by/us"), claim("c"), using("p", "c"), *published)
     assert admitted(made, "default/p", *binding(made)) == nodes
     full = refusals(made, "default/p", *binding(made))
     assert full == {name: "node(s) did not have enough free storage!" for name in "abc" if name not in nodes}
 
 
 def test_a_volume_that_is_there_needs_no_room() -> None:
-    made = made_of(*NODES, storage_class(provisioner="made.by/us"), driver(), volume("v", nodes="b"), claim("c"), using("p", "c"))
+    made = cluster(*NODES, storage_class(provisioner="made.by/us"), driver(), volume("v", nodes="b"), claim("c"), using("p", "c"))
     assert admitted(made, "default/p", *binding(made)) == "b"
 
 
@@ -309,13 +307,13 @@ def test_a_volume_that_is_there_needs_no_room() -> None:
 def test_a_volume_of_a_zone_is_used_there_and_on_nodes_of_no_zone(old: str) -> None:
     for key in (f"topology.kubernetes.io/{old}", f"failure-domain.beta.kubernetes.io/{old}"):
         nodes = [node("a").label(f"topology.kubernetes.io/{old}", "z1"), node("b").label(f"topology.kubernetes.io/{old}", "z2"), node("c")]
-        made = made_of(*nodes, volume("v", labels={key: "z2__z3"}), claim("c", "v"), using("p", "c"))
+        made = cluster(*nodes, volume("v", labels={key: "z2__z3"}), claim("c", "v"), using("p", "c"))
         assert refusals(made, "default/p", VolumeZone(made)) == {"a": "node(s) had no available volume zone!"}
 
 
 @pytest.mark.parametrize("empty", ["", "z2____z3"])
 def test_a_label_that_names_an_empty_zone_says_nothing(empty: str) -> None:
-    made = made_of(*NODES, volume("v", labels={ZONE: empty}), claim("c", "v"), using("p", "c"))
+    made = cluster(*NODES, volume("v", labels={ZONE: empty}), claim("c", "v"), using("p", "c"))
     assert admitted(made, "default/p", VolumeZone(made)) == "a b c"
 
 
@@ -330,12 +328,12 @@ def test_a_label_that_names_an_empty_zone_says_nothing(empty: str) -> None:
     ],
 )
 def test_a_volume_without_a_zone_to_look_at_is_told(things: list[Thing], reason: str) -> None:
-    made = made_of(node("a"), *things, using("p", "c"))
+    made = cluster(node("a"), *things, using("p", "c"))
     assert refusals(made, "default/p", VolumeZone(made)) == {"a": reason}
 
 
 def test_zones_do_not_matter_to_claims_that_wait_and_volumes_that_name_none() -> None:
-    made = made_of(*NODES, storage_class(), claim("c"), claim("d", "v"), volume("v"), using("p", "c", "d"))
+    made = cluster(*NODES, storage_class(), claim("c"), claim("d", "v"), volume("v"), using("p", "c", "d"))
     assert VolumeZone(made).prepare(made.tasks["default/p"]) is None
 
 
@@ -369,7 +367,7 @@ RBD = {"monitors": ["m1", "m2"], "pool": "x", "image": "i"}
     ],
 )
 def test_a_disk_is_mounted_together_only_by_those_that_may(one: Thing, other: Thing, together: bool) -> None:
-    made = made_of(*NODES, mounting("x", **one).on("a"), mounting("p", **other))
+    made = cluster(*NODES, mounting("x", **one).on("a"), mounting("p", **other))
     refused = refusals(made, "default/p", VolumeRestrictions(made))
     assert refused == ({} if together else {"a": "node(s) had no available disk"})
     made.move(made.tasks["default/x"], status.PENDING, -1)
@@ -377,7 +375,7 @@ def test_a_disk_is_mounted_together_only_by_those_that_may(one: Thing, other: Th
 
 
 def test_a_claim_for_one_pod_only_is_refused_everywhere_while_it_is_in_use() -> None:
-    made = made_of(*NODES, claim("c", "v", accessModes=["ReadWriteOncePod"]), volume("v"), using("x", "c").on("a"), using("p", "c"))
+    made = cluster(*NODES, claim("c", "v", accessModes=["ReadWriteOncePod"]), volume("v"), using("x", "c").on("a"), using("p", "c"))
     in_use = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
     assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", in_use)
     made.move(made.tasks["default/x"], status.PENDING, -1)
@@ -385,16 +383,16 @@ def test_a_claim_for_one_pod_only_is_refused_everywhere_while_it_is_in_use() -> 
 
 
 def test_a_missing_claim_is_told_by_restrictions_as_well() -> None:
-    made = made_of(*NODES, using("p", "c"), pod("q"))
+    made = cluster(*NODES, using("p", "c"), pod("q"))
     assert refusals(made, "default/p", VolumeRestrictions(made)) == dict.fromkeys("abc", 'persistentvolumeclaim "c" not found!')
     assert VolumeRestrictions(made).prepare(made.tasks["default/q"]) is None
 
 
 def test_what_was_decided_stands_while_other_volumes_change() -> None:
-    made = made_of(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
+    made = cluster(*NODES, storage_class(), volume("v"), claim("c"), claim("d"), using("p", "c"), using("q", "d"))
     made.index(AssumedVolumes)
     made.move(made.tasks["default/p"], status.BINDING, 0)
-    put(made, volume("other", storageClassName="else"))
+    made.put(*volume("other", storageClassName="else").build())
     assert admitted(made, "default/q", *binding(made)) == ""
     made.remove("PersistentVolume", "v")
     assert made.index(AssumedVolumes).of_pod(made.tasks["default/p"]) == []
@@ -402,5 +400,5 @@ def test_what_was_decided_stands_while_other_volumes_change() -> None:
 
 def test_disks_and_claims_of_a_pod_are_looked_at_together() -> None:
     asker = using("p", "c").having("spec", "volumes", 1, value={"name": "d", "iscsi": {"iqn": "q"}})
-    made = made_of(*NODES, claim("c", "v"), volume("v"), mounting("x", iscsi={"iqn": "q"}).on("a"), asker)
+    made = cluster(*NODES, claim("c", "v"), volume("v"), mounting("x", iscsi={"iqn": "q"}).on("a"), asker)
     assert admitted(made, "default/p", VolumeRestrictions(made)) == "b c"

@@ -1,4 +1,5 @@
-"""Chromium, one for each file, since its driver holds the event loop; a tab for each test, whose errors and warnings fail the test."""
+"""Chromium and one page of it for each file, since its driver holds the event loop, and a new page takes a second of a core. Each test has
+the page as if it were new; errors and warnings fail it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.page.tab import Tab
+from tests.page.tab import WIDE, Tab
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -33,10 +34,14 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Page:
+    return browser.new_context(viewport=WIDE, reduced_motion="reduce").new_page()
+
+
 @pytest.fixture
-def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
-    tab = Tab(context.new_page(), request.node.name)
+def tab(page: Page, request: pytest.FixtureRequest) -> Iterator[Tab]:
+    tab = Tab(page, request.node.name)
     yield tab
-    context.close()
+    tab.leave()
     assert tab.complaints == []

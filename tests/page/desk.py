@@ -19,7 +19,7 @@ from pumice.cluster.in_process import InProcess
 from pumice.cluster.nodes.node_agent import nodes_of, pools_of
 from pumice.cluster.nodes.stage import read_stages
 from pumice.live.scheduler.loop import Scheduler
-from pumice.page.server import Page
+from pumice.page.server import PageServer
 
 T = TypeVar("T")
 PATIENCE_S = 60.0
@@ -60,7 +60,7 @@ class Desk(Loop):
     async def _start(self, port: int) -> None:
         self.server = Server(clock=time.time, plain=True)
         self.scheduler = Scheduler(InProcess(self.server.store, "pumice"), policy_of())
-        self._page = Page(self.scheduler, f"127.0.0.1:{port}", self.server)
+        self._page = PageServer(self.scheduler, f"127.0.0.1:{port}", self.server)
         await self._page.__aenter__()
         self.url = self._page.url
         self.port = int(self.url.rstrip("/").rpartition(":")[2])
@@ -86,8 +86,15 @@ class Desk(Loop):
 
         self.run(work())
 
-    def cycle(self) -> None:
-        self.run(self.scheduler.turn())  # type: ignore[arg-type]
+    def cycle(self) -> float:
+        """The seconds of a core that it took."""
+
+        async def work() -> float:
+            began_s = time.thread_time()
+            await self.scheduler.turn()
+            return time.thread_time() - began_s
+
+        return self.run(work())
 
 
 @contextlib.contextmanager
@@ -112,7 +119,7 @@ class Town(Loop):
 
     async def _serve(self) -> None:
         wanted = UpRequest(policy_of([str(RUN_CONF)]), read_stages(None), list(nodes_of(pools_of("4x8gpu"))), plain=True)
-        async with running(wanted) as self.cluster, Page(self.cluster.scheduler, "127.0.0.1:0", self.cluster.server) as page:
+        async with running(wanted) as self.cluster, PageServer(self.cluster.scheduler, "127.0.0.1:0", self.cluster.server) as page:
             self.url, self.acting_url = page.url, page.acting_url
             self._ready.set()
             await self._over.wait()

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Page
+    from playwright.sync_api import ConsoleMessage, Error, Page, Request, ViewportSize
 
 SCREENSHOTS = Path(__file__).parents[2] / ".screenshots"
-WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+WIDE: ViewportSize = {"width": 1280, "height": 860}
+NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
 class Tab:
     """`page` is Playwright's."""
 
-    def __init__(self, page: Page, test: str) -> None:
+    def __init__(self, page: Page, test: str, own: str = "http://127.0.0.1:") -> None:
         self.page = page
         self.complaints: list[str] = []  #: errors, warnings of the console, requests to anybody else
         self.expected: re.Pattern[str] | None = None
         self._test = test
-        page.on("pageerror", lambda error: self._complain(str(error)))
-        page.on("console", self._heed)
-        page.on("request", lambda request: self._check_host(request.url))
+        self._own = own
+        for event, handler in self._handlers.items():
+            page.on(event, handler)  # type: ignore[call-overload]
+        page.emulate_media(color_scheme="light")
+
+    @property
+    def _handlers(self) -> dict[str, Callable[[Any], None]]:
+        return {"pageerror": self._fail, "console": self._heed, "request": self._check_host}
+
+    def leave(self) -> None:
+        """Nothing of this test is left for the next one."""
+        self.page.evaluate("() => { try { sessionStorage.clear(); } catch { /* a stranger has none */ } }")
+        self.page.goto("about:blank")
+        for event, handler in self._handlers.items():
+            self.page.remove_listener(event, handler)
 
     def expect(self, words: str) -> None:
         """What is not to be complained of from now on."""
@@ -33,8 +47,12 @@ class Tab:
         if message.type in ("error", "warning"):
             self._complain(message.text)
 
-    def _check_host(self, url: str) -> None:
-        if not url.startswith(("http://127.0.0.1:", "file://", "data:")):
+    def _fail(self, error: Error) -> None:
+        self._complain(str(error))
+
+    def _check_host(self, request: Request) -> None:
+        url = request.url
+        if not url.startswith((self._own, "file://", "data:")):
             self._complain(f"asks {url}")
 
     def _complain(self, text: str) -> None:
@@ -45,11 +63,11 @@ class Tab:
         """Wide and light, narrow and dark, for people to look at; nothing may stand out at the side."""
         for scheme, size in (("light", WIDE), ("dark", NARROW)):
             self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            self.page.set_viewport_size(size)  # type: ignore[arg-type]
+            self.page.set_viewport_size(size)
             self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             assert self.page.evaluate("document.documentElement.scrollWidth") <= size["width"], f"{size['width']} pixels are not enough"
             self.page.screenshot(path=self.file(f"{name} {scheme} {size['width']}"), full_page=True)
-        self.page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+        self.page.set_viewport_size(WIDE)
 
     def check_accessible(self) -> None:
         from axe_playwright_python.sync_playwright import Axe

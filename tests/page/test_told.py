@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import json
 
 from pumice.cli.scheduler import Configuration
 from pumice.cli.up_options import policy_of
@@ -14,7 +15,7 @@ from pumice.cluster.apiserver import Server
 from pumice.cluster.in_process import InProcess
 from pumice.live.scheduler.loop import Scheduler
 from pumice.page.recorder import Recorder
-from pumice.page.told import KINDS, Told
+from pumice.page.told import KINDS, Told, Touched
 from pumice.scheduler.framework.observer import Stage
 from pumice.testing.builders import hypernode, node, pod, podgroup, queue
 
@@ -78,12 +79,13 @@ async def _story(steps: list[tuple[str, str]]) -> None:
     recorder = Recorder()
     scheduler.watch(recorder)
     reader = Reader(Told(recorder))
-    reader.told.everything(scheduler.cluster)
+    reader.look(scheduler.cluster)
     for what, name in steps:
         await _happens(scheduler, reader, what, name)
     reader.look(scheduler.cluster)
     anew = Told(recorder)
-    anew.everything(scheduler.cluster)
+    scheduler.cluster.index(Touched).recount()
+    anew.changes(scheduler.cluster)
     for kind in KINDS:
         assert reader.rows[kind] == anew.rows[kind], kind
 
@@ -120,3 +122,17 @@ def test_the_page_makes_no_cycle_look_again_at_what_has_not_changed() -> None:
     assert recorder.count == 5
     assert recorder.sessions < 5
     assert list(recorder.jobs_why) == ["default/big"]
+
+
+def test_when_a_job_is_expected_to_start_is_told_and_told_anew_and_no_more_once_nothing_is_known() -> None:
+    scheduler, recorder = Scheduler(InProcess(STORE, "pumice"), POLICY), Recorder()
+    told = Told(recorder)
+    for kind, obj in (queue("q").build(), podgroup("big", 1).queue("q").phase("Inqueue").build(), pod("big-0").cpu(2).gang("big").build()):
+        scheduler.cluster.put(kind, obj)
+    told.changes(scheduler.cluster)
+    seen = []
+    for expected in ({"default/big": (5.0, None)}, {"default/big": (6.0, 7.0)}, {"default/big": (6.0, 7.0)}, {}):
+        told.expect(expected)
+        rows = told.changes(scheduler.cluster).get("jobs", {})
+        seen.append([json.decode(row or b"{}").get("expected") for row in rows.values()])
+    assert seen == [[[5.0, None]], [[6.0, 7.0]], [], [None]]

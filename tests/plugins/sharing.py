@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from scene import Thing, node, only
+from scene import only
 
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardMisfit, GpuRequest
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import VgpuRequest
+from pumice.testing import NodeBuilder, node
 
 INDEX = "volcano.sh/gpu-index"
 IDS = "volcano.sh/vgpu-ids-new"
 
 
-def rules(actions: str = "allocate", **arguments: Any) -> str:
+def rules(actions: str = "allocate", **arguments: Any) -> Policy:
     return only("deviceshare", {f"deviceshare.{key}": value for key, value in arguments.items()}, actions)
 
 
-def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) -> Thing:
+def gpu_node(name: str, cards: int = 2, each: int = 8192, **annotations: str) -> NodeBuilder:
     notes = {f"volcano.sh/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    return node(name, gpu_number=str(cards), gpu_memory=str(cards * each), annotations=notes)
+    return node(name).cpu(8).volcano(gpu_number=cards, gpu_memory=cards * each).annotations(notes)
 
 
 def picks(request: GpuRequest | VgpuRequest, *cards: Card) -> list[list[int]] | str:

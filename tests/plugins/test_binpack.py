@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from queued import bound_to, cluster, job, node, opened, outcome, pod, pods
-from scene import Thing, scores
+from scene import Thing, binds, opened, outcome
+
+from pumice.testing import cluster, node, pod, podgroup, scores
 
 FOO = "example.com/foo"
-NODES = [node("n1", cpu=2, memory="4Gi"), node("n2", cpu=4, memory="16Gi", gpu=4), node("n3", cpu=2, memory="4Gi", **{FOO: 16})]
-STANDING = [pod("s1", "r", "n1", cpu=1, memory="1Gi"), pod("s2", "r", "n3", cpu="1500m")]
+NODES = [node("n1").has(cpu=2, memory="4Gi"), node("n2").has(cpu=4, memory="16Gi", gpu=4), node("n3").has(cpu=2, memory="4Gi", **{FOO: 16})]
+STANDING = [pod("s1").gang("r").on("n1").asks(cpu=1, memory="1Gi"), pod("s2").gang("r").on("n3").cpu("1500m")]
 ASKED: dict[str, Thing] = {
     "p1": {"cpu": 1, "memory": "1Gi"},
     "p2": {"cpu": "1500m"},
@@ -42,23 +43,31 @@ ROWS = [
 
 @pytest.mark.parametrize(("plugin", "name", "expected"), ROWS)
 def test_scores(plugin: str, name: str, expected: list[float]) -> None:
-    with opened(cluster(NODES, job("r"), STANDING, job("a"), pod(name, "a", **ASKED[name])), plugin) as session:
+    with opened(
+        cluster(NODES, podgroup("r").admitted(), STANDING, podgroup("a").admitted(), pod(name).gang("a").asks(**ASKED[name])), plugin
+    ) as session:
         assert list(scores(session, name).values()) == pytest.approx(expected)
 
 
 def test_five_to_one_for_cpu_gives_the_mean_of_the_documented_example() -> None:
     plugin = "{name: binpack, arguments: {binpack.cpu: 5, binpack.memory: 1}}"
     things = [
-        node("n", cpu=8, memory="16Gi"),
-        job("r"),
-        pod("s", "r", "n", cpu=3, memory="2Gi"),
-        job("a"),
-        pod("p", "a", cpu=1, memory="2Gi"),
+        node("n").has(cpu=8, memory="16Gi"),
+        podgroup("r").admitted(),
+        pod("s").gang("r").on("n").asks(cpu=3, memory="2Gi"),
+        podgroup("a").admitted(),
+        pod("p").gang("a").asks(cpu=1, memory="2Gi"),
     ]
     with opened(cluster(things), plugin) as session:
         assert scores(session, "p") == {"n": pytest.approx(45.8333333)}
 
 
 def test_a_gang_fills_one_node_before_the_next() -> None:
-    made = cluster(node("n1", cpu=4), node("n2", cpu=4), job("r"), pod("s", "r", "n2", cpu=1), job("a", least=5), pods("a", 5, cpu=1))
-    assert sorted(bound_to(outcome(made, "gang", "predicates, binpack")).values()) == ["n1", "n1", "n2", "n2", "n2"]
+    made = cluster(
+        node("n1").cpu(4),
+        node("n2").cpu(4),
+        podgroup("r").admitted(),
+        pod("s").gang("r").on("n2").cpu(1),
+        podgroup("a", 5).admitted().pods(5, cpu=1),
+    )
+    assert sorted(binds(outcome(made, "gang", "predicates, binpack")).values()) == ["n1", "n1", "n2", "n2", "n2"]

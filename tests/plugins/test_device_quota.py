@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from queued import bound, cluster, job, node, outcome, phases, pod, queue, thing
-from scene import Thing
+from scene import Thing, binds, outcome, phases
+
+from pumice.testing import ObjectBuilder, PodBuilder, cluster, manifest, node, pod, podgroup, queue
 
 TIERS = ("gang", "capacity, {name: predicates, arguments: {predicate.DynamicResourceAllocationEnable: false}}")
 TREE = (
@@ -15,35 +16,37 @@ TREE = (
 )
 DIVIDED = ("gang", "{name: capacity, arguments: {capacity.DRAConsumableCapacityEnable: true}}")
 OFF = ("gang", "{name: capacity, arguments: {capacity.DynamicResourceAllocationEnable: false}}")
-NODE = node("n", cpu=99)
+NODE = node("n").cpu(99)
 GPU = "deviceclass/gpu.example.com"
 SLICE = f"memory.{GPU}"
 
 
-def claim(name: str, count: int | None = None, allocated: int | None = None, **more: Any) -> Thing:
+def claim(name: str, count: int | None = None, allocated: int | None = None, **more: Any) -> ObjectBuilder:
     exactly = {"deviceClassName": "gpu.example.com"} | ({"count": count} if count else {}) | more
     results = [{"request": "r", "driver": "d", "pool": "p", "device": f"d{number}"} for number in range(allocated or 0)]
     status = {"allocation": {"devices": {"results": results}}} if allocated is not None else {}
     return _claim(name, {"name": "r", "exactly": exactly}, status)
 
 
-def _claim(name: str, request: Thing, status: Thing | None = None) -> Thing:
+def _claim(name: str, request: Thing, status: Thing | None = None) -> ObjectBuilder:
     spec = {"devices": {"requests": [request]}}
-    return thing("ResourceClaim", name, "resource.k8s.io/v1", spec=spec, status=status or {})
+    return manifest("ResourceClaim", name, spec=spec, status=status or {})
 
 
-def using(name: str, *claims: str, of: str = "a", on: str = "") -> Thing:
+def using(name: str, *claims: str, of: str = "a", on: str = "") -> PodBuilder:
     refs = [{"name": f"c{number}", "resourceClaimName": each} for number, each in enumerate(claims)]
-    return pod(name, of, on, cpu=1, spec={"resourceClaims": refs})
+    return pod(name).gang(of).on(on).cpu(1).having("spec", "resourceClaims", value=refs)
 
 
-def limited(*claims: Thing, tiers: tuple[str, ...] = TIERS, **capability: Any) -> list[str]:
+def limited(*claims: ObjectBuilder, tiers: tuple[str, ...] = TIERS, **capability: Any) -> list[str]:
     """Who of p0, p1 and p2, each with a claim of its own, may run in a queue that may hold so much."""
-    tasks = [using(f"p{number}", each["metadata"]["name"]) for number, each in enumerate(claims)]
-    return bound(outcome(cluster(NODE, queue("q", capability=capability), job("a", "q"), claims, tasks), *tiers))
+    tasks = [using(f"p{number}", each.document["metadata"]["name"]) for number, each in enumerate(claims)]
+    return sorted(
+        binds(outcome(cluster(NODE, queue("q").capability(**capability), podgroup("a").queue("q").admitted(), claims, tasks), *tiers))
+    )
 
 
-ROWS: list[tuple[str, list[Thing], tuple[str, ...], Thing, list[str]]] = [
+ROWS: list[tuple[str, list[ObjectBuilder], tuple[str, ...], Thing, list[str]]] = [
     ("as many as the queue may hold", [claim("x"), claim("y"), claim("z")], TIERS, {GPU: 2}, ["p0", "p1"]),
     ("by their number", [claim("x", 2), claim("y", 2), claim("z")], TIERS, {GPU: 3}, ["p0", "p2"]),
     ("by what was allocated", [claim("x", allocated=3), claim("y"), claim("z")], TIERS, {GPU: 3}, ["p0"]),
@@ -70,40 +73,51 @@ ROWS: list[tuple[str, list[Thing], tuple[str, ...], Thing, list[str]]] = [
 
 
 @pytest.mark.parametrize(("what", "claims", "tiers", "capability", "placed"), ROWS, ids=[row[0] for row in ROWS])
-def test_what_counts(what: str, claims: list[Thing], tiers: tuple[str, ...], capability: Thing, placed: list[str]) -> None:
+def test_what_counts(what: str, claims: list[ObjectBuilder], tiers: tuple[str, ...], capability: Thing, placed: list[str]) -> None:
     assert limited(*claims, tiers=tiers, **capability) == placed
 
 
 def test_a_claim_that_pods_share_counts_once() -> None:
     tasks = [using("p0", "x"), using("p1", "x"), using("p2", "y"), using("p3", "nowhere")]
-    made = cluster(NODE, queue("q", capability={GPU: 1}), job("a", "q"), claim("x"), claim("y"), tasks)
-    assert bound(outcome(made, *TIERS)) == ["p0", "p1", "p3"]
+    made = cluster(NODE, queue("q").capability(**{GPU: 1}), podgroup("a").queue("q").admitted(), claim("x"), claim("y"), tasks)
+    assert sorted(binds(outcome(made, *TIERS))) == ["p0", "p1", "p3"]
 
 
 def test_what_runs_counts_and_a_gang_that_is_given_up_does_not() -> None:
-    running = [job("r", "q"), using("r", "x", of="r", on="n")]
-    gang = [job("g", "q", 1, least=3), *(using(f"g{number}", name, of="g") for number, name in enumerate("xyz"))]
-    single = [job("a", "q", 2), using("p", "w")]
-    made = cluster(NODE, queue("q", capability={GPU: 2}), [claim(name) for name in "wxyz"], running, gang, single)
-    assert bound(outcome(made, *TIERS)) == ["p"]
+    running = [podgroup("r").queue("q").admitted(), using("r", "x", of="r", on="n")]
+    gang = [podgroup("g", 3).queue("q").admitted().created(1), *(using(f"g{number}", name, of="g") for number, name in enumerate("xyz"))]
+    single = [podgroup("a").queue("q").admitted().created(2), using("p", "w")]
+    made = cluster(NODE, queue("q").capability(**{GPU: 2}), [claim(name) for name in "wxyz"], running, gang, single)
+    assert sorted(binds(outcome(made, *TIERS))) == ["p"]
 
 
 def test_claims_of_a_gang_that_is_given_up_are_free_for_others() -> None:
-    gang = [job("g", "q", 1, least=3), *(using(f"g{number}", name, of="g") for number, name in enumerate("xyz"))]
-    singles = [job("a", "q", 2), using("p", "v"), using("s", "w")]
-    made = cluster(NODE, queue("q", capability={GPU: 2}), [claim(name) for name in "vwxyz"], gang, singles)
-    assert bound(outcome(made, *TIERS)) == ["p", "s"]
+    gang = [podgroup("g", 3).queue("q").admitted().created(1), *(using(f"g{number}", name, of="g") for number, name in enumerate("xyz"))]
+    singles = [podgroup("a").queue("q").admitted().created(2), using("p", "v"), using("s", "w")]
+    made = cluster(NODE, queue("q").capability(**{GPU: 2}), [claim(name) for name in "vwxyz"], gang, singles)
+    assert sorted(binds(outcome(made, *TIERS))) == ["p", "s"]
 
 
 def test_the_limits_of_ancestors_bind() -> None:
-    tree = [queue("top", parent="root", capability={GPU: 1}), queue("q", parent="top"), queue("s", parent="top")]
-    made = cluster(NODE, tree, job("a", "q"), job("b", "s"), claim("x"), claim("y"), using("p", "x"), using("s", "y", of="b"))
+    tree = [queue("top").parent("root").capability(**{GPU: 1}), queue("q").parent("top"), queue("s").parent("top")]
+    made = cluster(
+        NODE,
+        tree,
+        podgroup("a").queue("q").admitted(),
+        podgroup("b").queue("s").admitted(),
+        claim("x"),
+        claim("y"),
+        using("p", "x"),
+        using("s", "y", of="b"),
+    )
     result = outcome(made, *TREE)
-    assert bound(result) == ["p"]
+    assert sorted(binds(result)) == ["p"]
     assert "queue s may claim no more devices" in result["pending"]["default/s"]["message"]
 
 
 def test_a_minimum_that_names_devices_is_held_against_the_quota() -> None:
-    jobs = [job(name, "q", born, phase="Pending", needs={GPU: count}) for born, (name, count) in enumerate((("a", 2), ("b", 2), ("c", 1)))]
-    made = cluster(NODE, queue("q", capability={GPU: 3}), jobs)
+    jobs = [
+        podgroup(name).queue("q").needs(**{GPU: count}).created(born) for born, (name, count) in enumerate((("a", 2), ("b", 2), ("c", 1)))
+    ]
+    made = cluster(NODE, queue("q").capability(**{GPU: 3}), jobs)
     assert phases(outcome(made, *TIERS)) == {"a": "Inqueue", "b": "Pending", "c": "Inqueue"}

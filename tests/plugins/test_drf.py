@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from queued import cluster, evicted, job, node, opened, outcome, per_job, pod, pods, queue
-from scene import Thing
+from scene import Thing, evicted, opened, outcome, per_job
 
 from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import Builder, NodeBuilder, PodBuilder, QueueBuilder, cluster, node, pod, podgroup, queue
 
 PLAIN = ("gang", "drf, predicates")
 TREE = ("gang", "{name: drf, enableHierarchy: true}, predicates")
@@ -16,22 +14,26 @@ CPU, MEMORY, BOTH = {"cpu": 1}, {"memory": "1G"}, {"cpu": 1, "memory": "1G"}
 
 
 def test_jobs_alternate_by_their_greatest_share_of_any_resource() -> None:
-    made = cluster(node("n", cpu=9, memory="18G"), job("a"), pods("a", 9, cpu=1, memory="4G"), job("b"), pods("b", 9, cpu=3, memory="1G"))
+    made = cluster(
+        node("n").has(cpu=9, memory="18G"),
+        podgroup("a").admitted().pods(9, cpu=1, memory="4G"),
+        podgroup("b").admitted().pods(9, cpu=3, memory="1G"),
+    )
     assert per_job(outcome(made, *PLAIN)) == {"a": 3, "b": 2}
 
 
 @pytest.mark.parametrize(("held", "goes"), [(4, True), (3, True), (2, False)])
 def test_who_would_still_have_no_less_may_be_preempted(held: int, goes: bool) -> None:
-    rich = [node("n", cpu=held), job("rich", least=0), *pods("rich", held, "n", cpu=1)]
-    poor = [node("m", cpu=1), job("poor"), pod("p", "poor", "m", cpu=1), *pods("poor", 1, cpu=1)]
+    rich = [node("n").cpu(held), *podgroup("rich", 0).admitted().pods(held, on="n", cpu=1)]
+    poor = [node("m").cpu(1), podgroup("poor").admitted(), pod("p").gang("poor").on("m").cpu(1), *pod("poor").gang("poor").cpu(1).times(1)]
     made = cluster(rich, poor)
     with opened(made, "drf") as session:
-        victims = session.preemptable(made.tasks["default/poor-w-0"], [t for t in made.tasks.values() if t.job and t.job.name == "rich"])
+        victims = session.preemptable(made.tasks["default/poor-0"], [t for t in made.tasks.values() if t.job and t.job.name == "rich"])
     assert bool(victims) == goes
 
 
 def test_a_pod_of_no_job_is_no_victim() -> None:
-    made = cluster(node("n", cpu=4), pod("stray", "", "n", cpu=1), job("a"), pod("a", "a", cpu=1))
+    made = cluster(node("n").cpu(4), pod("stray").on("n").cpu(1), podgroup("a").admitted(), pod("a").gang("a").cpu(1))
     with opened(made, "drf") as session:
         assert session.preemptable(made.tasks["default/a"], [made.tasks["default/stray"]]) == []
 
@@ -39,25 +41,25 @@ def test_a_pod_of_no_job_is_no_victim() -> None:
 # -- hierarchy
 
 
-def branch(name: str, path: str = "", weights: str = "", **rest: Any) -> Thing:
+def branch(name: str, path: str = "", weights: str = "") -> QueueBuilder:
     annotations = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights} if path else {}
-    return queue(name, annotations=annotations, **rest)
+    return queue(name).annotations(annotations)
 
 
-def served(nodes: list[Thing], *branches: tuple[str, str, str, Thing, int]) -> dict[str, int]:
+def served(nodes: list[NodeBuilder], *branches: tuple[str, str, str, Thing, int]) -> dict[str, int]:
     """Binds by job; a branch is its name, path, weights, the request of its pods and their number."""
     things = [each for name, path, weights, asked, count in branches for each in _branch(name, path, weights, asked, count)]
     return per_job(outcome(cluster(nodes, things), *TREE))
 
 
-def _branch(name: str, path: str, weights: str, asked: Thing, count: int) -> list[Thing]:
-    return [branch(name, path, weights), job(name, name), *pods(name, count, **asked)]
+def _branch(name: str, path: str, weights: str, asked: Thing, count: int) -> list[Builder]:
+    return [branch(name, path, weights), *podgroup(name).queue(name).admitted().pods(count, **asked)]
 
 
 def test_hungry_siblings_are_scaled_to_the_least_of_them() -> None:
     """Five each but for the last pod: queues that wait learn of what their sisters got only when one of them comes or goes."""
     got = served(
-        [node("n", cpu=10, memory="10G")],
+        [node("n").has(cpu=10, memory="10G")],
         ("sci", "root/sci", "100/50", BOTH, 10),
         ("dev", "root/eng/dev", "100/50/50", CPU, 10),
         ("prod", "root/eng/prod", "100/50/50", MEMORY, 10),
@@ -67,7 +69,7 @@ def test_hungry_siblings_are_scaled_to_the_least_of_them() -> None:
 
 def test_a_saturated_branch_holds_nobody_back() -> None:
     got = served(
-        [node("n", cpu=30, memory="30G")],
+        [node("n").has(cpu=30, memory="30G")],
         ("pg1", "root/pg1", "100/25", CPU, 30),
         ("pg2", "root/pg2", "100/25", CPU, 30),
         ("pg31", "root/pg3/pg31", "100/25/50", CPU, 30),
@@ -87,11 +89,15 @@ WEIGHT_ROWS: list[tuple[str, str, str, dict[str, int]]] = [
 
 @pytest.mark.parametrize(("what", "a", "b", "expected"), WEIGHT_ROWS, ids=[row[0] for row in WEIGHT_ROWS])
 def test_weights(what: str, a: str, b: str, expected: dict[str, int]) -> None:
-    assert served([node("n", cpu=12)], ("a", "root/a", a, CPU, 12), ("b", "root/b", b, CPU, 12)) == expected
+    assert served([node("n").cpu(12)], ("a", "root/a", a, CPU, 12), ("b", "root/b", b, CPU, 12)) == expected
 
 
 def test_queues_without_a_path_are_served_by_age() -> None:
-    made = cluster(node("n", cpu=4), [branch("a", born=2), branch("b", born=1)], [x for q in "ab" for x in (job(q, q), *pods(q, 4, cpu=1))])
+    made = cluster(
+        node("n").cpu(4),
+        [branch("a").created(2), branch("b").created(1)],
+        [x for q in "ab" for x in (*podgroup(q).queue(q).admitted().pods(4, cpu=1),)],
+    )
     assert per_job(outcome(made, *TREE)) == {"b": 4}
 
 
@@ -99,8 +105,13 @@ def test_queues_without_a_path_are_served_by_age() -> None:
 def test_the_first_tier_that_tells_queues_apart_decides(tiers: tuple[str, ...], first: str) -> None:
     """b is more important to proportion; a holds less in the tree."""
     made = cluster(
-        [node("n", cpu=9), branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 4, cpu=1)],
-        [branch("b", "root/b", "1/1", priority=5), job("b", "b"), pod("b", "b", "n", cpu=1), *pods("b", 4, cpu=1)],
+        [node("n").cpu(9), branch("a", "root/a", "1/1"), *podgroup("a").queue("a").admitted().pods(4, cpu=1)],
+        [
+            branch("b", "root/b", "1/1").priority(5),
+            podgroup("b").queue("b").admitted(),
+            pod("b").gang("b").on("n").cpu(1),
+            *pod("b").gang("b").cpu(1).times(4),
+        ],
     )
     with opened(made, *tiers) as session:
         in_order = session.in_queue_order([made.queues["a"], made.queues["b"]])
@@ -111,9 +122,14 @@ def test_finished_jobs_do_not_make_a_queue_hungry() -> None:
     """b has all it asks for, so a comes first although it holds more; an unfinished job without pods makes b hungry."""
 
     def order(phase: str) -> bool:
-        a = [branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 4, "n", cpu=1), pod("next", "a", cpu=1)]
-        b = [branch("b", "root/b", "1/1"), job("b", "b"), pod("b", "b", "n", cpu=1), job("b2", "b", phase=phase)]
-        made = cluster(node("n", cpu=9), a, b)
+        a = [branch("a", "root/a", "1/1"), *podgroup("a").queue("a").admitted().pods(4, on="n", cpu=1), pod("next").gang("a").cpu(1)]
+        b = [
+            branch("b", "root/b", "1/1"),
+            podgroup("b").queue("b").admitted(),
+            pod("b").gang("b").on("n").cpu(1),
+            podgroup("b2").queue("b").phase(phase),
+        ]
+        made = cluster(node("n").cpu(9), a, b)
         with opened(made, *TREE) as session:
             return session.queue_before(made.queues["a"], made.queues["b"])
 
@@ -121,29 +137,31 @@ def test_finished_jobs_do_not_make_a_queue_hungry() -> None:
     assert not order("Pending")
 
 
-@pytest.mark.parametrize("also", [{"on": "", "status": {"phase": "Succeeded"}}, {"on": "n", "status": {"phase": "Failed"}}])
-def test_pods_that_have_finished_count_among_what_a_job_asks_for(also: Thing) -> None:
+@pytest.mark.parametrize("also", [pod("over").phase("Succeeded"), pod("over").on("n").phase("Failed")])
+def test_pods_that_have_finished_count_among_what_a_job_asks_for(also: PodBuilder) -> None:
     """b holds all that its other pod asks for, but not all that both did: it is hungry, and before a, which holds more."""
-    a = [branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 4, "n", cpu=1), pod("next", "a", cpu=1)]
-    b = [branch("b", "root/b", "1/1"), job("b", "b"), pod("b", "b", "n", cpu=1), pod("over", "b", **also, cpu=1)]
-    made = cluster(node("n", cpu=9), a, b)
+    a = [branch("a", "root/a", "1/1"), *podgroup("a").queue("a").admitted().pods(4, on="n", cpu=1), pod("next").gang("a").cpu(1)]
+    b = [branch("b", "root/b", "1/1"), podgroup("b").queue("b").admitted(), pod("b").gang("b").on("n").cpu(1), also.gang("b").cpu(1)]
+    made = cluster(node("n").cpu(9), a, b)
     with opened(made, *TREE) as session:
         assert session.queue_before(made.queues["b"], made.queues["a"])
 
 
 def test_room_is_reclaimed_for_the_needier_branch_until_it_is_no_longer_needier() -> None:
     def gone(wanted: int) -> int:
-        running = [branch("a", "root/a", "1/1"), job("a", "a", least=0), *pods("a", 6, "n", cpu=1)]
-        taker = [branch("b", "root/b", "1/1"), job("b", "b", least=wanted), *pods("b", wanted, cpu=1)]
+        running = [branch("a", "root/a", "1/1"), *podgroup("a", 0).queue("a").admitted().pods(6, on="n", cpu=1)]
+        taker = [branch("b", "root/b", "1/1"), *podgroup("b", wanted).queue("b").admitted().pods(wanted, cpu=1)]
         tiers = ("{name: gang, enableReclaimable: false}", "{name: drf, enableHierarchy: true}, predicates")
-        return len(evicted(outcome(cluster(node("n", cpu=6), running, taker), *tiers, actions="reclaim")))
+        return len(evicted(outcome(cluster(node("n").cpu(6), running, taker), *tiers, actions="reclaim")))
 
     assert [gone(wanted) for wanted in (1, 2, 3)] == [1, 2, 0]
 
 
 def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
-    running = [branch("a", "root/a", "1/1"), job("a", "a"), *pods("a", 6, "n", cpu=1), pod("stray", "", "n", cpu=1)]
-    made: Cluster = cluster(node("n", cpu=6), running, branch("b", "root/b", "1/1"), job("b", "b"), pod("b", "b", cpu=1))
+    running = [branch("a", "root/a", "1/1"), *podgroup("a").queue("a").admitted().pods(6, on="n", cpu=1), pod("stray").on("n").cpu(1)]
+    made: Cluster = cluster(
+        node("n").cpu(6), running, branch("b", "root/b", "1/1"), podgroup("b").queue("b").admitted(), pod("b").gang("b").cpu(1)
+    )
     with opened(made, "{name: drf, enableHierarchy: true}") as session:
         tree = session.plugin("drf").tree
         assert session.queue_before(made.queues["b"], made.queues["a"])
@@ -152,11 +170,11 @@ def test_asking_for_victims_leaves_the_shares_as_they_were() -> None:
         named = session.reclaimable(made.tasks["default/b"], standing)
         assert session.queue_before(made.queues["b"], made.queues["a"])
         assert [(node.share, node.saturated) for node in tree.root.children.values()] == before
-    assert [task.name for task in named] == [f"a-w-{number}" for number in range(4)]
+    assert [task.name for task in named] == [f"a-{number}" for number in range(4)]
 
 
 def test_the_tree_is_grown_when_queues_are_compared_and_not_before() -> None:
-    made = cluster(node("n", cpu=6), branch("a", "root/a", "1/1"), job("a", "a"), pod("a", "a", cpu=3))
+    made = cluster(node("n").cpu(6), branch("a", "root/a", "1/1"), podgroup("a").queue("a").admitted(), pod("a").gang("a").cpu(3))
     with opened(made, "{name: drf, enableHierarchy: true}") as session, session.statement() as statement:
         statement.allocate(made.tasks["default/a"], 0)
         statement.rollback()

@@ -10,14 +10,17 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, refusals, scores, session_on, tasks
+from scene import Thing, binds, cycle_on, only
+from scene import opened as open_session
 
 from pumice.api.structs import encode
-from pumice.live.scheduler.world import HttpWorld
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import Nowhere
 from pumice.scheduler.plugins.volcano.extender.service import LONGEST_REASON, MAX_BYTES
+from pumice.testing import Builder, cluster, node, pod, podgroup, refusals, scores, task_of
 
 Answer = Any
 DOWN = OSError("connection refused")
@@ -59,19 +62,19 @@ VERBS = {
 }
 
 
-def rules(*verbs: str, actions: str = "allocate", **arguments: Any) -> str:
+def rules(*verbs: str, actions: str = "allocate", **arguments: Any) -> Policy:
     named = {f"extender.{VERBS[verb]}": verb for verb in verbs}
     return only(
         "extender", named | {f"extender.{key}": value for key, value in arguments.items()} | {"extender.urlPrefix": "http://x/"}, actions
     )
 
 
-def things() -> tuple[Thing, ...]:
-    return (node("a"), node("b"), group("g"), pod("p", "g"))
+def things() -> tuple[Builder, ...]:
+    return (node("a").cpu(8), node("b").cpu(8), podgroup("g").admitted(), pod("p").gang("g").cpu(1))
 
 
 def opened(service: Nowhere, *verbs: str, **arguments: Any) -> Session:
-    return session_on(cluster_of(*things()), rules(*verbs, **arguments), world=service)
+    return open_session(cluster(*things()), rules(*verbs, **arguments), world=service)
 
 
 def by_node(**answers: Answer) -> Callable[[Thing], Answer]:
@@ -80,7 +83,7 @@ def by_node(**answers: Answer) -> Callable[[Thing], Answer]:
 
 def test_without_verbs_nothing_is_asked_and_nothing_changes() -> None:
     service = Service()
-    assert binds(cycle_on(cluster_of(*things()), rules(), world=service)) == {"p": "a"}
+    assert binds(cycle_on(cluster(*things()), rules(), world=service)) == {"p": "a"}
     assert service.asked == []
 
 
@@ -151,18 +154,18 @@ def test_a_node_is_asked_about_again_only_when_something_on_it_changed() -> None
 
 def test_dead_nodes_are_not_asked_about() -> None:
     service = Service(predicate={})
-    cluster = cluster_of(*things())
-    cluster.remove("Node", "a")
-    assert refusals(session_on(cluster, rules("predicate"), world=service), "p") == {}
+    made = cluster(*things())
+    made.remove("Node", "a")
+    assert refusals(open_session(made, rules("predicate"), world=service), "p") == {}
     assert [body["node"]["Name"] for _, body in service.asked] == ["b"]
 
 
 def test_bodies_tell_what_volcano_s_tell() -> None:
     service = Service(predicate={}, open={})
-    labelled = node("z", labels={"volcano.sh/revocable-zone": "rz"}, gpu_number="2")
-    cluster = cluster_of(labelled, group("g", 2), pod("p", "g", annotations={"volcano.sh/task-spec": "w"}), pod("q", "", "z"))
-    session = session_on(cluster, rules("predicate", "open"), world=service)
-    session.evaluation(cluster.tasks["default/p"])
+    labelled = node("z").cpu(8).volcano(gpu_number=2).label("volcano.sh/revocable-zone", "rz")
+    made = cluster(labelled, podgroup("g", 2).admitted(), pod("p").gang("g").asks(cpu=1, memory="1Gi").role("w"), pod("q").on("z").cpu(1))
+    session = open_session(made, rules("predicate", "open"), world=service)
+    session.evaluation(made.tasks["default/p"])
     (_, everything), (_, question) = service.asked
     task, where = question["task"], question["node"]
     request = {"MilliCPU": 1000, "Memory": 2**30, "ScalarResources": {"pods": 1}}
@@ -188,7 +191,7 @@ def test_nodes_are_rated_all_at_once_and_strangers_passed_over() -> None:
     assert scores(session, "p") == {"a": 0, "b": 7.5}
     (body,) = [body for _, body in service.asked]
     assert [each["Name"] for each in body["nodes"]] == ["a", "b"]
-    assert binds(cycle_on(cluster_of(*things()), rules("prioritize"), world=service)) == {"p": "b"}
+    assert binds(cycle_on(cluster(*things()), rules("prioritize"), world=service)) == {"p": "b"}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_nodes_are_rated_all_at_once_and_strangers_passed_over() -> None:
 def test_without_ratings_there_is_no_best_node_unless_the_service_is_ignorable(answer: Answer, why: str) -> None:
     session = opened(Service(prioritize=answer), "prioritize")
     assert refusals(session, "p") == dict.fromkeys("ab", f"extender failed: {why}")
-    assert binds(cycle_on(cluster_of(*things()), rules("prioritize", ignorable=True), world=Service(prioritize=answer))) == {"p": "a"}
+    assert binds(cycle_on(cluster(*things()), rules("prioritize", ignorable=True), world=Service(prioritize=answer))) == {"p": "a"}
 
 
 # -- victims
@@ -223,10 +226,10 @@ def test_without_ratings_there_is_no_best_node_unless_the_service_is_ignorable(a
     ],
 )
 def test_victims_are_those_that_the_service_names(answer: Answer, ignorable: bool, victims: list[str] | Vote | None) -> None:
-    cluster = cluster_of(*things(), pod("v", "g", "a"), pod("w", "g", "a"))
+    made = cluster(*things(), pod("v").gang("g").on("a").cpu(1), pod("w").gang("g").on("a").cpu(1))
     service = Service(preempt=answer, reclaim=answer)
-    plugin = session_on(cluster, rules("preempt", "reclaim", ignorable=ignorable), world=service).plugin("extender")
-    evictor, *candidates = tasks(cluster, "p", "v", "w")
+    plugin = open_session(made, rules("preempt", "reclaim", ignorable=ignorable), world=service).plugin("extender")
+    evictor, *candidates = (task_of(made, name) for name in ("p", "v", "w"))
     for method in (plugin.preemptable, plugin.reclaimable):
         found = method(evictor, candidates)
         assert ([task.name for task in found] if isinstance(found, list) else found) == victims
@@ -263,8 +266,10 @@ def test_the_service_votes_on_who_is_let_in(answer: Answer, ignorable: bool, vot
     ],
 )
 def test_a_job_that_is_kept_out_hears_why(answer: Answer, told: str) -> None:
-    waiting = group("g", phase="Pending", minResources={"cpu": "1"})
-    decided = cycle_on(cluster_of(node("a"), waiting, pod("p", "g")), rules("enqueue", actions="enqueue"), world=Service(enqueue=answer))
+    waiting = podgroup("g").needs(cpu=1)
+    decided = cycle_on(
+        cluster(node("a").cpu(8), waiting, pod("p").gang("g").cpu(1)), rules("enqueue", actions="enqueue"), world=Service(enqueue=answer)
+    )
     (message,) = (event.message for event in decided.events)
     assert told in message and len(message) < 500
 
@@ -277,7 +282,7 @@ def test_a_job_is_ready_if_the_service_says_so_and_an_ignorable_one_that_fails_d
     answer: Answer, ignorable: bool, yes: bool
 ) -> None:
     conf = rules("ready", ignorable=ignorable)
-    assert binds(cycle_on(cluster_of(*things()), conf, world=Service(ready=answer))) == ({"p": "a"} if yes else {})
+    assert binds(cycle_on(cluster(*things()), conf, world=Service(ready=answer))) == ({"p": "a"} if yes else {})
 
 
 @pytest.mark.parametrize(
@@ -286,14 +291,14 @@ def test_a_job_is_ready_if_the_service_says_so_and_an_ignorable_one_that_fails_d
 )
 def test_a_queue_is_served_unless_the_service_calls_it_overused(answer: Answer, ignorable: bool, served: bool) -> None:
     conf = rules("overused", ignorable=ignorable)
-    assert bool(binds(cycle_on(cluster_of(*things()), conf, world=Service(overused=answer)))) is served
+    assert bool(binds(cycle_on(cluster(*things()), conf, world=Service(overused=answer)))) is served
 
 
 def test_the_service_is_told_what_happens_and_may_be_deaf() -> None:
     service = Service(open={}, close=DOWN, enqueued=DOWN, allocate={}, deallocate={}, enqueue={"status": 1}, ready={"status": False})
-    waiting = group("g", phase="Pending", minResources={"cpu": "1"})
+    waiting = podgroup("g").needs(cpu=1)
     conf = rules("open", "close", "enqueue", "enqueued", "allocate", "deallocate", "ready", actions="enqueue, allocate")
-    cycle_on(cluster_of(node("a"), waiting, pod("p", "g")), conf, world=service)
+    cycle_on(cluster(node("a").cpu(8), waiting, pod("p").gang("g").cpu(1)), conf, world=service)
     verbs = [verb for verb, _ in service.asked]
     assert verbs[:3] == ["open", "enqueue", "enqueued"]
     assert "close" in verbs
@@ -305,7 +310,7 @@ def test_the_service_is_told_what_happens_and_may_be_deaf() -> None:
 def test_a_service_that_must_be_heard_and_fails_at_the_opening_is_not_asked_in_that_session(ignorable: bool) -> None:
     verbs = ("open", "predicate", "prioritize", "preempt", "overused", "enqueue", "ready", "allocate", "close")
     service = Service(**dict.fromkeys(verbs, DOWN))
-    found = binds(cycle_on(cluster_of(*things()), rules(*verbs, ignorable=ignorable), world=service))
+    found = binds(cycle_on(cluster(*things()), rules(*verbs, ignorable=ignorable), world=service))
     assert found == {"p": "a"}
     assert (len(service.asked) == 1) is not ignorable
 
@@ -314,17 +319,17 @@ def test_a_service_that_must_be_heard_and_fails_at_the_opening_is_not_asked_in_t
 
 
 def test_with_managed_resources_only_those_who_name_one_are_asked_about() -> None:
-    limits = pod("limits", "g", containers=[{"name": "c", "resources": {"limits": {"x.io/gpu": "1"}}}])
-    init = pod("init", "g")
-    init["spec"]["initContainers"] = [{"name": "i", "resources": {"requests": {"x.io/gpu": "1"}}}]
-    bare = pod("bare", "h", containers=[{"name": "c"}])
-    cluster = cluster_of(node("a"), group("g"), group("h"), limits, init, pod("plain", "h"), bare)
+    limits = pod("limits").gang("g").containers({"name": "c", "resources": {"limits": {"x.io/gpu": "1"}}})
+    init = pod("init").gang("g").cpu(1)
+    init = init.having("spec", "initContainers", value=[{"name": "i", "resources": {"requests": {"x.io/gpu": "1"}}}])
+    bare = pod("bare").gang("h").containers({"name": "c"})
+    made = cluster(node("a").cpu(8), podgroup("g").admitted(), podgroup("h").admitted(), limits, init, pod("plain").gang("h").cpu(1), bare)
     verbs = ("predicate", "prioritize", "preempt", "enqueue", "enqueued", "ready", "allocate", "deallocate")
     service = Service(**dict.fromkeys(verbs, DOWN))
-    session = session_on(cluster, rules(*verbs, managedResources=["x.io/gpu", "x.io/fpga"]), world=service)
+    session = open_session(made, rules(*verbs, managedResources=["x.io/gpu", "x.io/fpga"]), world=service)
     assert [name for name in ("limits", "init", "plain", "bare") if refusals(session, name)] == ["limits", "init"]
     asked, plugin = len(service.asked), session.plugin("extender")
-    stranger, (plain, wanted) = cluster.jobs["default/h"], tasks(cluster, "plain", "limits")
+    stranger, (plain, wanted) = made.jobs["default/h"], (task_of(made, name) for name in ("plain", "limits"))
     assert plugin.job_enqueueable(stranger) is Vote.ABSTAIN
     assert plugin.job_ready(stranger)
     assert plugin.preemptable(plain, [wanted]) is None
@@ -332,7 +337,7 @@ def test_with_managed_resources_only_those_who_name_one_are_asked_about() -> Non
     plugin.on_allocate(plain)
     plugin.on_deallocate(plain)
     assert len(service.asked) == asked
-    assert not plugin.job_ready(cluster.jobs["default/g"])
+    assert not plugin.job_ready(made.jobs["default/g"])
     assert plugin.preemptable(wanted, [plain]) is Vote.REJECT
 
 
@@ -368,7 +373,9 @@ def served(answer: bytes) -> Iterator[str]:
 def over_http(answer: bytes) -> dict[str, str]:
     with served(answer) as url:
         conf = only("extender", {"extender.urlPrefix": url, "extender.predicateVerb": "predicate"})
-        return refusals(session_on(cluster_of(node("a"), group("g"), pod("p", "g")), conf, world=HttpWorld()), "p")
+        return refusals(
+            open_session(cluster(node("a").cpu(8), podgroup("g").admitted(), pod("p").gang("g").cpu(1)), conf, world=HttpWorld()), "p"
+        )
 
 
 def test_over_http_the_verb_is_a_path_below_the_prefix() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from queued import bound_to, cluster, evicted, job, node, opened, outcome, per_job, pod, pods, priority_class, queue
-from scene import Thing, refusals, scores
+from scene import Thing, binds, evicted, opened, outcome, per_job
+
+from pumice.testing import QueueBuilder, cluster, node, pod, podgroup, priority_class, queue, refusals, scores
 
 GROUP = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
-NODES = [node("n0", cpu=4), *(node(f"n{number}", cpu=4, labels={GROUP: f"g{number}"}) for number in (1, 2, 3))]
+NODES = [node("n0").cpu(4), *(node(f"n{number}").cpu(4).label(GROUP, f"g{number}") for number in (1, 2, 3))]
 
 REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -44,15 +45,27 @@ ROWS: list[tuple[str, str, Thing | None, dict[str, float]]] = [
 
 @pytest.mark.parametrize(("what", "plugin", "wanted", "expected"), ROWS, ids=[row[0] for row in ROWS])
 def test_where_a_queue_may_go_and_likes_to(what: str, plugin: str, wanted: Thing | None, expected: dict[str, float]) -> None:
-    q = queue("q", affinity=wanted) if wanted is not None else queue("q")
-    with opened(cluster(NODES, q, job("a", "q"), pod("p", "a", cpu=1)), plugin) as session:
+    q = queue("q").having("spec", "affinity", value=wanted) if wanted is not None else queue("q")
+    with opened(cluster(NODES, q, podgroup("a").queue("q").admitted(), pod("p").gang("a").cpu(1)), plugin) as session:
         assert scores(session, "p") == expected
         assert set(refusals(session, "p").values()) <= {"node(s) were in no node group of the queue"}
 
 
 def test_with_hierarchy_a_queue_has_the_affinity_of_its_nearest_ancestor() -> None:
-    tree = [queue("top", affinity=affinity("g1")), queue("mid", parent="top", affinity=affinity("g2")), queue("leaf", parent="mid")]
-    made = cluster(NODES, tree, queue("lone"), job("a", "leaf"), pod("p", "a", cpu=1), job("b", "lone"), pod("q", "b", cpu=1))
+    tree = [
+        queue("top").having("spec", "affinity", value=affinity("g1")),
+        queue("mid").parent("top").having("spec", "affinity", value=affinity("g2")),
+        queue("leaf").parent("mid"),
+    ]
+    made = cluster(
+        NODES,
+        tree,
+        queue("lone"),
+        podgroup("a").queue("leaf").admitted(),
+        pod("p").gang("a").cpu(1),
+        podgroup("b").queue("lone").admitted(),
+        pod("q").gang("b").cpu(1),
+    )
     with opened(made, "{name: nodegroup, enableHierarchy: true}") as session:
         assert scores(session, "p") == {"n2": 100}
         assert scores(session, "q") == {}
@@ -61,39 +74,45 @@ def test_with_hierarchy_a_queue_has_the_affinity_of_its_nearest_ancestor() -> No
 
 
 def test_a_circle_of_parents_has_no_affinity() -> None:
-    made = cluster(NODES, queue("x", parent="y"), queue("y", parent="x"), job("a", "x"), pod("p", "a", cpu=1))
+    made = cluster(NODES, queue("x").parent("y"), queue("y").parent("x"), podgroup("a").queue("x").admitted(), pod("p").gang("a").cpu(1))
     with opened(made, "{name: nodegroup, enableHierarchy: true}") as session:
         assert scores(session, "p") == {}
 
 
-def limited(**limits: Thing) -> Thing:
-    return queue("q", affinity=affinity("g1", "g2"), annotations={LIMITS: json.dumps(limits)})
+def limited(**limits: Thing) -> QueueBuilder:
+    return queue("q").having("spec", "affinity", value=affinity("g1", "g2")).annotation(LIMITS, json.dumps(limits))
 
 
 def test_a_queue_stops_at_its_limit_in_a_group_and_goes_on_in_the_next() -> None:
     made = cluster(
         NODES,
         limited(g1={"cpu": 3}, g2={"cpu": "1"}),
-        job("r", "q"),
-        pod("r", "r", "n1", cpu=1),
-        pod("s", "r", "n0", cpu=1),
-        job("a", "q"),
-        pods("a", 5, cpu=1),
+        podgroup("r").queue("q").admitted(),
+        pod("r").gang("r").on("n1").cpu(1),
+        pod("s").gang("r").on("n0").cpu(1),
+        podgroup("a").queue("q").admitted().pods(5, cpu=1),
     )
     result = outcome(made, "gang", STRICT)
-    assert sorted(bound_to(result).values()) == ["n1", "n1", "n2"]
+    assert sorted(binds(result).values()) == ["n1", "n1", "n2"]
 
 
 def test_limits_of_unknown_resources_and_other_groups_do_not_bind() -> None:
-    made = cluster(NODES, limited(g9={"cpu": 1}, g1={"example.com/never": 0, "memory": "4Gi"}), job("a", "q"), pods("a", 2, cpu=1))
-    assert bound_to(outcome(made, "gang", STRICT)) == {"a-w-0": "n1", "a-w-1": "n1"}
+    made = cluster(
+        NODES, limited(g9={"cpu": 1}, g1={"example.com/never": 0, "memory": "4Gi"}), podgroup("a").queue("q").admitted().pods(2, cpu=1)
+    )
+    assert binds(outcome(made, "gang", STRICT)) == {"a-0": "n1", "a-1": "n1"}
 
 
 @pytest.mark.parametrize("text", ["{", '{"g1": 4}', '{"g1": {"cpu": "many"}}'])
 def test_limits_that_cannot_be_read_let_nobody_in(text: str) -> None:
-    made = cluster(NODES, queue("q", affinity=affinity("g1"), annotations={LIMITS: text}), job("a", "q"), pod("p", "a", cpu=1))
+    made = cluster(
+        NODES,
+        queue("q").having("spec", "affinity", value=affinity("g1")).annotation(LIMITS, text),
+        podgroup("a").queue("q").admitted(),
+        pod("p").gang("a").cpu(1),
+    )
     result = outcome(made, "gang", STRICT)
-    assert bound_to(result) == {}
+    assert binds(result) == {}
     assert "annotation volcano.sh/nodegroup-resource-limits cannot be read" in result["pending"]["default/p"]["message"]
 
 
@@ -101,7 +120,12 @@ def test_limits_that_cannot_be_read_let_nobody_in(text: str) -> None:
     ("notes", "wanted"), [({}, affinity("g1")), ({LIMITS: '{"g1": {"cpu": 0}}'}, affinity("g1")), ({LIMITS: "{"}, affinity("g1"))]
 )
 def test_no_eviction_opens_a_group_to_a_queue(notes: Thing, wanted: Thing) -> None:
-    made = cluster(NODES, queue("q", affinity=wanted, annotations=notes), job("a", "q"), pod("p", "a", cpu=1))
+    made = cluster(
+        NODES,
+        queue("q").having("spec", "affinity", value=wanted).annotations(notes),
+        podgroup("a").queue("q").admitted(),
+        pod("p").gang("a").cpu(1),
+    )
     with opened(made, STRICT) as session:
         evaluation = session.evaluation(made.tasks["default/p"])
         rejected = evaluation.rejected is not None and evaluation.rejected.final
@@ -110,42 +134,57 @@ def test_no_eviction_opens_a_group_to_a_queue(notes: Thing, wanted: Thing) -> No
 
 
 def test_what_runs_counts_and_what_has_ended_does_not() -> None:
-    ended = pod("old", "r", "n1", cpu=3, status={"phase": "Failed"})
-    made = cluster(NODES, limited(g1={"cpu": 3}), job("r", "q"), pod("s", "r", "n1", cpu=1), ended, job("a", "q"), pods("a", 2, cpu=1))
-    assert bound_to(outcome(made, "gang", STRICT)) == {"a-w-0": "n1", "a-w-1": "n1"}
+    ended = pod("old").gang("r").on("n1").cpu(3).phase("Failed")
+    made = cluster(
+        NODES,
+        limited(g1={"cpu": 3}),
+        podgroup("r").queue("q").admitted(),
+        pod("s").gang("r").on("n1").cpu(1),
+        ended,
+        podgroup("a").queue("q").admitted().pods(2, cpu=1),
+    )
+    assert binds(outcome(made, "gang", STRICT)) == {"a-0": "n1", "a-1": "n1"}
 
 
 def test_what_a_gang_gives_back_does_not_count() -> None:
     made = cluster(
         NODES,
         limited(g1={"cpu": 2}, g2={"cpu": 0}),
-        job("a", "q", least=3),
-        pods("a", 3, cpu=1),
-        job("b", "q", born=9),
-        pods("b", 2, cpu=1),
+        podgroup("a", 3).queue("q").admitted().pods(3, cpu=1),
+        podgroup("b").queue("q").admitted().created(9).pods(2, cpu=1),
     )
     assert per_job(outcome(made, "gang", STRICT)) == {"b": 2}
 
 
 def test_evicted_pods_no_longer_count() -> None:
-    jobs = [priority_class("high", 10), job("low", "q", least=0), job("high", "q", least=2, priorityClassName="high")]
-    made = cluster(NODES, limited(g1={"cpu": 5}, g2={"cpu": 0}), jobs, pods("low", 4, "n1", cpu=1), pods("high", 2, cpu=1))
-    assert evicted(outcome(made, "priority, gang", STRICT, actions="preempt")) == ["low-w-2", "low-w-3"]
+    jobs = [
+        priority_class("high", 10),
+        podgroup("low", 0).queue("q").admitted(),
+        podgroup("high", 2).queue("q").priority_class("high").admitted(),
+    ]
+    made = cluster(
+        NODES,
+        limited(g1={"cpu": 5}, g2={"cpu": 0}),
+        jobs,
+        pod("low").gang("low").on("n1").cpu(1).times(4),
+        pod("high").gang("high").cpu(1).times(2),
+    )
+    assert evicted(outcome(made, "priority, gang", STRICT, actions="preempt")) == ["low-2", "low-3"]
 
 
 def test_pods_in_no_group_give_way_like_others() -> None:
-    jobs = [priority_class("high", 10), job("low", least=0), job("high", least=2, priorityClassName="high")]
-    made = cluster(NODES[0], jobs, pods("low", 4, "n0", cpu=1), pods("high", 2, cpu=1))
-    assert evicted(outcome(made, "priority, gang", LAX, actions="preempt")) == ["low-w-2", "low-w-3"]
+    jobs = [priority_class("high", 10), podgroup("low", 0).admitted(), podgroup("high", 2).priority_class("high").admitted()]
+    made = cluster(NODES[0], jobs, pod("low").gang("low").on("n0").cpu(1).times(4), pod("high").gang("high").cpu(1).times(2))
+    assert evicted(outcome(made, "priority, gang", LAX, actions="preempt")) == ["low-2", "low-3"]
 
 
 def test_a_pod_of_no_job_is_free() -> None:
-    made = cluster(NODES, pod("p", "", cpu=1))
+    made = cluster(NODES, pod("p").cpu(1))
     with opened(made, STRICT) as session:
         assert set(scores(session, "p")) == {"n0", "n1", "n2", "n3"}
 
 
 def test_other_queues_do_not_count() -> None:
-    other = [queue("o", affinity=affinity("g1")), job("b", "o", born=9), *pods("b", 3, cpu=1)]
-    made = cluster(NODES, limited(g1={"cpu": 1}, g2={"cpu": 0}), job("a", "q"), pods("a", 2, cpu=1), other)
+    other = [queue("o").having("spec", "affinity", value=affinity("g1")), *podgroup("b").queue("o").admitted().created(9).pods(3, cpu=1)]
+    made = cluster(NODES, limited(g1={"cpu": 1}, g2={"cpu": 0}), podgroup("a").queue("q").admitted().pods(2, cpu=1), other)
     assert per_job(outcome(made, "gang", STRICT)) == {"a": 1, "b": 3}

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from scene import Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on
+from scene import Thing, binds, cycle_on, only
+from scene import opened as open_session
 
 from pumice.api.quantity import index_set
 from pumice.api.volcano import CpuInfo
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.volcano.numa_aware.hints import DONT_CARE, Hint, NumaTopology, assign, cpu_hints, decide, merge
+from pumice.testing import Builder, PodBuilder, cluster, manifest, node, pod, podgroup, refusals, scores
 
 #: two sockets, each a NUMA node with four cores of two threads: 0 and 8 share a core, 0-3 and 8-11 a socket
 MACHINE = NumaTopology({str(cpu): CpuInfo(numa=cpu % 8 // 4, socket=cpu % 8 // 4, core=cpu % 8) for cpu in range(16)})
@@ -134,13 +136,8 @@ SINGLE = "single-numa-node"
 
 
 def numa(
-    name: str,
-    free: str | None = "0-7",
-    policy: str = SINGLE,
-    manager: str = "static",
-    reserved: str = "0",
-    pods: list[Thing] | None = None,
-) -> Thing:
+    name: str, free: str | None = "0-7", policy: str = SINGLE, manager: str = "static", reserved: str = "0", pods: list[Thing] | None = None
+) -> Builder:
     """A node's two NUMA nodes of four CPUs each: 0-3 and 4-7."""
     spec: dict[str, Any] = {
         "policies": {"CPUManagerPolicy": manager, "TopologyManagerPolicy": policy},
@@ -149,22 +146,21 @@ def numa(
     }
     spec |= {"numares": {"cpu": {"allocatable": free, "capacity": 8}}} if free is not None else {}
     spec |= {"podAllocations": pods} if pods is not None else {}
-    return {"apiVersion": "nodeinfo.volcano.sh/v1alpha1", "kind": "Numatopology", "metadata": {"name": name}, "spec": spec}
+    return manifest("Numatopology", name, spec=spec)
 
 
 def shown(uid: str, allocated: str) -> Thing:
     return {"name": "x", "namespace": "default", "uid": uid, "containerAllocations": [{"name": "m", "allocations": {"cpu": allocated}}]}
 
 
-def own(name: str, cpu: str = "3", policy: str = SINGLE, on: str = "", **more: Any) -> Thing:
+def own(name: str, cpu: str = "3", policy: str = SINGLE, on: str = "") -> PodBuilder:
     """A Guaranteed pod."""
-    amounts = {"cpu": cpu, "memory": "1Gi"}
-    containers = [{"name": "m", "resources": {"requests": amounts, "limits": amounts}}]
-    return pod(name, "g", on, containers=containers, annotations={"volcano.sh/numa-topology-policy": policy} if policy else {}, **more)
+    made = pod(name).gang("g").on(on).limits(cpu=cpu, memory="1Gi")
+    return made.annotation("volcano.sh/numa-topology-policy", policy) if policy else made
 
 
-def opened(*things: Thing, weight: int = 1) -> Session:
-    return session_on(cluster_of(node("n"), group("g"), *things), only("numa-aware", {"weight": weight}))
+def opened(*things: Builder, weight: int = 1) -> Session:
+    return open_session(cluster(node("n").cpu(8), podgroup("g").admitted(), *things), only("numa-aware", {"weight": weight}))
 
 
 NO_POLICY = "node(s) have not the NUMA topology policy that the pod asks for"
@@ -195,14 +191,14 @@ NO_CPUS = "node(s) have not the CPUs that the NUMA topology policy demands"
         (numa("n", free="0,1", policy="none"), "", None),
     ],
 )
-def test_a_node_takes_a_pod_if_its_kubelet_will(topology: Thing | None, policy: str, reason: str | None) -> None:
+def test_a_node_takes_a_pod_if_its_kubelet_will(topology: Builder | None, policy: str, reason: str | None) -> None:
     session = opened(*([topology] if topology else []), own("p", policy=policy))
     assert refusals(session, "p").get("n") == reason
 
 
 def test_pods_without_cpus_of_their_own_are_not_looked_at() -> None:
     session = opened(
-        numa("n", free="0,1"), pod("p", "g", cpu="3", annotations={"volcano.sh/numa-topology-policy": SINGLE}), own("half", "2500m")
+        numa("n", free="0,1"), pod("p").gang("g").cpu(3).annotation("volcano.sh/numa-topology-policy", SINGLE), own("half", "2500m")
     )
     assert refusals(session, "p") == {}
     assert refusals(session, "half") == {}
@@ -213,7 +209,7 @@ def test_pods_without_cpus_of_their_own_are_not_looked_at() -> None:
 
 def test_few_numa_nodes_are_preferred_by_pods_that_ask_for_a_policy() -> None:
     things = [
-        node("m"),
+        node("m").cpu(8),
         numa("n", "0,1,4,5", "best-effort"),
         numa("m", "4-7", "best-effort"),
         own("p", policy="best-effort"),
@@ -261,7 +257,7 @@ def test_the_cpus_of_an_evicted_pod_can_be_promised() -> None:
 
 
 def test_a_pod_that_the_plugin_cannot_serve_is_placed_without_a_decision() -> None:
-    session = opened(node("bare"), numa("n", free="0,1"), own("p"), pod("plain", "g"))
+    session = opened(node("bare").cpu(8), numa("n", free="0,1"), own("p"), pod("plain").gang("g").cpu(1))
     for name, row in (("p", 0), ("p", 1), ("plain", 0)):
         with session.statement() as statement:
             statement.allocate(session.cluster.tasks[f"default/{name}"], row)
@@ -269,25 +265,25 @@ def test_a_pod_that_the_plugin_cannot_serve_is_placed_without_a_decision() -> No
 
 
 @pytest.mark.parametrize("topology", [numa("n", policy="none"), numa("n", manager="none")])
-def test_where_the_kubelet_does_not_look_at_numa_nodes_nothing_is_decided(topology: Thing) -> None:
+def test_where_the_kubelet_does_not_look_at_numa_nodes_nothing_is_decided(topology: Builder) -> None:
     session = opened(topology, own("p", policy=""))
     with session.statement() as statement:
         statement.allocate(session.cluster.tasks["default/p"], 0)
         assert session.annotations == {}
 
 
-def remembered(*later: Thing, running: bool = False) -> set[str]:
+def remembered(*later: Builder, running: bool = False) -> set[str]:
     """Pods whose CPUs are still kept for them, one cycle after a was placed on 0-2 and the later objects came."""
-    cluster = cluster_of(node("n"), group("g"), numa("n"), own("a"))
+    made = cluster(node("n").has(cpu=8, memory="16Gi"), podgroup("g").admitted(), numa("n"), own("a"))
     conf = only("numa-aware")
-    assert binds(cycle_on(cluster, conf)) == {"a": "n"}
-    task = cluster.tasks["default/a"]
+    assert binds(cycle_on(made, conf)) == {"a": "n"}
+    task = made.tasks["default/a"]
     if running:
-        cluster.move(task, status.RUNNING, task.node)
+        made.move(task, status.RUNNING, task.node)
     for thing in later:
-        put(cluster, thing)
-    cycle_on(cluster, conf)
-    return set(cluster.memory["numa-aware"]["decided"])
+        made.put(*thing.build())
+    cycle_on(made, conf)
+    return set(made.memory["numa-aware"]["decided"])
 
 
 @pytest.mark.parametrize(
@@ -299,26 +295,26 @@ def remembered(*later: Thing, running: bool = False) -> set[str]:
         ([numa("n", "3-7")], True, False),
         ([numa("n", "3-7", pods=[])], True, True),
         ([numa("n", "3-7", pods=[shown("default-a", "0-2")])], True, False),
-        ([own("a", phase="Failed")], False, False),
+        ([own("a").phase("Failed")], False, False),
     ],
 )
-def test_cpus_are_kept_until_the_node_s_object_shows_them(later: list[Thing], running: bool, kept: bool) -> None:
+def test_cpus_are_kept_until_the_node_s_object_shows_them(later: list[Builder], running: bool, kept: bool) -> None:
     assert remembered(*later, running=running) == ({"default-a"} if kept else set())
 
 
 def test_two_cycles_do_not_give_the_same_cpus_twice() -> None:
-    cluster = cluster_of(node("n"), group("g"), numa("n"), own("a", "4"), own("b", "4"))
-    assert binds(cycle_on(cluster, only("numa-aware"))) == {"a": "n", "b": "n"}
-    put(cluster, own("c", "1"))
-    assert binds(cycle_on(cluster, only("numa-aware"))) == {}
+    made = cluster(node("n").has(cpu=8, memory="16Gi"), podgroup("g").admitted(), numa("n"), own("a", "4"), own("b", "4"))
+    assert binds(cycle_on(made, only("numa-aware"))) == {"a": "n", "b": "n"}
+    made.put(*own("c", "1").build())
+    assert binds(cycle_on(made, only("numa-aware"))) == {}
 
 
 def test_what_is_known_of_a_machine_goes_with_its_object() -> None:
-    cluster = cluster_of(node("n"), group("g"), numa("n"), numa("m"), own("a", "4"))
-    cycle_on(cluster, only("numa-aware"))
-    assert cluster.memory["numa-aware"]["machines"].keys() == {"n"}
-    cluster.remove("Numatopology", "n")
-    cluster.remove("Numatopology", "m")
-    cycle_on(cluster, only("numa-aware"))
-    assert cluster.memory["numa-aware"]["machines"] == {}
-    assert cluster.memory["numa-aware"]["decided"] == {}
+    made = cluster(node("n").has(cpu=8, memory="16Gi"), podgroup("g").admitted(), numa("n"), numa("m"), own("a", "4"))
+    cycle_on(made, only("numa-aware"))
+    assert made.memory["numa-aware"]["machines"].keys() == {"n"}
+    made.remove("Numatopology", "n")
+    made.remove("Numatopology", "m")
+    cycle_on(made, only("numa-aware"))
+    assert made.memory["numa-aware"]["machines"] == {}
+    assert made.memory["numa-aware"]["decided"] == {}

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from queued import cluster, evicted, job, node, opened, outcome, pod, priority_class, thing
-from scene import Thing
+from scene import Thing, evicted, opened, outcome
+
+from pumice.testing import Builder, cluster, manifest, node, pod, podgroup, priority_class
 
 
-def budget(name: str, allowed: int, selector: Thing | None = None, namespace: str = "default", **status: Any) -> Thing:
+def budget(name: str, allowed: int, selector: Thing | None = None, namespace: str = "default", **status: Any) -> Builder:
     spec = {"selector": {"matchLabels": selector}} if selector is not None else {}
-    return thing("PodDisruptionBudget", name, "policy/v1", namespace=namespace, spec=spec, status={"disruptionsAllowed": allowed} | status)
+    return manifest("PodDisruptionBudget", name, namespace, spec=spec, status={"disruptionsAllowed": allowed} | status)
 
 
 A, B = {"app": "a"}, {"tier": "b"}
-ROWS: list[tuple[str, list[Thing], list[Thing], list[int]]] = [
+ROWS: list[tuple[str, list[Builder], list[Thing], list[int]]] = [
     ("a budget of none protects", [budget("x", 0, A)], [A], []),
     ("a budget of one lets one go", [budget("x", 1, A)], [A, A], [0]),
     ("each budget counts", [budget("x", 0, A), budget("y", 2, B)], [A, B], [1]),
@@ -23,14 +24,14 @@ ROWS: list[tuple[str, list[Thing], list[Thing], list[int]]] = [
     ("pods without labels are free", [budget("x", 0, A)], [{}], [0]),
     ("a budget without selector protects nobody", [budget("x", 0), budget("y", 0, {})], [A], [0]),
     ("budgets of other namespaces do not count", [budget("x", 0, A, "other")], [A], [0]),
-    ("a pod already being disrupted does not count again", [budget("x", 0, A, disruptedPods={"v-0": "2026-01-01T11:59:00Z"})], [A, A], [0]),
+    ("a pod already being disrupted does not count again", [budget("x", 0, A, disruptedPods={"v-0": "2025-12-31T23:59:00Z"})], [A, A], [0]),
 ]
 
 
 @pytest.mark.parametrize(("what", "budgets", "labels", "free"), ROWS, ids=[row[0] for row in ROWS])
-def test_who_is_free_to_go(what: str, budgets: list[Thing], labels: list[Thing], free: list[int]) -> None:
-    victims = [pod(f"v-{number}", "low", "n", cpu=1, labels=each) for number, each in enumerate(labels)]
-    made = cluster(node("n", cpu=8), job("low"), victims, budgets)
+def test_who_is_free_to_go(what: str, budgets: list[Builder], labels: list[Thing], free: list[int]) -> None:
+    victims = [pod(f"v-{number}").gang("low").on("n").cpu(1).labels(each) for number, each in enumerate(labels)]
+    made = cluster(node("n").cpu(8), podgroup("low").admitted(), victims, budgets)
     with opened(made, "pdb") as session:
         tasks = list(made.tasks.values())
         named = session.reclaimable(tasks[0], tasks)
@@ -39,7 +40,7 @@ def test_who_is_free_to_go(what: str, budgets: list[Thing], labels: list[Thing],
 
 
 def test_preemption_spares_the_protected() -> None:
-    victims = [pod("v-0", "low", "n", cpu=1, labels=A), pod("v-1", "low", "n", cpu=1, labels=B)]
-    jobs = [priority_class("high", 10), job("low", least=0), job("high", priorityClassName="high")]
-    made = cluster(node("n", cpu=2), jobs, pod("p", "high", cpu=1), victims, budget("x", 0, A))
+    victims = [pod("v-0").gang("low").on("n").cpu(1).labels(A), pod("v-1").gang("low").on("n").cpu(1).labels(B)]
+    jobs = [priority_class("high", 10), podgroup("low", 0).admitted(), podgroup("high").priority_class("high").admitted()]
+    made = cluster(node("n").cpu(2), jobs, pod("p").gang("high").cpu(1), victims, budget("x", 0, A))
     assert evicted(outcome(made, "priority, gang, pdb", "predicates", actions="preempt")) == ["v-1"]

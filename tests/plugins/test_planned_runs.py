@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from queued import bound_to, cluster, job, node, outcome, pods
-from scene import Thing
+from scene import binds, outcome
+
+from pumice.testing import Builder, cluster, node, pod, podgroup
 
 TIERS: list[tuple[str, ...]] = [
     ("gang", "predicates, nodeorder"),
@@ -13,17 +14,18 @@ TIERS: list[tuple[str, ...]] = [
 ]
 
 
-def things(distinct: bool) -> list[Thing]:
+def things(distinct: bool) -> list[Builder]:
     """Eight pods for three unequal nodes; with `distinct` their specs differ in a way that no rule minds."""
-    tasks = pods("a", 8, cpu=2, memory="3Gi")
-    for number, task in enumerate(tasks):
-        task["spec"]["containers"][0]["image"] = f"image:{number}" if distinct else "image"
-    nodes = [node("n1", cpu=20, memory="64Gi"), node("n2", cpu=9, memory="64Gi"), node("n3", cpu=12, memory="20Gi")]
-    return [*nodes, job("a", least=8), *tasks]
+    tasks = [
+        task.having("spec", "containers", 0, "image", value=f"image:{number}" if distinct else "image")
+        for number, task in enumerate(pod("a").gang("a").asks(cpu=2, memory="3Gi").times(8))
+    ]
+    nodes = [node("n1").has(cpu=20, memory="64Gi"), node("n2").has(cpu=9, memory="64Gi"), node("n3").has(cpu=12, memory="20Gi")]
+    return [*nodes, podgroup("a", 8).admitted(), *tasks]
 
 
 @pytest.mark.parametrize("tiers", TIERS, ids=["least", "most", "binpack"])
 def test_a_run_of_equal_tasks_is_placed_like_tasks_apart(tiers: tuple[str, ...]) -> None:
-    together = bound_to(outcome(cluster(things(False)), *tiers))
+    together = binds(outcome(cluster(things(False)), *tiers))
     assert len(together) == 8
-    assert together == bound_to(outcome(cluster(things(True)), *tiers))
+    assert together == binds(outcome(cluster(things(True)), *tiers))

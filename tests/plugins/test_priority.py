@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from queued import bound, cluster, evicted, job, node, opened, outcome, pod, pods, priority_class
-from scene import Thing
+from scene import binds, evicted, opened, outcome
 
 from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import cluster, node, pod, podgroup, priority_class
 
 CLASSES = [priority_class("high", 100), priority_class("low", 1)]
 TIERS = ("priority, gang", "predicates")
 
 
 def test_the_more_important_job_is_served_first() -> None:
-    low = [job("low", priorityClassName="low"), *pods("low", 1, cpu=2)]
-    high = [job("high", born=9, priorityClassName="high"), *pods("high", 1, cpu=2)]
-    assert bound(outcome(cluster(CLASSES, node("n", cpu=2), low, high), *TIERS)) == ["high-w-0"]
+    low = [*podgroup("low").priority_class("low").admitted().pods(1, cpu=2)]
+    high = [*podgroup("high").priority_class("high").admitted().created(9).pods(1, cpu=2)]
+    assert sorted(binds(outcome(cluster(CLASSES, node("n").cpu(2), low, high), *TIERS))) == ["high-0"]
 
 
 def test_the_more_important_task_is_served_first() -> None:
-    things = [job("a"), pod("a-x-0", "a", cpu=2), pod("a-x-1", "a", cpu=2, spec={"priority": 5})]
-    assert bound(outcome(cluster(node("n", cpu=2), things), *TIERS)) == ["a-x-1"]
+    things = [podgroup("a").admitted(), pod("a-x-0").gang("a").cpu(2), pod("a-x-1").gang("a").cpu(2).priority(5)]
+    assert sorted(binds(outcome(cluster(node("n").cpu(2), things), *TIERS))) == ["a-x-1"]
 
 
 def test_the_sub_group_with_the_most_important_task_is_served_first() -> None:
     parts = [{"name": "s", "subGroupSize": 1, "minSubGroups": 1, "matchLabelKeys": ["part"]}]
-    tasks = [pod(f"a-{part}", "a", labels={"part": str(part)}, cpu=2, spec={"priority": part}) for part in range(3)]
-    assert bound(outcome(cluster(node("n", cpu=2), job("a", subGroupPolicy=parts), tasks), *TIERS)) == ["a-2"]
+    tasks = [pod(f"a-{part}").gang("a").cpu(2).priority(part).label("part", str(part)) for part in range(3)]
+    assert sorted(
+        binds(outcome(cluster(node("n").cpu(2), podgroup("a").having("spec", "subGroupPolicy", value=parts).admitted(), tasks), *TIERS))
+    ) == ["a-2"]
 
 
 def victims(made: Cluster, preemptor: str) -> list[str]:
@@ -38,12 +40,14 @@ def victims(made: Cluster, preemptor: str) -> list[str]:
 
 
 def test_tasks_of_less_important_jobs_and_less_important_tasks_of_the_own_job_may_go() -> None:
-    jobs = [job("l", priorityClassName="low"), job("h", priorityClassName="high"), job("own", priorityClassName="high")]
-    standing = [pod("l", "l", "n", spec={"priority": 999}), pod("h", "h", "n", spec={"priority": 0}), pod("stray", "", "n")]
-    own = [
-        pod(name, "own", on, spec={"priority": priority}) for name, on, priority in (("o-low", "n", 3), ("o-same", "n", 5), ("p", "", 5))
+    jobs = [
+        podgroup("l").priority_class("low").admitted(),
+        podgroup("h").priority_class("high").admitted(),
+        podgroup("own").priority_class("high").admitted(),
     ]
-    assert victims(cluster(CLASSES, node("n", cpu=9), jobs, standing, own), "p") == ["l", "o-low"]
+    standing = [pod("l").gang("l").on("n").priority(999), pod("h").gang("h").on("n").priority(0), pod("stray").on("n")]
+    own = [pod(name).gang("own").on(on).priority(priority) for name, on, priority in (("o-low", "n", 3), ("o-same", "n", 5), ("p", "", 5))]
+    assert victims(cluster(CLASSES, node("n").cpu(9), jobs, standing, own), "p") == ["l", "o-low"]
 
 
 class Context:
@@ -54,8 +58,14 @@ class Context:
 
 
 def test_gangs_take_from_less_important_jobs_and_across_queues_from_anybody() -> None:
-    jobs = [job("l", priorityClassName="low"), job("h", priorityClassName="high"), job("own", priorityClassName="high")]
-    made = cluster(CLASSES, node("n", cpu=9), jobs, pod("l", "l", "n"), pod("h", "h", "n"), pod("stray", "", "n"), pod("p", "own"))
+    jobs = [
+        podgroup("l").priority_class("low").admitted(),
+        podgroup("h").priority_class("high").admitted(),
+        podgroup("own").priority_class("high").admitted(),
+    ]
+    made = cluster(
+        CLASSES, node("n").cpu(9), jobs, pod("l").gang("l").on("n"), pod("h").gang("h").on("n"), pod("stray").on("n"), pod("p").gang("own")
+    )
     with opened(made, "priority") as session:
         plugin, of = session.plugin("priority"), made.jobs["default/own"]
         standing = [task for task in made.tasks.values() if task.node >= 0]
@@ -65,13 +75,19 @@ def test_gangs_take_from_less_important_jobs_and_across_queues_from_anybody() ->
 
 @pytest.mark.parametrize(("tiers", "starving"), [(("priority", "gang"), True), (("priority, gang",), False), (("gang", "priority"), False)])
 def test_in_a_tier_before_gang_a_job_starves_while_any_task_is_missing(tiers: tuple[str, ...], starving: bool) -> None:
-    made = cluster(node("n", cpu=1), job("a"), pod("a-0", "a", "n", cpu=1), pod("a-1", "a", cpu=1))
+    made = cluster(node("n").cpu(1), podgroup("a").admitted(), pod("a-0").gang("a").on("n").cpu(1), pod("a-1").gang("a").cpu(1))
     with opened(made, *tiers) as session:
         assert session.job_starving(made.jobs["default/a"]) == starving
 
 
 def test_a_task_that_waits_for_room_is_not_missing() -> None:
-    made = cluster(node("n", cpu=9), job("a"), pod("a-0", "a", "n", cpu=1), pod("a-1", "a", cpu=1), pod("a-2", "a", cpu=1))
+    made = cluster(
+        node("n").cpu(9),
+        podgroup("a").admitted(),
+        pod("a-0").gang("a").on("n").cpu(1),
+        pod("a-1").gang("a").cpu(1),
+        pod("a-2").gang("a").cpu(1),
+    )
     with opened(made, "priority") as session, session.statement() as statement:
         statement.pipeline(made.tasks["default/a-1"], 0)
         assert session.job_starving(made.jobs["default/a"])
@@ -79,23 +95,28 @@ def test_a_task_that_waits_for_room_is_not_missing() -> None:
         assert not session.job_starving(made.jobs["default/a"])
 
 
-VITAL_ROWS: list[tuple[str, Thing, bool]] = [
-    ("of a system class", {"spec": {"priorityClassName": "system-cluster-critical"}}, False),
-    ("of the nodes' class", {"spec": {"priorityClassName": "system-node-critical"}}, False),
-    ("any other", {"spec": {"priorityClassName": "low"}}, True),
+VITAL_ROWS: list[tuple[str, str, bool]] = [
+    ("of a system class", "system-cluster-critical", False),
+    ("of the nodes' class", "system-node-critical", False),
+    ("any other", "low", True),
 ]
 
 
-@pytest.mark.parametrize(("what", "marks", "goes"), VITAL_ROWS, ids=[row[0] for row in VITAL_ROWS])
-def test_what_keeps_the_cluster_alive_is_nobodys_victim(what: str, marks: Thing, goes: bool) -> None:
-    jobs = [job("low", least=0, priorityClassName="low"), job("high", priorityClassName="high")]
-    made = cluster(CLASSES, node("n", cpu=1), jobs, pod("v", "low", "n", cpu=1, **marks), pod("p", "high", cpu=1))
+@pytest.mark.parametrize(("what", "of", "goes"), VITAL_ROWS, ids=[row[0] for row in VITAL_ROWS])
+def test_what_keeps_the_cluster_alive_is_nobodys_victim(what: str, of: str, goes: bool) -> None:
+    jobs = [podgroup("low", 0).priority_class("low").admitted(), podgroup("high").priority_class("high").admitted()]
+    made = cluster(
+        CLASSES,
+        node("n").cpu(1),
+        jobs,
+        pod("v").gang("low").on("n").cpu(1).having("spec", "priorityClassName", value=of),
+        pod("p").gang("high").cpu(1),
+    )
     assert evicted(outcome(made, "priority, gang, conformance", "predicates", actions="preempt")) == (["v"] if goes else [])
 
 
 def test_nor_is_anything_of_the_system_namespace() -> None:
-    system = pod("v", "low", "n", cpu=1)
-    system["metadata"]["namespace"] = "kube-system"
-    made = cluster(node("n", cpu=1), system, job("high"), pod("p", "high", cpu=1))
+    system = pod("v", "kube-system").gang("low").on("n").cpu(1)
+    made = cluster(node("n").cpu(1), system, podgroup("high").admitted(), pod("p").gang("high").cpu(1))
     with opened(made, "conformance") as session:
         assert session.reclaimable(made.tasks["default/p"], [made.tasks["kube-system/v"]]) == []

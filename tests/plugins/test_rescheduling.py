@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from scene import NOON, Measured, Thing, cluster_of, cycle_on, group, node, only, pod
+from scene import Measured, Thing, cycle_on, only
 
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import NOW, PodBuilder, cluster, node, pod, podgroup
 
-LATER = NOON + 301
+LATER = NOW + 301
 MODEST = {"thresholds": {"cpu": 20, "memory": 20}, "targetThresholds": {"cpu": 50, "memory": 60}}
 
 
-def rules(params: Thing | None = None, **arguments: object) -> str:
+def rules(params: Thing | None = None, **arguments: object) -> Policy:
     strategy = {"name": "lowNodeUtilization", "params": MODEST if params is None else params}
     return only("rescheduling", {"strategies": [strategy]} | arguments, "shuffle")
 
 
-def busy_and_idle(*pods: Thing, idle_cpu: str = "10") -> Cluster:
-    nodes = [node("busy", cpu="10", memory="10Gi"), node("idle", cpu=idle_cpu, memory="10Gi"), node("unmeasured")]
-    given = pods or tuple(pod(f"p{i}", "g", "busy", cpu="2") for i in range(4))
-    return cluster_of(*nodes, group("g", phase="Running"), *given)
+def busy_and_idle(*pods: PodBuilder, idle_cpu: str = "10") -> Cluster:
+    nodes = [node("busy").has(cpu=10, memory="10Gi"), node("idle").has(cpu=idle_cpu, memory="10Gi"), node("unmeasured").cpu(8)]
+    given = pods or tuple(pod(f"p{i}").gang("g").on("busy").cpu(2) for i in range(4))
+    return cluster(*nodes, podgroup("g").phase("Running"), *given)
 
 
 def measured(**nodes: tuple[float, float]) -> Measured:
@@ -29,9 +31,9 @@ def measured(**nodes: tuple[float, float]) -> Measured:
     return world
 
 
-def moved(cluster: Cluster, conf: str, world: World) -> list[str]:
-    assert cycle_on(cluster, conf, NOON, world).evictions == []  # the first session only starts the clock
-    return [eviction.task.name for eviction in cycle_on(cluster, conf, LATER, world).evictions]
+def moved(made: Cluster, conf: Policy, world: World) -> list[str]:
+    assert cycle_on(made, conf, NOW, world).evictions == []  # the first session only starts the clock
+    return [eviction.task.name for eviction in cycle_on(made, conf, LATER, world).evictions]
 
 
 def test_pods_move_until_their_node_is_below_its_target() -> None:
@@ -66,7 +68,7 @@ def test_nothing_moves_unless_some_are_busy_and_some_idle(usage: dict[str, tuple
     ],
 )
 def test_limits_are_met_to_the_point(busy: tuple[float, float], idle: tuple[float, float], gone: list[str]) -> None:
-    pods = [pod(f"p{i}", "g", "busy", cpu="2500m") for i in range(4)]
+    pods = [pod(f"p{i}").gang("g").on("busy").cpu("2500m") for i in range(4)]
     assert moved(busy_and_idle(*pods), rules(), measured(busy=busy, idle=idle)) == gone
 
 
@@ -82,21 +84,20 @@ def test_fractions_of_a_percent_are_understood_and_unknown_strategies_skipped() 
 
 
 def test_a_cordoned_node_is_not_idle() -> None:
-    cluster = busy_and_idle()
-    cluster.nodes.cordoned[cluster.nodes.rows["idle"]] = True
-    assert moved(cluster, rules(), measured()) == []
+    made = busy_and_idle()
+    made.nodes.cordoned[made.nodes.rows["idle"]] = True
+    assert moved(made, rules(), measured()) == []
 
 
 def test_old_measurements_move_nothing() -> None:
     world = measured()
-    world.at = NOON
+    world.at = NOW
     assert moved(busy_and_idle(), rules(), world) == []
 
 
 def important(name: str, priority: int | None, requests: Thing, limits: Thing) -> Thing:
-    thing = pod(name, "g", "busy", containers=[{"name": "m", "resources": {"requests": requests, "limits": limits}}])
-    thing["spec"] |= {} if priority is None else {"priority": priority}
-    return thing
+    thing = pod(name).gang("g").on("busy").containers({"name": "m", "resources": {"requests": requests, "limits": limits}})
+    return thing if priority is None else thing.priority(priority)
 
 
 def test_the_least_important_pods_move_first() -> None:
@@ -116,19 +117,19 @@ def test_the_least_important_pods_move_first() -> None:
 
 
 def test_the_busiest_node_is_relieved_first_and_only_movable_pods_count() -> None:
-    nodes = [node(name, cpu="10", memory="10Gi") for name in ("warm", "hot", "idle")]
-    stray = pod("stray", "", "hot", cpu="4")
-    cluster = cluster_of(*nodes, group("g", phase="Running"), pod("w", "g", "warm", cpu="3"), stray, pod("h", "g", "hot", cpu="3"))
+    nodes = [node(name).has(cpu=10, memory="10Gi") for name in ("warm", "hot", "idle")]
+    stray = pod("stray").on("hot").cpu(4)
+    made = cluster(*nodes, podgroup("g").phase("Running"), pod("w").gang("g").on("warm").cpu(3), stray, pod("h").gang("g").on("hot").cpu(3))
     params = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
-    assert moved(cluster, rules(params), measured(warm=(70, 10), hot=(90, 10), idle=(0, 0))) == ["h", "w"]
+    assert moved(made, rules(params), measured(warm=(70, 10), hot=(90, 10), idle=(0, 0))) == ["h", "w"]
 
 
 @pytest.mark.parametrize(("interval", "seconds"), [("10s", 10), ("5m", 300), ("often", 300)])
 def test_a_run_is_made_once_in_an_interval(interval: str, seconds: int) -> None:
-    cluster, conf = busy_and_idle(), rules(interval=interval)
+    made, conf = busy_and_idle(), rules(interval=interval)
     world = Measured(busy=(60, 40), idle=(10, 10))
     runs = []
     for after in (0, seconds, seconds + 1, seconds + 2, 2 * seconds + 2):
-        world.at = NOON + after
-        runs.append(len(cycle_on(cluster, conf, NOON + after, world).evictions))
+        world.at = NOW + after
+        runs.append(len(cycle_on(made, conf, NOW + after, world).evictions))
     assert runs == [0, 0, 1, 0, 1]

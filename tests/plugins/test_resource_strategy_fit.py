@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from queued import bound_to, cluster, job, node, opened, outcome, pod, pods
-from scene import Thing, refusals, scores
+from scene import Thing, binds, opened, outcome
 
-NODES = [node("c", cpu=10, memory="10Gi"), node("g", cpu=20, memory="40Gi", gpu=8)]
-STANDING = [pod("s1", "r", "c", cpu=4, memory="1Gi"), pod("s2", "r", "g", cpu=3, memory="9Gi", gpu=4)]
+from pumice.testing import cluster, node, pod, podgroup, refusals, scores
+
+NODES = [node("c").has(cpu=10, memory="10Gi"), node("g").has(cpu=20, memory="40Gi", gpu=8)]
+STANDING = [pod("s1").gang("r").on("c").asks(cpu=4, memory="1Gi"), pod("s2").gang("r").on("g").asks(cpu=3, memory="9Gi", gpu=4)]
 
 
 def strategy(**arguments: Any) -> str:
@@ -61,12 +62,19 @@ ROWS: list[tuple[str, str, Thing, Thing, dict[str, float]]] = [
 
 @pytest.mark.parametrize(("what", "plugin", "asked", "notes", "expected"), ROWS, ids=[row[0] for row in ROWS])
 def test_fit_scores(what: str, plugin: str, asked: Thing, notes: Thing, expected: dict[str, float]) -> None:
-    with opened(cluster(NODES, job("r"), STANDING, job("a"), pod("p", "a", notes=notes, **asked)), plugin) as session:
+    with opened(
+        cluster(NODES, podgroup("r").admitted(), STANDING, podgroup("a").admitted(), pod("p").gang("a").asks(**asked).annotations(notes)),
+        plugin,
+    ) as session:
         assert scores(session, "p") == pytest.approx(expected)
 
 
 X = "example.com/x"
-SCARCE = [node("c", cpu=8, memory="8Gi"), node("g", cpu=8, memory="8Gi", gpu=8), node("gx", cpu=8, memory="8Gi", gpu=8, **{X: 1})]
+SCARCE = [
+    node("c").has(cpu=8, memory="8Gi"),
+    node("g").has(cpu=8, memory="8Gi", gpu=8),
+    node("gx").has(cpu=8, memory="8Gi", gpu=8, **{X: 1}),
+]
 BOTH = {"nvidia.com/gpu": 3, X: 1}
 NOTHING = {"nvidia.com/gpu": 0, X: 0}
 SRA_ROWS: list[tuple[str, Thing, Thing, dict[str, float]]] = [
@@ -83,7 +91,7 @@ SRA_ROWS: list[tuple[str, Thing, Thing, dict[str, float]]] = [
 def test_scarce_resources(what: str, arguments: Thing, asked: Thing, expected: dict[str, float]) -> None:
     sra = {"enable": True, "resources": f"nvidia.com/gpu, {X}", "weight": 2} | arguments
     plugin = strategy(resourceStrategyFitWeight=0, sra=sra)
-    with opened(cluster(SCARCE, job("a"), pod("p", "a", **asked)), plugin) as session:
+    with opened(cluster(SCARCE, podgroup("a").admitted(), pod("p").gang("a").asks(**asked)), plugin) as session:
         assert scores(session, "p") == pytest.approx(expected)
 
 
@@ -110,8 +118,14 @@ RESERVE_ROWS: list[tuple[str, str, Thing, bool]] = [
 @pytest.mark.parametrize(("what", "plugin", "asked", "admitted"), RESERVE_ROWS, ids=[row[0] for row in RESERVE_ROWS])
 def test_cpu_and_memory_stay_for_idle_units(what: str, plugin: str, asked: Thing, admitted: bool) -> None:
     """6 of 8 GPUs are idle: 24 cores and 48 GB stay reserved at 4 and 8 a unit."""
-    nodes = [node("g", cpu=34, memory="64Gi", gpu=8), node("c", cpu=1, memory="1Gi")]
-    made = cluster(nodes, job("r"), pod("s", "r", "g", cpu=2, gpu=2), job("a"), pod("p", "a", **asked))
+    nodes = [node("g").has(cpu=34, memory="64Gi", gpu=8), node("c").has(cpu=1, memory="1Gi")]
+    made = cluster(
+        nodes,
+        podgroup("r").admitted(),
+        pod("s").gang("r").on("g").asks(cpu=2, gpu=2),
+        podgroup("a").admitted(),
+        pod("p").gang("a").asks(**asked),
+    )
     with opened(made, plugin) as session:
         said = refusals(session, "p")
         assert session.evaluation(made.tasks["default/p"]).resolvable.tolist() == [admitted, True]  # no eviction would help
@@ -119,5 +133,5 @@ def test_cpu_and_memory_stay_for_idle_units(what: str, plugin: str, asked: Thing
 
 
 def test_a_resource_that_no_node_has_reserves_nothing() -> None:
-    made = cluster(node("c", cpu=2), job("a"), pods("a", 2, cpu=1))
-    assert len(bound_to(outcome(made, "gang", f"predicates, {proportional(cpu=4)}"))) == 2
+    made = cluster(node("c").cpu(2), podgroup("a").admitted().pods(2, cpu=1))
+    assert len(binds(outcome(made, "gang", f"predicates, {proportional(cpu=4)}"))) == 2

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from queued import bound, cluster, job, node, opened, outcome, phases, pod
-from scene import Thing
+from scene import binds, opened, outcome, phases
+
+from pumice.testing import NOW, PodGroupBuilder, cluster, node, pod, podgroup
 
 FULL = ("sla, gang", "overcommit")
-BIG = {"cpu": 9}
 
 
-def waiting(name: str, time: str = "", born: int = 0, **rest: Any) -> Thing:
-    return job(name, born=born, annotations={"sla-waiting-time": time} if time else {}, **rest)
+def waiting(name: str, time: str = "", minutes: float = 60, minimum: int = 1) -> PodGroupBuilder:
+    """Since so many minutes."""
+    return podgroup(name, minimum).annotations({"sla-waiting-time": time} if time else {}).created(NOW - 60 * minutes)
 
 
 def test_a_job_whose_waiting_time_is_up_is_let_in_against_overcommit() -> None:
-    late, early = (waiting(name, "10m", minute * 60, phase="Pending", needs=BIG) for name, minute in (("late", 40), ("early", 55)))
-    assert phases(outcome(cluster(node("n", cpu=1), late, early), *FULL)) == {"late": "Inqueue", "early": "Pending"}
+    late, early = (waiting(name, "10m", minutes).needs(cpu=9) for name, minutes in (("late", 20), ("early", 5)))
+    assert phases(outcome(cluster(node("n").cpu(1), late, early), *FULL)) == {"late": "Inqueue", "early": "Pending"}
 
 
 @pytest.mark.parametrize(
@@ -27,25 +26,30 @@ def test_a_job_whose_waiting_time_is_up_is_let_in_against_overcommit() -> None:
 )
 def test_the_argument_is_the_waiting_time_of_all_jobs(argument: str, phase: str) -> None:
     tiers = (f"{{name: sla, arguments: {{sla-waiting-time: {argument}}}}}", "overcommit")
-    assert phases(outcome(cluster(node("n", cpu=1), waiting("a", phase="Pending", needs=BIG)), *tiers)) == {"a": phase}
+    assert phases(outcome(cluster(node("n").cpu(1), waiting("a").needs(cpu=9)), *tiers)) == {"a": phase}
 
 
 @pytest.mark.parametrize(("own", "phase"), [("2h", "Pending"), ("0s", "Inqueue"), ("-1h", "Inqueue"), ("soon", "Inqueue")])
 def test_a_jobs_own_waiting_time_wins_over_the_argument_if_it_is_one(own: str, phase: str) -> None:
     tiers = ("{name: sla, arguments: {sla-waiting-time: 30m}}", "overcommit")
-    assert phases(outcome(cluster(node("n", cpu=1), waiting("a", own, phase="Pending", needs=BIG)), *tiers)) == {"a": phase}
+    assert phases(outcome(cluster(node("n").cpu(1), waiting("a", own).needs(cpu=9)), *tiers)) == {"a": phase}
 
 
 def test_the_earlier_deadline_is_served_first_and_jobs_without_one_last() -> None:
-    jobs = [waiting("none", born=1), waiting("far", "2h", 2), waiting("near", "1h", 60), waiting("same", "59m", 120)]
-    tasks = [pod(f"{name}-1", name, cpu=1) for name in ("none", "far", "near", "same")]
+    jobs = [
+        waiting("none", "", 59.9).admitted(),
+        waiting("far", "2h", 59.8).admitted(),
+        waiting("near", "1h", 59).admitted(),
+        waiting("same", "59m", 58).admitted(),
+    ]
+    tasks = [pod(f"{name}-1").gang(name).cpu(1) for name in ("none", "far", "near", "same")]
     served = ([], ["near-1"], ["near-1", "same-1"], ["far-1", "near-1", "same-1"])
     for room, names in enumerate(served):
-        assert bound(outcome(cluster(node("n", cpu=room), jobs, tasks), "sla, gang", "predicates")) == names
+        assert sorted(binds(outcome(cluster(node("n").cpu(room), jobs, tasks), "sla, gang", "predicates"))) == names
 
 
 def test_a_gang_whose_time_is_up_keeps_what_it_could_reserve() -> None:
-    made = cluster(node("n", cpu=2), waiting("a", "10m", least=3), [pod(f"a-{i}", "a", cpu=1) for i in range(3)])
+    made = cluster(node("n").cpu(2), waiting("a", "10m", minimum=3).admitted(), pod("a").gang("a").cpu(1).times(3))
     with opened(made, "sla", "gang") as session:
         assert session.job_pipelined(made.jobs["default/a"])
     with opened(made, "gang, sla") as session:

@@ -5,26 +5,28 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, only, pod, put, refusals, scores, session_on, tasks
+from scene import Thing, binds, cycle_on, only, opened
 
 from pumice.api.times import instant
 from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.plugins.volcano.tdm import UTC, Window, time_zone, window
+from pumice.testing import NOW, NodeBuilder, PodBuilder, cluster, node, pod, podgroup, refusals, scores, task_of
 
 ZONE = "volcano.sh/revocable-zone"
-OPEN, OVER = "0:00-0:00", "0:00-0:01"
+OPEN, OVER = "0:00-0:00", "1:00-1:01"
 
 
-def rules(daily: str = OPEN, actions: str = "allocate", **arguments: str) -> str:
+def rules(daily: str = OPEN, actions: str = "allocate", **arguments: str) -> Policy:
     return only("tdm", {"tdm.revocable-zone.rz": daily} | arguments, actions)
 
 
-def lent(name: str = "r") -> Thing:
-    return node(name, labels={ZONE: "rz"})
+def lent(name: str = "r") -> NodeBuilder:
+    return node(name).cpu(8).label(ZONE, "rz")
 
 
-def revocable(name: str, on: str = "", of: str = "off", **more: str) -> Thing:
-    return pod(name, of, on, annotations={"volcano.sh/preemptable": "true"} | more)
+def revocable(name: str, on: str = "", of: str = "off", **more: str) -> PodBuilder:
+    return pod(name).gang(of).on(on).cpu(1).annotations({"volcano.sh/preemptable": "true"} | more)
 
 
 @pytest.mark.parametrize(
@@ -82,32 +84,46 @@ def test_the_time_zone_is_a_choice() -> None:
 
 
 def test_in_its_time_a_zone_takes_revocable_pods_and_is_preferred_by_them() -> None:
-    cluster = cluster_of(lent(), node("n"), node("empty", labels={ZONE: ""}), group("off"), group("on"), revocable("a"), pod("b", "on"))
-    session = session_on(cluster, rules())
+    made = cluster(
+        lent(),
+        node("n").cpu(8),
+        node("empty").cpu(8).label(ZONE, ""),
+        podgroup("off").admitted(),
+        podgroup("on").admitted(),
+        revocable("a"),
+        pod("b").gang("on").cpu(1),
+    )
+    session = opened(made, rules())
     assert scores(session, "a") == {"r": 100.0, "n": 0.0, "empty": 0.0}
     assert refusals(session, "b") == {"r": "task is not allow to dispatch to revocable node"}
-    assert not session.evaluation(cluster.tasks["default/b"]).resolvable[0]
+    assert not session.evaluation(made.tasks["default/b"]).resolvable[0]
     assert scores(session, "b") == {"n": 0.0, "empty": 0.0}
 
 
 def test_out_of_its_time_or_without_a_window_a_zone_takes_nobody() -> None:
-    cluster = cluster_of(lent(), node("other", labels={ZONE: "unheard-of"}), group("off"), revocable("a"))
+    made = cluster(lent(), node("other").cpu(8).label(ZONE, "unheard-of"), podgroup("off").admitted(), revocable("a"))
     for daily in (OVER, "never"):
-        session = session_on(cluster, rules(daily))
+        session = opened(made, rules(daily))
         assert refusals(session, "a") == dict.fromkeys(["r", "other"], "node(s) are in a revocable zone that is not active now")
-        assert not session.evaluation(cluster.tasks["default/a"]).resolvable.any()
+        assert not session.evaluation(made.tasks["default/a"]).resolvable.any()
 
 
 def test_jobs_that_keep_their_pods_come_first_and_only_they_starve() -> None:
     marked = {"volcano.sh/preemptable": "true"}
-    cluster = cluster_of(node("n", cpu="1"), group("off", annotations=marked), group("on"), pod("a", "off"), pod("b", "on"))
-    session = session_on(cluster, rules())
+    made = cluster(
+        node("n").cpu(1),
+        podgroup("off").annotations(marked).admitted(),
+        podgroup("on").admitted(),
+        pod("a").gang("off").cpu(1),
+        pod("b").gang("on").cpu(1),
+    )
+    session = opened(made, rules())
     tdm = session.plugin("tdm")
-    off, on = cluster.jobs["default/off"], cluster.jobs["default/on"]
+    off, on = made.jobs["default/off"], made.jobs["default/on"]
     assert tdm.job_order(on) < tdm.job_order(off)
     assert [tdm.job_starving(off), tdm.job_starving(on)] == [False, True]
     assert tdm.job_pipelined(on) is Vote.REJECT
-    assert binds(cycle_on(cluster, rules())) == {"b": "n"}
+    assert binds(cycle_on(made, rules())) == {"b": "n"}
     assert tdm.job_pipelined(on) is Vote.PERMIT
     assert not tdm.job_starving(on)
 
@@ -135,8 +151,8 @@ def budget(key: str, amount: str) -> Thing:
 )
 def test_when_the_time_is_over_each_job_loses_what_its_budget_allows(annotations: Thing, gone: int) -> None:
     running = [revocable(f"p{i}", on="r") for i in range(4)]
-    cluster = cluster_of(lent(), node("n"), group("off", phase="Running", annotations=annotations), *running, revocable("waits"))
-    decisions = cycle_on(cluster, rules(OVER, "shuffle"))
+    made = cluster(lent(), node("n").cpu(8), podgroup("off").annotations(annotations).phase("Running"), *running, revocable("waits"))
+    decisions = cycle_on(made, rules(OVER, "shuffle"))
     assert [eviction.task.name for eviction in decisions.evictions] == [f"p{i}" for i in range(gone)]
     assert {eviction.action for eviction in decisions.evictions} <= {"shuffle"}
 
@@ -144,61 +160,67 @@ def test_when_the_time_is_over_each_job_loses_what_its_budget_allows(annotations
 @pytest.mark.parametrize(("most", "gone"), [("1", 1), ("2", 2), ("67%", 2), ("66%", 2), ("33%", 1)])
 def test_pods_that_have_ended_are_not_missed(most: str, gone: int) -> None:
     """Of the three, one has succeeded and two run: none is unavailable. Percentages are of all three, rounded up."""
-    pods = [revocable("p0", "r"), revocable("p1", "r"), pod("done", "off", phase="Succeeded")]
-    cluster = cluster_of(lent(), group("off", phase="Running", annotations=budget("max-unavailable", most)), *pods)
-    assert len(cycle_on(cluster, rules(OVER, "shuffle")).evictions) == gone
+    pods = [revocable("p0", "r"), revocable("p1", "r"), pod("done").gang("off").cpu(1).phase("Succeeded")]
+    made = cluster(lent(), podgroup("off").annotations(budget("max-unavailable", most)).phase("Running"), *pods)
+    assert len(cycle_on(made, rules(OVER, "shuffle")).evictions) == gone
 
 
 def test_only_revocable_pods_of_zones_whose_time_is_over_go() -> None:
-    kept = pod("kept", "off", "r", annotations={"volcano.sh/preemptable": "false"})
+    kept = pod("kept").gang("off").on("r").cpu(1).preemptable(False)
     stray = revocable("stray", "r", of="")
-    cluster = cluster_of(
+    made = cluster(
         lent(),
-        node("n"),
-        node("x", labels={ZONE: "unknown"}),
-        group("off", phase="Running"),
+        node("n").cpu(8),
+        node("x").cpu(8).label(ZONE, "unknown"),
+        podgroup("off").phase("Running"),
         kept,
         stray,
         revocable("elsewhere", "n"),
         revocable("u", "x"),
     )
-    assert cycle_on(cluster, rules(OVER, "shuffle")).evictions == []
+    assert cycle_on(made, rules(OVER, "shuffle")).evictions == []
 
 
 def test_one_budget_covers_all_zones_of_a_sweep() -> None:
-    things = [lent("r1"), node("r2", labels={ZONE: "rz2"}), group("off", phase="Running"), revocable("a", "r1"), revocable("b", "r2")]
+    things = [
+        lent("r1"),
+        node("r2").cpu(8).label(ZONE, "rz2"),
+        podgroup("off").phase("Running"),
+        revocable("a", "r1"),
+        revocable("b", "r2"),
+    ]
     conf = rules(OVER, "shuffle", **{"tdm.revocable-zone.rz2": OVER})
-    assert len(cycle_on(cluster_of(*things), conf).evictions) == 1
+    assert len(cycle_on(cluster(*things), conf).evictions) == 1
 
 
 @pytest.mark.parametrize(("period", "second_sweep_s"), [("1m", 60), ("10s", 10), ("soon", 60)])
 def test_a_sweep_is_made_once_in_a_period(period: str, second_sweep_s: int) -> None:
-    cluster = cluster_of(lent(), group("off", phase="Running"), *(revocable(f"p{i}", "r") for i in range(3)))
+    made = cluster(lent(), podgroup("off").phase("Running"), *(revocable(f"p{i}", "r") for i in range(3)))
     conf = rules(OVER, "shuffle", **{"tdm.evict.period": period})
-    gone = [len(cycle_on(cluster, conf, NOON + after).evictions) for after in (0, second_sweep_s - 1, second_sweep_s)]
+    gone = [len(cycle_on(made, conf, NOW + after).evictions) for after in (0, second_sweep_s - 1, second_sweep_s)]
     assert gone == [1, 0, 1]
 
 
 def test_revocable_pods_outside_the_zones_make_way_for_others_only() -> None:
     ordinary = {"volcano.sh/preemptable": "false"}
-    cluster = cluster_of(
+    made = cluster(
         lent(),
-        node("n"),
-        group("off", annotations=budget("max-unavailable", "2")),
+        node("n").cpu(8),
+        podgroup("off").annotations(budget("max-unavailable", "2")).admitted(),
         revocable("a", "n"),
         revocable("b", "n"),
         revocable("c", "n"),
         revocable("d", "r"),
-        pod("fixed", "off", "n", annotations=ordinary),
-        pod("needy", "off", annotations=ordinary),
+        pod("fixed").gang("off").on("n").cpu(1).annotations(ordinary),
+        pod("needy").gang("off").cpu(1).annotations(ordinary),
         revocable("greedy"),
     )
-    tdm = session_on(cluster, rules()).plugin("tdm")
-    needy, greedy, *running = tasks(cluster, "needy", "greedy", "d", "fixed", "a", "b", "c")
+    tdm = opened(made, rules()).plugin("tdm")
+    needy, greedy, *running = (task_of(made, name) for name in ("needy", "greedy", "d", "fixed", "a", "b", "c"))
     assert tdm.preemptable(greedy, running) is Vote.REJECT
-    put(cluster, pod("roaming", "off", annotations=ordinary | {ZONE: "*"}))
-    assert tdm.preemptable(cluster.tasks["default/roaming"], running) is Vote.REJECT
-    assert [tdm.eviction_cache_key(cluster.tasks[f"default/{name}"]) for name in ("needy", "greedy", "roaming")] == [False, True, True]
+    made.put(*pod("roaming").gang("off").cpu(1).annotations(ordinary | {ZONE: "*"}).build())
+    assert tdm.preemptable(made.tasks["default/roaming"], running) is Vote.REJECT
+    assert [tdm.eviction_cache_key(made.tasks[f"default/{name}"]) for name in ("needy", "greedy", "roaming")] == [False, True, True]
     assert tdm.preemptable(needy, running) == []  # three of the job are not running: its budget is used up
-    cluster.jobs["default/off"].annotations.update(budget("max-unavailable", "5"))
+    made.jobs["default/off"].annotations.update(budget("max-unavailable", "5"))
     assert [task.name for task in tdm.preemptable(needy, running)] == ["a", "b"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from scene import NOON, Thing, binds, cluster_of, cycle_on, group, node, pod, refusals, scores, session_on
+from scene import Thing, binds, cycle_on, opened
 from sharing import IDS, INDEX, gpu_node, picks, rules
 
 from pumice.scheduler.model import status
 from pumice.scheduler.plugins.volcano.deviceshare.cards import Card, CardChoice, CardMisfit
 from pumice.scheduler.plugins.volcano.deviceshare.vgpu import Need, VgpuRequest
+from pumice.testing import NOW, NodeBuilder, cluster, node, pod, podgroup, refusals, scores
 
 A100, T4 = "NVIDIA-A100", "NVIDIA-T4"
 
@@ -100,23 +101,23 @@ def test_cards_in_another_mode_are_left_alone() -> None:
 VGPU = rules(VGPUEnable=True)
 
 
-def vgpu_node(name: str, *cards: str, handshake: str | None = "Reported 2026.01.01 11:59:00") -> Thing:
+def vgpu_node(name: str, *cards: str, handshake: str | None = "Reported 2025.12.31 23:59:00") -> NodeBuilder:
     """Cards as `uuid,count,memory,type,health`; the handshake too is an annotation."""
     notes = {"volcano.sh/node-vgpu-register": "".join(f"{entry}:" for entry in cards or (f"{name}-0,10,8000,{A100},true",))}
     if handshake is not None:
         notes["volcano.sh/node-vgpu-handshake"] = handshake
-    return node(name, vgpu_number="20", annotations=notes)
+    return node(name).cpu(8).volcano(vgpu_number=20).annotations(notes)
 
 
 @pytest.mark.parametrize(
     ("cards", "handshake", "usable"),
     [
-        ((), "Reported 2026.01.01 11:59:00", True),
+        ((), "Reported 2025.12.31 23:59:00", True),
         ((), None, True),
-        ((), "Requesting_2026.01.01 11:59:00", True),
-        ((), "Requesting_2026.01.01 11:58:59", False),
+        ((), "Requesting_2025.12.31 23:59:00", True),
+        ((), "Requesting_2025.12.31 23:58:59", False),
         ((), "Requesting_lately", False),
-        ((), "Deleted_2026.01.01 11:59:59", False),
+        ((), "Deleted_2025.12.31 23:59:59", False),
         (("u,10,8000,A100,false",), None, False),
         (("u,10,8000,A100",), None, False),
         (("u,ten,8000,A100,true",), None, False),
@@ -127,7 +128,10 @@ def vgpu_node(name: str, *cards: str, handshake: str | None = "Reported 2026.01.
 def test_a_node_has_the_cards_that_it_registers_while_its_device_plugin_answers(
     cards: tuple[str, ...], handshake: str | None, usable: bool
 ) -> None:
-    session = session_on(cluster_of(vgpu_node("n", *cards, handshake=handshake), group("g"), pod("p", "g", vgpu_number="1")), VGPU)
+    session = opened(
+        cluster(vgpu_node("n", *cards, handshake=handshake), podgroup("g").admitted(), pod("p").gang("g").cpu(1).volcano(vgpu_number=1)),
+        VGPU,
+    )
     assert refusals(session, "p") == ({} if usable else {"n": "node not initialized with device vgpu"})
 
 
@@ -152,11 +156,13 @@ def container(requests: Thing | None = None, **limits: str) -> Thing:
     ],
 )
 def test_what_a_pod_gets_is_written_with_its_binding(containers: list[Thing], ids: str | None) -> None:
-    cluster = cluster_of(
-        vgpu_node("n"), group("g"), pod("p", "g", containers=[*containers, {"name": "z", "resources": {"requests": {"cpu": "1"}}}])
+    made = cluster(
+        vgpu_node("n"),
+        podgroup("g").admitted(),
+        pod("p").gang("g").containers(*containers, {"name": "z", "resources": {"requests": {"cpu": "1"}}}),
     )
-    (bind,) = cycle_on(cluster, VGPU).binds
-    moment = str(int(NOON))
+    (bind,) = cycle_on(made, VGPU).binds
+    moment = str(int(NOW))
     full = {
         "vgpu-node": "n",
         "vgpu-time": moment,
@@ -169,62 +175,80 @@ def test_what_a_pod_gets_is_written_with_its_binding(containers: list[Thing], id
 
 
 def test_memory_and_cores_of_cards_never_enter_resource_vectors() -> None:
-    cluster = cluster_of(
-        vgpu_node("n"), group("g"), pod("p", "g", vgpu_number="1", vgpu_memory="1", vgpu_cores="1", vgpu_memory_percentage="1")
+    made = cluster(
+        vgpu_node("n"),
+        podgroup("g").admitted(),
+        pod("p").gang("g").cpu(1).volcano(vgpu_number=1, vgpu_memory=1, vgpu_cores=1, vgpu_memory_percentage=1),
     )
-    assert [name for name in cluster.dimensions.names if "vgpu" in name] == ["volcano.sh/vgpu-number"]
+    assert [name for name in made.dimensions.names if "vgpu" in name] == ["volcano.sh/vgpu-number"]
 
 
 def test_running_pods_hold_what_their_annotations_say() -> None:
-    holder = pod("h", "g", "n", vgpu_number="1", annotations={IDS: "n-0,NVIDIA,6000,40:;gone,NVIDIA,1,1:n-0,NVIDIA,x,:"})
-    things = [pod("fits", "g", vgpu_memory="2000", vgpu_cores="60"), pod("more", "g", vgpu_memory="2001")]
-    session = session_on(cluster_of(vgpu_node("n"), group("g"), holder, *things), VGPU)
+    holder = pod("h").gang("g").on("n").cpu(1).volcano(vgpu_number=1).annotation(IDS, "n-0,NVIDIA,6000,40:;gone,NVIDIA,1,1:n-0,NVIDIA,x,:")
+    things = [pod("fits").gang("g").cpu(1).volcano(vgpu_memory=2000, vgpu_cores=60), pod("more").gang("g").cpu(1).volcano(vgpu_memory=2001)]
+    session = opened(cluster(vgpu_node("n"), podgroup("g").admitted(), holder, *things), VGPU)
     assert [name for name in ("fits", "more") if refusals(session, name)] == ["more"]
 
 
 @pytest.mark.parametrize(("policy", "node_of_choice", "score"), [("binpack", "used", 750.0), ("spread", "empty", 1000.0)])
 def test_nodes_are_rated_by_the_policy(policy: str, node_of_choice: str, score: float) -> None:
-    holder = pod("h", "g", "used", vgpu_memory="4000", annotations={IDS: "used-0,NVIDIA,4000,0:"})
-    cluster = cluster_of(node("none"), vgpu_node("empty"), vgpu_node("used"), group("g"), holder, pod("p", "g", vgpu_memory="2000"))
+    holder = pod("h").gang("g").on("used").cpu(1).volcano(vgpu_memory=4000).annotation(IDS, "used-0,NVIDIA,4000,0:")
+    made = cluster(
+        node("none").cpu(8),
+        vgpu_node("empty"),
+        vgpu_node("used"),
+        podgroup("g").admitted(),
+        holder,
+        pod("p").gang("g").cpu(1).volcano(vgpu_memory=2000),
+    )
     conf = rules(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=10)
-    totals = scores(session_on(cluster, conf), "p")
+    totals = scores(opened(made, conf), "p")
     assert max(totals, key=lambda name: totals[name]) == node_of_choice
     assert totals[node_of_choice] == score
-    assert binds(cycle_on(cluster, conf)) == {"p": node_of_choice}
+    assert binds(cycle_on(made, conf)) == {"p": node_of_choice}
 
 
 @pytest.mark.parametrize(("memory", "score"), [(1000, 13.0), (3000, 38.0), (990, 12.0)])
 def test_ratings_are_rounded_halves_up(memory: int, score: float) -> None:
-    cluster = cluster_of(vgpu_node("n"), group("g"), pod("p", "g", vgpu_memory=str(memory)))
+    made = cluster(vgpu_node("n"), podgroup("g").admitted(), pod("p").gang("g").cpu(1).volcano(vgpu_memory=str(memory)))
     conf = rules(VGPUEnable=True, SchedulePolicy="binpack", ScheduleWeight=1)
-    assert scores(session_on(cluster, conf), "p") == {"n": score}
+    assert scores(opened(made, conf), "p") == {"n": score}
 
 
 def test_a_pod_may_name_its_card() -> None:
-    cluster = cluster_of(
-        vgpu_node("a"), vgpu_node("b"), group("g"), pod("p", "g", vgpu_memory="1", annotations={"volcano.sh/vgpu-use-gpuuuid": "x, b-0"})
+    made = cluster(
+        vgpu_node("a"),
+        vgpu_node("b"),
+        podgroup("g").admitted(),
+        pod("p").gang("g").cpu(1).volcano(vgpu_memory=1).annotation("volcano.sh/vgpu-use-gpuuuid", "x, b-0"),
     )
-    assert binds(cycle_on(cluster, VGPU)) == {"p": "b"}
+    assert binds(cycle_on(made, VGPU)) == {"p": "b"}
 
 
 def test_pods_of_one_rule_never_share_a_card() -> None:
     loud, quiet = {"noise": "loud", "x": "1"}, {"noise": "quiet"}
     conf = rules(VGPUEnable=True, GPUSharingEnable=True, GPUExclusiveRules=[{"noise": "loud"}, {"noise": "quiet"}, {}])
-    holder = pod("h", "g", "n", labels=loud, vgpu_memory="1", annotations={IDS: "n-0,NVIDIA,1,0:"})
-    things = [pod("a", "g", labels=loud, vgpu_memory="1"), pod("b", "g", labels=quiet, vgpu_memory="1"), pod("c", "g", vgpu_memory="1")]
-    session = session_on(cluster_of(vgpu_node("n"), group("g"), holder, *things), conf)
+    holder = pod("h").gang("g").on("n").cpu(1).volcano(vgpu_memory=1).labels(loud).annotation(IDS, "n-0,NVIDIA,1,0:")
+    things = [
+        pod("a").gang("g").cpu(1).volcano(vgpu_memory=1).labels(loud),
+        pod("b").gang("g").cpu(1).volcano(vgpu_memory=1).labels(quiet),
+        pod("c").gang("g").cpu(1).volcano(vgpu_memory=1),
+    ]
+    session = opened(cluster(vgpu_node("n"), podgroup("g").admitted(), holder, *things), conf)
     assert [name for name in "abc" if refusals(session, name)] == ["a"]
-    loud_share = pod("s", "g", "m", labels=loud, gpu_memory="1", annotations={INDEX: "0"})
-    session = session_on(cluster_of(gpu_node("m", 1), group("g"), loud_share, pod("t", "g", labels=loud, gpu_memory="1")), conf)
+    loud_share = pod("s").gang("g").on("m").cpu(1).volcano(gpu_memory=1).labels(loud).annotation(INDEX, "0")
+    session = opened(
+        cluster(gpu_node("m", 1), podgroup("g").admitted(), loud_share, pod("t").gang("g").cpu(1).volcano(gpu_memory=1).labels(loud)), conf
+    )
     assert refusals(session, "t")
 
 
 def test_pods_of_a_group_that_spreads_take_different_cards() -> None:
     spread = {"volcano.sh/vgpu-podgroup-policy": "spread"}
-    pods = [pod(f"p-x-{i}", "g", vgpu_memory="1", annotations=spread) for i in range(3)]
-    stranger = pod("stranger", "other", vgpu_memory="1", annotations=spread)
+    pods = [pod(f"p-x-{i}").gang("g").cpu(1).volcano(vgpu_memory=1).annotations(spread) for i in range(3)]
+    stranger = pod("stranger").gang("other").cpu(1).volcano(vgpu_memory=1).annotations(spread)
     two = vgpu_node("n", "u0,10,8000,A100,true", "u1,10,8000,A100,true")
-    decisions = cycle_on(cluster_of(two, group("g"), group("other"), *pods, stranger), VGPU)
+    decisions = cycle_on(cluster(two, podgroup("g").admitted(), podgroup("other").admitted(), *pods, stranger), VGPU)
     assert {bind.task.name: bind.annotations[IDS][:2] for bind in decisions.binds} == {"p-x-0": "u1", "p-x-1": "u0", "stranger": "u1"}
 
 
@@ -234,19 +258,18 @@ LOCKING = rules(VGPUEnable=True, NodeLockEnable=True)
 
 
 def test_with_the_lock_a_node_hands_out_devices_to_one_pod_at_a_time() -> None:
-    pods = [pod(name, "g", vgpu_memory="1") for name in "ab"]
-    cluster = cluster_of(vgpu_node("n"), group("g"), *pods)
-    assert binds(cycle_on(cluster, LOCKING)) == {"a": "n"}
-    session = session_on(cluster, LOCKING)
+    pods = [pod(name).gang("g").cpu(1).volcano(vgpu_memory=1) for name in "ab"]
+    made = cluster(vgpu_node("n"), podgroup("g").admitted(), *pods)
+    assert binds(cycle_on(made, LOCKING)) == {"a": "n"}
+    session = opened(made, LOCKING)
     assert refusals(session, "b") == {"n": "node(s) are handing out devices to another pod"}
-    running = cluster.tasks["default/a"]
-    cluster.move(running, status.RUNNING, running.node)
-    assert binds(cycle_on(cluster, LOCKING)) == {"b": "n"}
+    running = made.tasks["default/a"]
+    made.move(running, status.RUNNING, running.node)
+    assert binds(cycle_on(made, LOCKING)) == {"b": "n"}
 
 
-@pytest.mark.parametrize(("lock", "free"), [("2026-01-01T11:59:00Z", False), ("2026-01-01T11:55:00Z", True), ("soon", True), (None, True)])
+@pytest.mark.parametrize(("lock", "free"), [("2025-12-31T23:59:00Z", False), ("2025-12-31T23:55:00Z", True), ("soon", True), (None, True)])
 def test_somebody_else_s_lock_is_respected_for_five_minutes(lock: str | None, free: bool) -> None:
-    thing = vgpu_node("n")
-    thing["metadata"]["annotations"] |= {"volcano.sh/mutex.lock": lock} if lock else {}
-    session = session_on(cluster_of(thing, group("g"), pod("p", "g", vgpu_memory="1")), LOCKING)
+    thing = vgpu_node("n").annotations({"volcano.sh/mutex.lock": lock} if lock else {})
+    session = opened(cluster(thing, podgroup("g").admitted(), pod("p").gang("g").cpu(1).volcano(vgpu_memory=1)), LOCKING)
     assert bool(refusals(session, "p")) is not free

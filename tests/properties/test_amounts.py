@@ -89,7 +89,7 @@ def scene() -> Cluster:
 def sums(made: Cluster) -> dict[str, Any]:
     table, default = made.nodes, made.queues["default"]
     found: dict[str, Any] = {
-        name: [each[:, table.rows[name]].tolist()[:3] for each in (table.used, table.idle, table.seen, table.scoring)]
+        name: [each[:, table.rows[name]].tolist()[:3] for each in (table.used, table.idle, table.used_for_filters, table.nonzero_used)]
         for name in ("n0", "n1")
     }
     found["default"] = [each.tolist()[:3] for each in (default.held, default.pending, default.inqueue, default.elastic, default.admitted)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
 from tests.kube_scheduler.stage import KUBE_DEFAULT, cluster, machine, policy, run, waiting
-from tests.kube_scheduler.test_device_claims import things, using
+from tests.kube_scheduler.test_device_claims import using
 from tests.nodes_for_pods.test_device_kinds import counters, cut
 from tests.nodes_for_pods.test_devices import asks, claim, device, device_class, pool
 
@@ -54,7 +54,7 @@ def worlds(draw: st.DrawFn) -> list[dict[str, Any]]:
 def test_nothing_is_given_twice(world: list[dict[str, Any]]) -> None:
     chosen = policy(KUBE_DEFAULT)
     pods = [using(waiting(f"p{number}"), f"c{number}") for number in range(3)]
-    made = cluster(chosen, machine("a", 4), machine("b", 4), *pods, *things(*world))
+    made = cluster(chosen, machine("a", 4), machine("b", 4), *pods, *world)
     run(made, chosen)
     picks = [pick for each in made.index(AssumedDevices).by_claim.values() for pick in each.picks if not pick.watches]
     alone = Counter(pick.device for pick in picks if pick.amounts is None)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.scheduler.engine import plan
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -54,10 +54,10 @@ def test_a_kept_evaluation_places_as_a_fresh_one(nodes: list[tuple[int, int, int
     with session(world(nodes, pods)) as opened:
         expected = place_by_scanning(opened, SCORERS[kind])
     with session(world(nodes, pods)) as opened:
-        kept: dict[object, Evaluation] = {}
+        kept = Evaluations(opened.cluster, [PodLimit()], SCORERS[kind])
         rows = []
         for task in list(opened.cluster.tasks.values()):
-            evaluation = kept.setdefault(task.template, Evaluation(task, opened.cluster, [PodLimit()], SCORERS[kind]))
+            evaluation = kept.of(task)
             evaluation.refresh()
             rows.append(evaluation.best(evaluation.admitted & evaluation.fits_idle))
             if rows[-1] >= 0:

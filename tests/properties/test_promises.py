@@ -139,7 +139,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def nothing_changes_in_a_second_cycle_of_no_actions(self) -> None:
         nodes = self.cluster.nodes
-        arrays = ("used", "idle", "releasing", "pipelined", "scoring", "seen")
+        arrays = ("used", "idle", "releasing", "pipelined", "nonzero_used", "used_for_filters")
         before = [getattr(nodes, name).tobytes() for name in arrays]
         cycle(self.cluster, policy("backfill", "proportion", "drf"), self.now) if not self.cluster.waiting else None
         assert [getattr(nodes, name).tobytes() for name in arrays] == before

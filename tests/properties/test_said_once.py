@@ -40,7 +40,7 @@ def live(seed: int, operations: int) -> tuple[int, int]:
             always.quiet.clear()
             asked, expected = (effects(life.cluster, decided, status, now, "cycle") for status in (said, always))
             assert asked == expected
-            made += len(asked.marks) + len(asked.groups) + len(asked.events)
+            made += len(asked.marks) + len(asked.statuses) + len(asked.events)
             quiet += sum(each.until > now for each in said.quiet.values())
             advance(life.cluster, decided, now)
             fortune = random.random()

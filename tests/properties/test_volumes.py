@@ -14,7 +14,8 @@ from pumice.scheduler.plugins.kube.indexes.assumed_volumes import AssumedVolumes
 from pumice.scheduler.plugins.kube.node_volume_limits import NodeVolumeLimits
 from pumice.scheduler.plugins.kube.volume_restrictions import VolumeRestrictions
 from pumice.scheduler.plugins.kube.volume_zone import VolumeZone
-from tests.nodes_for_pods.asking import ZONE, admitted, made_of, zoned
+from pumice.testing import ObjectBuilder, cluster, manifest
+from tests.nodes_for_pods.asking import ZONE, admitted, zoned
 from tests.nodes_for_pods.storage import Thing, binding, claim, storage_class, using, volume
 
 ZONES = {"a": "z1", "b": "z2", "c": ""}
@@ -28,8 +29,8 @@ SELECTED = "volume.kubernetes.io/selected-node"
 
 
 class Given(NamedTuple):
-    volumes: list[Thing]
-    claims: list[Thing]
+    volumes: list[ObjectBuilder]
+    claims: list[ObjectBuilder]
     standing: list[tuple[str, list[str]]]  #: node, claims
     pending: list[list[str]]
     room: str  #: the zone in which volumes can be made, "" for any
@@ -41,7 +42,7 @@ def some(*values: Any) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def volumes(draw: st.DrawFn, number: int) -> Thing:
+def volumes(draw: st.DrawFn, number: int) -> ObjectBuilder:
     spec: Thing = {"storageClassName": draw(some("local", "local", "made")), "accessModes": draw(some(["ReadWriteOnce"], ["ReadOnlyMany"]))}
     if draw(st.booleans()):
         spec["claimRef"] = {"namespace": "default", "name": f"c{draw(st.integers(0, 5))}"}
@@ -58,13 +59,13 @@ def volumes(draw: st.DrawFn, number: int) -> Thing:
 
 
 @st.composite
-def claims(draw: st.DrawFn, number: int, count: int) -> Thing:
+def claims(draw: st.DrawFn, number: int, count: int) -> ObjectBuilder:
     bound_to = draw(some("", "", "", "v9", *(f"v{i}" for i in range(count))))
     modes = draw(some(["ReadWriteOnce"], ["ReadWriteOnce"], ["ReadWriteOncePod"]))
     kind = draw(some("local", "local", "made", "made", "there", "now", "none"))
     made = claim(f"c{number}", bound_to, f"{draw(st.integers(1, 4)) * 10 + number}Gi", storageClassName=kind, accessModes=modes)
     if draw(some(False, False, False, True)):
-        made["metadata"].setdefault("annotations", {})[SELECTED] = draw(some("a", "b", "gone"))
+        return made.annotation(SELECTED, draw(some("a", "b", "gone")))
     return made
 
 
@@ -91,10 +92,11 @@ class Reference:
 
     def __init__(self, given: Given) -> None:
         self.given = given
-        self.volumes = {each["metadata"]["name"]: each for each in given.volumes}
-        self.claims = {each["metadata"]["name"]: each for each in given.claims}
+        self.volumes = {each.document["metadata"]["name"]: each.document for each in given.volumes}
+        self.claims = {each.document["metadata"]["name"]: each.document for each in given.claims}
         self.owner = {name: dict(each["spec"]["claimRef"]) for name, each in self.volumes.items() if "claimRef" in each["spec"]}
         self.selected = {name: each["metadata"]["annotations"][SELECTED] for name, each in self.claims.items() if selects(each)}
+        self.promised: dict[str, str] = {}  #: claim to the volume that a placed pod will get for it; no other is made elsewhere
         self.placed = list(given.standing)
 
     def admits(self, wanted: list[str], node: str) -> bool:
@@ -108,6 +110,7 @@ class Reference:
         for name, chosen in (self.bindings(wanted, node) or {}).items():
             if chosen:
                 self.owner[chosen] = {"namespace": "default", "name": name}
+                self.promised[name] = chosen
             else:
                 self.selected[name] = node
         self.placed.append((node, wanted))
@@ -123,6 +126,10 @@ class Reference:
                     return None
             elif not self._waits(name):
                 return None
+            elif name in self.promised:
+                if not reaches(self.volumes[self.promised[name]], node):
+                    return None
+                chosen[name] = self.promised[name]
             elif name in self.selected:
                 if self.selected[name] != node:
                     return None
@@ -177,7 +184,7 @@ class Reference:
 
     def _zone_suits(self, name: str, node: str) -> bool:
         found = self.volumes.get(self.claims[name]["spec"].get("volumeName", ""))
-        zones = found["metadata"]["labels"].get(ZONE, "") if found else ""
+        zones = found["metadata"].get("labels", {}).get(ZONE, "") if found else ""
         return not zones or not ZONES[node] or ZONES[node] in zones.split("__")
 
     def _within_limits(self, wanted: list[str], node: str) -> bool:
@@ -217,15 +224,15 @@ def reaches(thing: Thing, node: str) -> bool:
 def compare(state: Given) -> None:
     reference = Reference(state)
     published = {"nodeTopology": {"matchLabels": {ZONE: state.room} if state.room else {}}, "capacity": "900Gi"}
-    room = [{"kind": "CSIStorageCapacity", "metadata": {"name": each}, "storageClassName": each} | published for each in CLASSES]
-    driver = {"kind": "CSIDriver", "metadata": {"name": "csi.x"}, "spec": {"storageCapacity": True}}
+    room = [manifest("CSIStorageCapacity", each, storageClassName=each, **published) for each in CLASSES]
+    driver = manifest("CSIDriver", "csi.x", spec={"storageCapacity": True})
     limits = [
-        {"kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": [{"name": "csi.x", "allocatable": {"count": count}}]}}
+        manifest("CSINode", name, spec={"drivers": [{"name": "csi.x", "allocatable": {"count": count}}]})
         for name, count in state.limits.items()
     ]
     standing = [using(f"x{i}", *wanted).on(node) for i, (node, wanted) in enumerate(state.standing)]
     asking = [using(f"p{i}", *wanted) for i, wanted in enumerate(state.pending)]
-    made = made_of(*zoned(**ZONES), *CLASSES.values(), driver, *room, *limits, *state.volumes, *state.claims, *standing, *asking)
+    made = cluster(*zoned(**ZONES), *CLASSES.values(), driver, *room, *limits, *state.volumes, *state.claims, *standing, *asking)
     made.index(AssumedVolumes)
     for i, wanted in enumerate(state.pending):
         filters = [VolumeRestrictions(made), NodeVolumeLimits(made), *binding(made), VolumeZone(made)]

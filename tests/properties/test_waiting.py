@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pumice.api.annotations import ESTIMATE
 from pumice.cluster.cycles import advance
 from pumice.scheduler.config.volcano_conf import read_policy
 from pumice.scheduler.framework.cycle import cycle
@@ -40,6 +41,17 @@ tiers:
   - name: {shares}
   - name: nodeorder
   - name: {third}
+"""
+IN_ORDER = """\
+actions: "in-order"
+configurations:
+- name: in-order
+  arguments: {{backfill: {backfill}}}
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+  - name: {order}
 """
 ACTIONS = (
     "enqueue, allocate, backfill",
@@ -117,6 +129,7 @@ class Fate:
             group = group.created(f"2025-12-31T00:00:{self._random.randrange(60):02}Z")
         if random.random() < 0.1:
             group = group.annotation("sla-waiting-time", "3s")
+        group = group.annotation(ESTIMATE, f"{random.randint(1, 4)}s")
         members = [member.gpu(gpu) if gpu else member for member in pod(name).gang(name).times(size)]
         if random.random() < 0.2:
             members = [member.selector("zone", random.choice("0123456")) for member in members]
@@ -168,11 +181,12 @@ def _removing(kind: str, *keys: str) -> Operation:
     return remove
 
 
-def live(seed: int, operations: int) -> Counter[str]:
+def live(seed: int, operations: int, configuration: str = CONFIGURATION) -> Counter[str]:
     """How many cycles decided what the one before did, without looking; how often nodes were looked for, with memory and without."""
     random = Random(seed)
     chosen = {"actions": ACTIONS, "second": ("drf", "binpack"), "shares": ("proportion", "capacity"), "third": THIRD}
-    text = CONFIGURATION.format(**{name: random.choice(among) for name, among in chosen.items()})
+    chosen |= {"backfill": ("none", "easy", "conservative"), "order": ("shortest-first", "priority")} if configuration is IN_ORDER else {}
+    text = configuration.format(**{name: random.choice(among) for name, among in chosen.items()})
     policy = read_policy(text, PLUGINS)[0]
     kept, anew, fate = Life(policy, watched=False), Life(policy, watched=True), Fate(random)
     now, recalled, last = 1_767_225_600.0, 0, Decisions()
@@ -197,7 +211,13 @@ def test_cycles_that_remember_decide_as_those_that_do_not() -> None:
     assert counts["recalled"] > 50 and counts["kept"] < 0.6 * counts["anew"]
 
 
+def test_so_do_those_of_a_line() -> None:
+    counts = sum((live(seed, 60, IN_ORDER) for seed in range(10)), Counter[str]())
+    assert counts["kept"] < counts["anew"]
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1000, 2000))
-def test_the_same_over_many_operations(seed: int) -> None:
-    live(seed, 100)
+@pytest.mark.parametrize("configuration", [CONFIGURATION, IN_ORDER], ids=["in queues", "in order"])
+def test_the_same_over_many_operations(seed: int, configuration: str) -> None:
+    live(seed, 100, configuration)

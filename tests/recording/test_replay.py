@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from pumice.answers import whatif
+from pumice.cluster.recording import snapshot
 from pumice.cluster.recording.files import Bounds, files_of
 from pumice.cluster.recording.replay import Replay, decide, differences, opened
 from pumice.cluster.recording.snapshot import Snapshot
@@ -61,11 +62,18 @@ def test_faults_of_the_server_are_recorded_with_all_else(name: str, plan: Plan) 
         assert all_alike(as_replayed(Path(folder)))
 
 
-def test_each_file_of_a_folder_can_be_read_alone(tmp_path: Path) -> None:
-    situation = SITUATIONS["preempt and reclaim"]
-    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, bounds=Bounds(file_s=0.0))
+@pytest.mark.parametrize(("at_once", "least"), [(2, 2), (4, 2), (1000, 4)])
+@pytest.mark.parametrize("name", ["preempt and reclaim", "gangreclaim", "plain pods"])
+def test_each_file_of_a_folder_can_be_read_alone(
+    name: str, at_once: int, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their beginnings are copied a few pods at a time, while cycles go on."""
+    monkeypatch.setattr(snapshot, "AT_ONCE", at_once)
+    situation = SITUATIONS[name]
+    options = Options(schedulers=(situation.scheduler,))
+    scheduler = recorded(tmp_path, situation.build(), a_minute, situation.conf, options, bounds=Bounds(file_s=0.0))
     files = files_of(tmp_path)
-    assert len(files) > 3
+    assert len(files) >= least
     assert sum(all_alike(opened(file, pytest.fail)) for file in files) == all_alike(as_replayed(tmp_path))
     last = opened(files[-1], pytest.fail)
     all_alike(last)

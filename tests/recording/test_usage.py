@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pumice.cli.main import cli
 from pumice.cluster.recording.files import Bounds, entries, files_of
-from pumice.cluster.recording.usage import Account, Ledger
+from pumice.cluster.recording.usage import Ledger, UsageAccount
 from tests.live.virtual import START
 from tests.recording.week import record_week
 
@@ -52,7 +52,7 @@ def test_parts_of_the_time_add_up_to_all_of_it(tmp_path: Path) -> None:
     whole = ledger(tmp_path).accounts
     halves = [ledger(tmp_path, end=START + 700).accounts, ledger(tmp_path, start=START + 700).accounts]
     for queue in (("research",), ("finance",)):
-        first, second = (half.get(queue, Account()) for half in halves)
+        first, second = (half.get(queue, UsageAccount()) for half in halves)
         assert isclose(first.got.cpu + second.got.cpu, whole[queue].got.cpu)
         assert isclose(first.lent.cpu + second.lent.cpu, whole[queue].lent.cpu)
         assert first.pods + second.pods == whole[queue].pods

@@ -16,7 +16,7 @@ from pumice.scheduler.framework.policy import PluginOption
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.cards import Ask, Cards
-from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
+from pumice.scheduler.plugins.packing.fragments import PodShape, TypicalPods
 from pumice.simulate import arrivals
 from pumice.simulate.gauges import kind_of
 from pumice.simulate.inputs import Source
@@ -153,18 +153,18 @@ def test_fgd_leaves_what_others_can_use() -> None:
 def test_fgd_counts_a_pod_that_waits_once() -> None:
     made = gpu_cluster(a=1)
     assert come(made, "fgd", 500, 3000, 500) == ["a:0", "a:0"]
-    assert made.memory["fgd"]["counts"] == {Kind(1000.0, Ask(1, 500.0)): 2, Kind(1000.0, Ask(3, 1000.0)): 1}
+    assert made.memory["fgd"]["counts"] == {PodShape(1000.0, Ask(1, 500.0)): 2, PodShape(1000.0, Ask(3, 1000.0)): 1}
 
 
 @pytest.mark.parametrize(("rare", "weights"), [(5, [1.0]), (6, [0.94, 0.06])])
 def test_rare_kinds_are_not_typical(rare: int, weights: list[float]) -> None:
-    counts = Counter({Kind(1.0, Ask(1, 500.0)): 100 - rare, Kind(1.0, Ask(2, 1000.0)): rare})
+    counts = Counter({PodShape(1.0, Ask(1, 500.0)): 100 - rare, PodShape(1.0, Ask(2, 1000.0)): rare})
     assert TypicalPods(counts).weight.tolist() == weights
 
 
 def test_fragments_by_hand() -> None:
     """A node with 300, 1000 and 600 left. Half of the pods ask for 500 of a card, a quarter for two cards, a quarter for no GPU."""
-    typical = TypicalPods(Counter({Kind(1.0, Ask(1, 500.0)): 2, Kind(1.0, Ask(2, 1000.0)): 1, Kind(1.0, Ask()): 1}))
+    typical = TypicalPods(Counter({PodShape(1.0, Ask(1, 500.0)): 2, PodShape(1.0, Ask(2, 1000.0)): 1, PodShape(1.0, Ask()): 1}))
     cpu, left = np.array([8.0]), np.array([[300.0, 1000.0, 600.0]])
     assert typical.fragments(cpu, left).tolist() == [0.5 * 300 + 0.25 * 1900 + 0.25 * 1900]
     assert typical.fragments(np.zeros(1), left).tolist() == [1900]
@@ -173,8 +173,8 @@ def test_fragments_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_fragments_after_a_pod_are_those_of_the_node_as_it_would_be(seed: int) -> None:
     random = np.random.default_rng(seed)
-    kinds = [Kind(float(cpu), Ask(1, float(milli))) for cpu, milli in random.integers(1, 1000, (6, 2))]
-    kinds += [Kind(4.0, Ask(2, 1000.0)), Kind(9.0, Ask()), Kind(100.0, Ask(1, 1000.0))]
+    kinds = [PodShape(float(cpu), Ask(1, float(milli))) for cpu, milli in random.integers(1, 1000, (6, 2))]
+    kinds += [PodShape(4.0, Ask(2, 1000.0)), PodShape(9.0, Ask()), PodShape(100.0, Ask(1, 1000.0))]
     typical = TypicalPods(Counter(dict(zip(kinds, random.integers(20, 40, len(kinds)).tolist(), strict=True))))
     cpu, left = random.integers(0, 1000, 7).astype(float), random.choice([0.0, 250.0, 600.0, 1000.0], (7, 4))
     share = typical.after_share(cpu, left, 250.0)
@@ -252,6 +252,12 @@ def test_the_experiment_reads_its_curves_at_each_per_cent(tmp_path: Path) -> Non
     found = arrivals.play(scenario, 1.3)
     assert list(found["curve"]) == list(found["fragmentation"]) == [str(percent) for percent in range(1, 131)]
     assert found["curve"]["20"] >= 20 and found["curve"]["130"] <= 100
+    told, jobs = found["measures"], found["jobs"]
+    assert round(100 * told["utilisation"]["gpu"], 6) == found["curve"]["130"]
+    assert round(100 * told["fragmentation"]["share"], 6) == found["fragmentation"]["130"]
+    assert told["pods"] == len(jobs) == told["placed"] + told["refused"]
+    assert told["placed"] == sum(job["state"] == "placed" and job["node"] is not None for job in jobs)
+    assert told["arrived"]["gpu"] >= 1.3
     assert found == arrivals.play(scenario, 1.3) != arrivals.play(replace(scenario, seed=2), 1.3)
 
 

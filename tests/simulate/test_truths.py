@@ -158,6 +158,7 @@ class Watched(Record):
 
 
 PREEMPTING = CONF.replace("reclaim", "preempt, reclaim")
+SHARES = ("volcano", "preempting")  #: a gang above the half of the CPUs that its queue deserves may wait for ever there, as in Volcano
 
 
 @pytest.mark.parametrize("policy", ["volcano", "preempting", "kube-scheduler", "FIFO", "SJF", "EASY", "conservative"])
@@ -169,6 +170,8 @@ def test_every_job_ends_once_no_node_holds_too_much_and_no_work_is_lost_unseen(
     conf = tmp_path_factory.getbasetemp() / "preempting.yaml"
     conf.write_text(PREEMPTING)
     decided, _ = read_policy(str(conf) if policy == "preempting" else policy)
+    if policy in SHARES:
+        drawn = [(*each[:2], min(each[2], 6 // each[3]), *each[3:]) for each in drawn]
     rows: list[tuple[Any, ...]] = []
     events: list[tuple[Any, ...]] = []
     record, asked = Watched(rows.append, events.append), works(drawn)

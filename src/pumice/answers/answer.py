@@ -10,6 +10,7 @@ from enum import StrEnum
 from msgspec import UNSET, Struct, UnsetType
 
 from pumice.answers.changes import Change
+from pumice.scheduler.framework.past_evictions import PastEviction
 
 
 class Because(StrEnum):
@@ -90,9 +91,11 @@ class Why(Struct, frozen=True, omit_defaults=True, rename="camel"):
     state: str  #: "waits", "starts", "runs", "is evicted", ...
     headline: Headline | None = None  #: of who waits
     text: str = ""  #: in one line, of who does not
+    never: str = ""  #: of who waits: what keeps it from ever running here, if that is another thing
     chain: tuple[Link, ...] = ()
     nearest: tuple[Near, ...] = ()
     alternatives: tuple[Scored, ...] = ()  #: of a running pod: where it would go now
+    evictions: tuple[PastEviction, ...] = ()  #: of its pods, the last ones
     parts: tuple[Why, ...] = ()  #: of a queue: its jobs that wait; of a node: its pods
 
     @property

@@ -17,6 +17,7 @@ from pumice.answers.changes import AskScheduler, Gone, MakeGroup, MakeQueue, Mor
 from pumice.answers.look import Look
 from pumice.answers.nodes import NodesFor
 from pumice.answers.room import Missing
+from pumice.api.annotations import GROUP_NAME
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.statement import Statement
 from pumice.scheduler.framework.topology import Purpose
@@ -36,7 +37,7 @@ class Found(NamedTuple):
 
 
 class Blocked:
-    """See the module. `links`, `headline` and `nearest` are what it finds."""
+    """The chain of questions about one who waits. `links`, `headline` and `nearest` are what it finds."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -118,12 +119,24 @@ class Blocked:
             return None
         question = "are its pods there?"
         if not job.tasks:
+            if theirs := self._asked_of_others(job):
+                text = f'its pods ask for scheduler "{theirs}"; this one serves {", ".join(sorted(self.cluster.schedulers))}'
+                return _no(question, Headline(Because.OTHER_SCHEDULER, text))
             text = f"none of its {job.min_member} pods is there yet; its controller creates them"
             return _no(question, Headline(Because.NO_PODS, text, str(job.min_member), "0", str(job.min_member)))
         refusal = self.session.job_valid(job)
         if refusal is None:
             return _yes(question, _pods(job))
         return _no(question, _too_few(job, refusal.message))
+
+    def _asked_of_others(self, job: Job) -> str:
+        """The scheduler that pods ask for which name its PodGroup, if it is none of those served here."""
+        asked = (
+            task.template.scheduler_name
+            for task in self.cluster.tasks.values()
+            if task.namespace == job.namespace and task.annotations.get(GROUP_NAME) == job.name
+        )
+        return next((name for name in asked if name not in self.cluster.schedulers), "")
 
     def _gates(self) -> Found | None:
         gates = Counter(gate for task in self.waiter.tasks if not task.at_queue_gate for gate in task.template.gates)

@@ -21,7 +21,7 @@ from pumice.simulate.world import World
 
 
 class Prediction(Struct, frozen=True, rename="camel"):
-    """One forecast and what came of it, in seconds of waiting."""
+    """One forecast and what came of it, in seconds from then on; inf, in JSON null, for not within the horizon."""
 
     job: str
     p50: float
@@ -34,31 +34,41 @@ class Calibration(Struct, frozen=True, rename="camel"):
 
     within_p50: float
     within_p90: float
+    instants: int
     told: list[Prediction]
 
 
 def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) -> Calibration:
-    """Of the jobs that do not start at once, each of that number is told its forecast. `cluster`: as it is before the first job comes."""
+    """Whenever so many jobs have come that did not start at once, those of them that still wait are told their forecasts.
+
+    `cluster`: as it is before the first job comes.
+    """
     origin = workload.began or 0.0
     played = PlayedPast(origin)
     world = World(cluster, policy, workload.jobs, played, origin=origin)
-    waited, told = 0, list[tuple[Life, float, float]]()
+    line, told, instants = list[Life](), list[tuple[Life, float, float, float]](), 0
     while world.step():
-        newest, played.newest = played.newest, None
-        if newest is None or newest.start is not None:
-            continue
-        waited += 1
-        if waited % every == 0:
-            starts = Forecast(cluster, policy, origin + world.now, played.past).starts({newest.uid})[newest.uid]
-            told.append((newest, *quantiles(starts)))
+        line += [life for life in played.newest if life.start is None]
+        played.newest.clear()
+        if len(line) >= every:
+            asked = {_name(cluster, life): life for life in line if life.start is None}
+            starts = Forecast(cluster, policy, origin + world.now, played.past).starts(set(asked))
+            told += [(life, world.now, *quantiles(starts[name])) for name, life in asked.items()]
+            line, instants = [], instants + 1
     return _judged(
-        [Prediction(life.work.name, p50, p90, life.start - life.work.submit) for life, p50, p90 in told if life.start is not None]
+        [Prediction(life.work.name, p50, p90, life.start - at) for life, at, p50, p90 in told if life.start is not None], instants
     )
 
 
-def _judged(told: list[Prediction]) -> Calibration:
+def _name(cluster: Cluster, life: Life) -> str:
+    """Pods that belong to no job are asked about by themselves."""
+    return life.uid if life.uid in cluster.jobs else f"{life.uid}-0"
+
+
+def _judged(told: list[Prediction], instants: int) -> Calibration:
     count = max(1, len(told))
-    return Calibration(sum(each.waited <= each.p50 for each in told) / count, sum(each.waited <= each.p90 for each in told) / count, told)
+    within = sum(each.waited <= each.p50 for each in told), sum(each.waited <= each.p90 for each in told)
+    return Calibration(within[0] / count, within[1] / count, instants, told)
 
 
 class PlayedPast(Record):
@@ -67,12 +77,12 @@ class PlayedPast(Record):
     def __init__(self, origin: float) -> None:
         super().__init__()
         self.past = Past()
-        self.newest: Life | None = None
+        self.newest: list[Life] = []
         self._origin = origin
 
     def submitted(self, life: Life) -> None:
         super().submitted(life)
-        self.newest = life
+        self.newest.append(life)
         self.past.came(self._dated(life.work))
 
     def ended(self, life: Life, state: str) -> None:

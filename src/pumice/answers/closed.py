@@ -60,10 +60,11 @@ def choose(nodes: NodesFor) -> Choice | None:
     for rule in dict.fromkeys(each.rule for each in nodes.closed):
         opens = nodes.alive & nodes.large & nodes.by(rule) & ~nodes.shut(but=rule)
         if opens.any():
-            alone.append((bool((opens & nodes.roomy).any()), int(opens.sum()), rule, opens))
+            is_chosen = BECAUSE.get(rule) is Because.AFFINITY  # by whoever wrote the pod: nodes that it wants are meant before others
+            alone.append((not is_chosen, bool((opens & nodes.roomy).any()), int(opens.sum()), rule, opens))
     if alone:
-        rated = max(alone, key=lambda each: each[:2])
-        return Choice(_of(nodes, rated[2], rated[3]), rated[3])
+        *_, rule, opens = max(alone, key=lambda each: each[:3])
+        return Choice(_of(nodes, rule, opens), opens)
     rows = [row for row in nodes.nearest(len(nodes.table)) if nodes.large[row] and not nodes.open[row]]
     if not rows:
         return None

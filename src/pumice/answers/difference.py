@@ -14,7 +14,7 @@ from pumice.scheduler.model.task import Task
 Counts = dict[str, int]
 
 
-class Outcome(Struct, frozen=True):
+class CycleOutcome(Struct, frozen=True):
     """Pods by owner: of a job its PodGroup, of others the pod itself."""
 
     starts: Counts
@@ -55,16 +55,16 @@ def owner_of(task: Task) -> str:
     return f"podgroup/{job.uid}" if job is not None and job.group is not None else f"pod/{task.key}"
 
 
-def outcome(cluster: Cluster, decisions: Decisions) -> Outcome:
+def outcome(cluster: Cluster, decisions: Decisions) -> CycleOutcome:
     """To be made while the cluster is still the one that the decisions are about."""
     starts = Counter(owner_of(bind.task) for bind in decisions.binds)
     evicted = Counter(owner_of(eviction.task) for eviction in decisions.evictions)
     tasks = [*(task for job in cluster.waiting.values() for task in job.pending.values()), *cluster.without_job.values()]
     waits = Counter(owner_of(task) for task in tasks if task.status == status.PENDING)
-    return Outcome(dict(starts), dict(evicted), {owner: n - starts[owner] for owner, n in waits.items() if n > starts[owner]})
+    return CycleOutcome(dict(starts), dict(evicted), {owner: n - starts[owner] for owner, n in waits.items() if n > starts[owner]})
 
 
-def difference(before: Outcome, after: Outcome) -> Difference:
+def difference(before: CycleOutcome, after: CycleOutcome) -> Difference:
     return Difference(
         _more(after.starts, before.starts),
         _more(before.starts, after.starts),

@@ -35,7 +35,14 @@ class Fit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     def line(self) -> str:
         if self.bound is None:
             return f"{self.subject} can run here"
-        return f"{self.subject} can never run here: {self.bound.text}" + (f"; {self.largest}" if self.largest else "")
+        return f"{self.subject} can never run here: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What bounds it, and what would fit; empty if it can run."""
+        if self.bound is None:
+            return ""
+        return f"{self.bound.text}; {self.largest}" if self.largest else self.bound.text
 
 
 def fits(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Fit:
@@ -107,6 +114,8 @@ def _by_nodes(session: Session, waits: Waiter, task: Task, evaluation: Evaluatio
     if evaluation.rejected is not None:
         return closed.rejected(cluster, task, waits.name, evaluation.rejected_by, evaluation.rejected.text), ""
     nodes = NodesFor(evaluation, lasting=True)
+    if not nodes.alive.any():
+        return None, ""  # they may come
     if not (nodes.alive & nodes.large).any():
         return room.too_large(nodes), ""
     if not (nodes.open & nodes.large).any():

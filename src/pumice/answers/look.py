@@ -11,7 +11,7 @@ from typing import Any
 
 from pumice.answers.subject import Waiter
 from pumice.scheduler.actions.schedule import ScheduleLoop
-from pumice.scheduler.framework.cycle import Onlooker, rehearse
+from pumice.scheduler.framework.cycle import RehearsalObserver, rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
@@ -22,7 +22,7 @@ from pumice.scheduler.model.cluster import Cluster
 Capture = Callable[["Look"], None]
 
 
-class Look(Onlooker):
+class Look(RehearsalObserver):
     """Calls `capture` when the subject has been tried in vain, or at the end if it had no turn."""
 
     def __init__(self, waiter: Waiter, capture: Capture) -> None:
@@ -57,16 +57,16 @@ def look(
     cluster: Cluster, policy: Policy, now: float, waiter: Waiter, capture: Capture, *, alone: bool, world: World = NOWHERE
 ) -> Decisions:
     """Rehearse a cycle and look at it."""
-    onlooker = Look(waiter, capture)
+    observer = Look(waiter, capture)
     if not alone:
-        return rehearse(cluster, policy, now, world, onlooker=onlooker)
-    return rehearse_alone(cluster, policy, now, waiter, world, onlooker)
+        return rehearse(cluster, policy, now, world, observer=observer)
+    return rehearse_alone(cluster, policy, now, waiter, world, observer)
 
 
-def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter, world: World, onlooker: Onlooker) -> Decisions:
+def rehearse_alone(cluster: Cluster, policy: Policy, now: float, waiter: Waiter, world: World, observer: RehearsalObserver) -> Decisions:
     """With nobody else who waits."""
     with _by_itself(cluster, waiter):
-        return rehearse(cluster, policy, now, world, Only(waiter.tasks), onlooker)
+        return rehearse(cluster, policy, now, world, Only(waiter.tasks), observer)
 
 
 @contextmanager

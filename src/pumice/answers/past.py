@@ -48,7 +48,7 @@ SERVICE = Guess("nothing: it is a service", (inf,))  #: of ReplicaSets and their
 
 
 class Past:
-    """See the module. To be told of jobs in the order in which they come and end."""
+    """Run times by what jobs have in common, and the arrivals of late. To be told of jobs in the order in which they come and end."""
 
     def __init__(self) -> None:
         self._came: deque[Work] = deque()

@@ -5,55 +5,53 @@ from __future__ import annotations
 from collections import Counter
 
 from pumice.answers.answer import Scored, Why
+from pumice.answers.evicted import of_pods
 from pumice.answers.look import rehearse_alone
 from pumice.answers.score import ScoreTable, Watcher
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import waiter
-from pumice.scheduler.framework.cycle import Onlooker, rehearse
+from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.policy import Policy
-from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import World
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 BEST = 5  #: so many nodes are shown
-RULES = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
 
 
 def running(cluster: Cluster, policy: Policy, now: float, world: World, name: str, tasks: list[Task]) -> Why:
     """Nobody of the subject waits."""
     placed = [task for task in tasks if task.node >= 0 and not task.status & (status.RELEASING | status.FINISHED)]
     if not placed:
-        return _ended(name, tasks)
-    onlooker = Onlooker()
-    decisions = rehearse(cluster, policy, now, world, onlooker=onlooker)
+        return _ended(cluster, name, tasks)
+    decisions = rehearse(cluster, policy, now, world)
     evictions = [eviction for eviction in decisions.evictions if eviction.task in placed]
     if evictions:
-        text = "; ".join(_evicted(onlooker.session, each, alone=len(placed) == 1) for each in evictions)
+        text = "; ".join(_evicted(each, alone=len(placed) == 1) for each in evictions)
         return Why(name, "is evicted", text=f"the next cycle evicts {text}")
     return _why_here(cluster, policy, now, world, name, placed)
 
 
-def _ended(name: str, tasks: list[Task]) -> Why:
+def _ended(cluster: Cluster, name: str, tasks: list[Task]) -> Why:
     if not tasks:
         return Why(name, "has no pods", text="it has no pods")
     states = Counter(status.NAMES[task.status] for task in tasks)
     words = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     if any(task.status == status.RELEASING for task in tasks):
-        by = ", evicted for a more important pod" if any(task.disrupted for task in tasks) else ""
+        told = of_pods(cluster, tasks)
+        because = f" because of {told[-1].words}" if told else " for a more important pod"
+        by = f", evicted{because}" if told or any(task.disrupted for task in tasks) else ""
         return Why(name, "leaves", text=f"its pods are leaving{by}: {words}")
     return Why(name, "has ended", text=f"its pods have ended: {words}")
 
 
-def _evicted(session: Session, eviction: Evict, *, alone: bool) -> str:
+def _evicted(eviction: Evict, *, alone: bool) -> str:
     """By whom, for whom, by which rule."""
-    hook = RULES.get(eviction.action, "")
-    voters = next((tier for tier in session.plugins.tiers[hook] if tier), []) if hook else []
-    names = ", ".join(method.__self__.name for method in voters)  # type: ignore[attr-defined]
+    names = eviction.permitted_by
     who = "it" if alone else eviction.task.key
-    rule = f", as {names} permit{'s' if len(voters) == 1 else ''}" if names else ""
+    rule = f", as {', '.join(names)} permit{'s' if len(names) == 1 else ''}" if names else ""
     return f"{who} ({eviction.action}) for {eviction.beneficiary or 'nobody'}{rule}"
 
 

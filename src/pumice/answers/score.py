@@ -15,7 +15,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.containment import Failure
-from pumice.scheduler.framework.cycle import Onlooker, cycle
+from pumice.scheduler.framework.cycle import RehearsalObserver, cycle
 from pumice.scheduler.framework.observer import Stage
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.session import Session
@@ -50,7 +50,7 @@ class ScoreTable:
         }
 
 
-class Watcher(Onlooker):
+class Watcher(RehearsalObserver):
     """Makes the table when the task's turn has come, or at the end of the cycle."""
 
     def __init__(self, task: Task) -> None:

@@ -11,18 +11,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.api.meta import Metadata, OwnerReference, Wire
+from pumice.api.meta import Metadata, Wire
 from pumice.api.pod import Pod, PodStatus
-from pumice.api.times import rfc3339
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
-from pumice.scheduler.model.task import Task
+from pumice.scheduler.model.task import Task, metadata_of
 
 Undo = Callable[[], None]
 
 
 class Sketch:
-    """See the module. Use it as a context manager."""
+    """Changes of a cluster that are undone at the end. Use it as a context manager."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -35,14 +34,14 @@ class Sketch:
         changed = dict(self.cluster.changed)
         while self._undo:
             self._undo.pop()()
-        self.cluster.settle()
+        self.cluster.refresh_sums()
         self.cluster.changed = {uid: job for uid, job in (changed | self.cluster.changed).items() if self.cluster.jobs.get(uid) is job}
         self.cluster.log.clear()
 
     def put(self, kind: str, item: Wire) -> None:
         self._undo.append(self._restoring(kind, _key(item)))
         self.cluster.put(kind, item)
-        self.cluster.settle()
+        self.cluster.refresh_sums()
 
     def remove(self, kind: str, key: str) -> None:
         self._undo.append(self._restoring(kind, key))
@@ -53,6 +52,21 @@ class Sketch:
         before, place = task.status, task.node
         self.cluster.move(task, to, row)
         self._undo.append(lambda: self.cluster.move(task, before, place))
+
+    def phase(self, job: Job, phase: str) -> None:
+        before = job.phase
+        self.cluster.set_phase(job, phase)
+        self._undo.append(lambda: self.cluster.set_phase(job, before))
+
+    def set(self, task: Task, **fields: Any) -> None:
+        """Fields of a task that nothing else follows from."""
+        before = {name: getattr(task, name) for name in fields}
+        _assign(task, fields)
+        self._undo.append(lambda: _assign(task, before))
+
+    def takes_back(self, undo: Undo) -> None:
+        """Something else that has been done to the cluster."""
+        self._undo.append(undo)
 
     def _restoring(self, kind: str, key: str) -> Undo:
         """What puts an object back as it is now, or takes it away again."""
@@ -73,6 +87,11 @@ class Sketch:
             case _:
                 before = cluster.of(kind).get(key)
         return (lambda: cluster.remove(kind, key)) if before is None else (lambda: cluster.put(kind, before))
+
+
+def _assign(task: Task, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(task, name, value)
 
 
 def _putting_back(cluster: Cluster, task: Task) -> Undo:
@@ -114,15 +133,4 @@ def _key(item: Wire) -> str:
 
 def pod_of(task: Task, **spec: Any) -> Pod:
     """The pod that a task was read from, as far as scheduling reads it, with other fields in its spec."""
-    kind, _, name = task.controller.partition("/")
-    owners = [OwnerReference(name, kind=kind, controller=True)] if name else None
-    meta = Metadata(
-        name=task.name,
-        namespace=task.namespace,
-        uid=task.uid,
-        labels=dict(task.labels),
-        annotations=dict(task.annotations),
-        creation_timestamp=rfc3339(task.created) if task.created else None,
-        owner_references=owners,
-    )
-    return Pod(meta, replace(task.template.spec, **spec), PodStatus(nominated_node_name=task.nominated or None))
+    return Pod(metadata_of(task), replace(task.template.spec, **spec), PodStatus(nominated_node_name=task.nominated or None))

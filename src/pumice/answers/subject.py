@@ -29,9 +29,10 @@ NAMED_JOB = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "job-name") 
 class Subject(NamedTuple):
     kind: str
     key: str  #: as the cluster knows it: a name, or namespace/name
+    asked: str = ""  #: the same, as users know it; empty if that is its key
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.key.removeprefix('default/')}"
+        return f"{self.kind}/{(self.asked or self.key).removeprefix('default/')}"
 
 
 class Waiter(NamedTuple):
@@ -65,7 +66,7 @@ def find(cluster: Cluster, text: str, namespace: str = "default", kinds: tuple[s
         return _known(Subject(kind, name), known)
     key = name if "/" in name else f"{namespace}/{name}"
     if kind == "job":
-        return Subject("job", _job_key(cluster, key))
+        return Subject("job", _job_key(cluster, key), key)
     return _known(Subject(kind, key), cluster.tasks if kind == "pod" else cluster.jobs)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pumice.answers.answer import Why
 from pumice.answers.difference import Difference
 from pumice.answers.whatif import Option, WhatIf
+from pumice.api.times import rfc3339
 from pumice.text_table import columns
 
 
@@ -16,6 +17,8 @@ def page(answer: Why) -> str:
 
 def _parts(answer: Why) -> Iterator[str]:
     yield f"{answer.subject} {answer.state}: {answer.line}"
+    if answer.never:
+        yield f"It can never run here: {answer.never}"
     if answer.headline is not None and answer.headline.remedy:
         yield "What would help: " + "; ".join(map(str, answer.headline.remedy))
     if answer.chain:
@@ -26,6 +29,8 @@ def _parts(answer: Why) -> Iterator[str]:
         rules = list(answer.alternatives[0].scores)
         rows = [(each.node, f"{each.total:g}", *(f"{each.scores[rule]:g}" for rule in rules)) for each in answer.alternatives]
         yield columns(("NODE", "TOTAL", *rules), rows)
+    if answer.evictions and answer.state != "was evicted":
+        yield columns(("EVICTED AT", "POD", "BECAUSE OF"), [(rfc3339(each.at), each.pod, each.words) for each in answer.evictions])
     if answer.parts:
         yield columns(("WHO", "STATE", "WHY"), [(part.subject, part.state, part.line) for part in answer.parts])
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline, Near, Why
 from pumice.answers.changes import Change, Gone, MoreNodes, make_all
-from pumice.answers.difference import Difference, Outcome, difference, outcome
+from pumice.answers.difference import CycleOutcome, Difference, difference, outcome
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
@@ -50,12 +50,12 @@ class WhatIf(Struct, frozen=True, omit_defaults=True, rename="camel"):
     whole: bool = True  #: everything was tried; not, if the search was ended
 
 
-class Trial(Struct, frozen=True):
+class TrialCycle(Struct, frozen=True):
     """A cycle on the changed state."""
 
     places: dict[str, str]
     waits_on: dict[str, str]
-    outcome: Outcome
+    outcome: CycleOutcome
 
 
 def whatif(
@@ -115,7 +115,7 @@ class _Search:
     def _rehearse(self) -> Decisions:
         return rehearse(self._cluster, self._policy, self._now, self._world)
 
-    def _try(self, changes: Iterable[Change]) -> Trial:
+    def _try(self, changes: Iterable[Change]) -> TrialCycle:
         if not self._goes_on():
             raise _Ended
         with Sketch(self._cluster) as sketch:
@@ -126,7 +126,7 @@ class _Search:
             made |= {task.key: node for task, node in decisions.nominations.items() if node and task in waits.members}
             if room_being_made(self._cluster, self._policy, decisions, waits) is None:
                 made = {}
-            return Trial(places if starts(decisions, waits) else {}, made, outcome(self._cluster, decisions))
+            return TrialCycle(places if starts(decisions, waits) else {}, made, outcome(self._cluster, decisions))
 
     def _helps(self, *changes: Change) -> bool:
         return bool(self._try(changes).places)

@@ -6,10 +6,14 @@ starts, all are served: if it does not start among them, it is outranked (`rank.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from pumice.answers import rank
 from pumice.answers.answer import Because, Headline, Link, Why
 from pumice.answers.blocked import Blocked
 from pumice.answers.changes import Gone
+from pumice.answers.evicted import gone_pod, of_pods
+from pumice.answers.fits import Fit, fits
 from pumice.answers.look import Look, look
 from pumice.answers.place import running
 from pumice.answers.subject import Subject, Waiter, find, tasks_of_job, waiter, who_waits
@@ -24,7 +28,21 @@ from pumice.scheduler.model.task import Task
 
 def why(cluster: Cluster, policy: Policy, now: float, subject: str, world: World = NOWHERE) -> Why:
     """The answer for `job/x`, `pod/x`, `podgroup/x`, `queue/x` or `node/x`. The cluster is afterwards as it was. Raises InputError."""
-    return _Asked(cluster, policy, now, world).about(find(cluster, subject))
+    if (gone := gone_pod(cluster, subject)) is not None:
+        return gone
+    asked = find(cluster, subject)
+    answer = _Asked(cluster, policy, now, world).about(asked)
+    if answer.headline is None:
+        return answer
+    return replace(answer, never=_never(fits(cluster, policy, now, f"{asked.kind}/{asked.key}", world), answer.headline))
+
+
+def _never(fit: Fit, headline: Headline) -> str:
+    """What will hold it back for ever, behind what holds it back now. A claim that is missing may come."""
+    bound = fit.bound
+    if bound is None or bound.because in (headline.because, Because.VOLUME):
+        return ""
+    return fit.words
 
 
 class _Asked:
@@ -36,6 +54,10 @@ class _Asked:
             return self._queue(subject)
         if subject.kind == "node":
             return self._node(subject)
+        evictions = of_pods(self._cluster, _tasks(self._cluster, subject), subject.key if subject.kind != "pod" else "")
+        return replace(self._stands(subject), evictions=evictions)
+
+    def _stands(self, subject: Subject) -> Why:
         waits = who_waits(self._cluster, subject)
         if waits.tasks or (waits.job is not None and not waits.job.tasks and waits.job.group is not None):
             return self._waits(subject, self._whole_gang(waits))

@@ -104,6 +104,7 @@ class PersistentVolumeClaim(Wire, frozen=True):
 
 
 class ObjectReference(Wire, frozen=True):
+    kind: str = ""
     name: str = ""
     namespace: str | None = None
     uid: str | None = None
@@ -221,7 +222,7 @@ class WorkloadSpec(Wire, frozen=True):
     replicas: Int | None = None
 
 
-class Workload(Wire, frozen=True):
+class PodOwner(Wire, frozen=True):
     """A ReplicaSet or StatefulSet: what selects pods."""
 
     metadata: Metadata
@@ -231,3 +232,12 @@ class Workload(Wire, frozen=True):
 class ConfigMap(Wire, frozen=True):
     metadata: Metadata
     data: dict[str, str] | None = None
+
+
+class Event(Wire, frozen=True):
+    metadata: Metadata
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None

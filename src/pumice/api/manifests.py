@@ -8,10 +8,10 @@ ConfigMap, a KubeSchedulerConfiguration) are set aside as text for `pumice.sched
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct, field
 
 from pumice.api import yaml
 from pumice.api.core import ConfigMap
@@ -27,8 +27,7 @@ CONFIGURATION_KINDS = ("KubeSchedulerConfiguration", "Policy")
 CONFIG_MAP_KEYS = ("volcano-scheduler.conf", "kube-batch.conf", "kube-batch-conf.yaml")
 
 
-@dataclass
-class ConfigText:
+class ConfigText(Struct):
     """A scheduler configuration found among the objects, still as text."""
 
     text: str
@@ -46,8 +45,7 @@ class Manifest(NamedTuple):
     where: str
 
 
-@dataclass
-class Objects:
+class Objects(Struct):
     """All that was read, in the order of the files."""
 
     items: list[tuple[str, Wire]] = field(default_factory=list)

@@ -19,6 +19,7 @@ from pumice.api.quantity import Quantity, quantity
 STRUCTS: dict[Kind, type[Wire]] = {
     kinds.PODS: Pod,
     kinds.NODES: core.Node,
+    kinds.EVENTS: core.Event,
     kinds.NAMESPACES: core.Namespace,
     kinds.RESOURCE_QUOTAS: core.ResourceQuota,
     kinds.VOLUME_CLAIMS: core.PersistentVolumeClaim,
@@ -26,8 +27,8 @@ STRUCTS: dict[Kind, type[Wire]] = {
     kinds.SERVICES: core.Service,
     kinds.REPLICATION_CONTROLLERS: core.ReplicationController,
     kinds.CONFIG_MAPS: core.ConfigMap,
-    kinds.REPLICA_SETS: core.Workload,
-    kinds.STATEFUL_SETS: core.Workload,
+    kinds.REPLICA_SETS: core.PodOwner,
+    kinds.STATEFUL_SETS: core.PodOwner,
     kinds.PRIORITY_CLASSES: core.PriorityClass,
     kinds.DISRUPTION_BUDGETS: core.PodDisruptionBudget,
     kinds.STORAGE_CLASSES: core.StorageClass,

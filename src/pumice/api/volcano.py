@@ -99,7 +99,7 @@ class MemberSelector(Wire, frozen=True):
     label_match: LabelSelector | None = None
 
 
-class Member(Wire, frozen=True):
+class HyperNodeMember(Wire, frozen=True):
     type: Literal["Node", "HyperNode"]
     selector: MemberSelector = MemberSelector()
 
@@ -107,7 +107,7 @@ class Member(Wire, frozen=True):
 class HyperNodeSpec(Wire, frozen=True):
     tier: Int = 0
     tier_name: str | None = None
-    members: list[Member] | None = None
+    members: list[HyperNodeMember] | None = None
 
 
 class HyperNode(Wire, frozen=True):

@@ -7,9 +7,9 @@ from collections import Counter
 
 import click
 
-from pumice.answers import fits
+from pumice.answers.submitted import bounds, newcomers
 from pumice.api.manifests import Objects
-from pumice.cli.inputs import Inputs, input_options, load, newcomers
+from pumice.cli.inputs import Inputs, input_options, load
 
 
 @click.command()
@@ -33,12 +33,9 @@ def check(inputs: Inputs, against: tuple[str, ...]) -> None:
 
 def _fit(inputs: Inputs, against: tuple[str, ...], objects: Objects, now: float) -> None:
     cluster, policy = load(inputs._replace(files=against), now)
-    for kind, item in newcomers(objects, cluster):
+    for kind, item in newcomers(objects.items, cluster):
         cluster.put(kind, item)
-    subjects = [f"podgroup/{group.metadata.namespace or 'default'}/{group.metadata.name}" for group in objects.of("PodGroup")]
-    pods = (f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}" for pod in objects.of("Pod"))
-    subjects += [f"pod/{key}" for key in pods if (job := cluster.tasks[key].job) is None or job.group is None]
-    told = [fits(cluster, policy, now, subject) for subject in subjects]
+    told = bounds(objects.items, cluster, policy, now)
     for fit in told:
         click.echo(fit.line)
     if any(fit.bound is not None for fit in told):

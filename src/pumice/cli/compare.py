@@ -9,7 +9,7 @@ import click
 
 from pumice.cli.report.tables import complain, print_table
 from pumice.simulate.assertion import assertion_of
-from pumice.simulate.compare import Work, table
+from pumice.simulate.compare import ComparedRun, table
 from pumice.simulate.compare import compare as play
 from pumice.simulate.outputs import as_json
 from pumice.text_table import columns
@@ -30,6 +30,7 @@ from pumice.text_table import columns
 @click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many seeds, from 0 on.")
 @click.option("--processes", type=click.IntRange(1), help="Default: one for each core.")
+@click.option("--dask", metavar="ADDRESS", help="Play them on a Dask cluster whose workers have Pumice and the files.")
 @click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
 @click.option("--out", type=click.Path(), help="A folder for what is finished; an interrupted comparison goes on from it.")
 @click.option(
@@ -44,6 +45,7 @@ def compare(
     plugins_dir: str | None,
     seeds: int,
     processes: int | None,
+    dask: str | None,
     kill_at_estimate: bool,
     out: str | None,
     asserted: tuple[str, ...],
@@ -51,8 +53,10 @@ def compare(
 ) -> int:
     """Play a workload under several policies: means with 95 % intervals, and differences seed by seed."""
     assertions = [assertion_of(text) for text in asserted]
-    works = [Work(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)]
-    summaries = play(works, out, processes, lambda work: click.echo(f"{work.policy}, seed {work.seed}: done", err=True))
+    works = [
+        ComparedRun(workload, cluster, nodes, policy, seed, kill_at_estimate, plugins_dir) for policy in policies for seed in range(seeds)
+    ]
+    summaries = play(works, out, processes, lambda work: click.echo(f"{work.policy}, seed {work.seed}: done", err=True), dask)
     rows = table(summaries)
     if output == "json":
         click.echo(as_json({"comparison": rows, "simulations": summaries}), nl=False)

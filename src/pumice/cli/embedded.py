@@ -22,15 +22,16 @@ from pumice.cluster.control_plane import ControlPlane, last_instant
 from pumice.cluster.nodes.pod_status import log_of
 from pumice.cluster.nodes.stage import Stages
 from pumice.controllers.admission import CREATE
-from pumice.controllers.objects import Object
+from pumice.controllers.objects import Object, controller_of
 from pumice.live.lifecycle import WallClock
 from pumice.live.scheduler.black_box import black_box
+from pumice.live.scheduler.fit_questions import FitQuestions
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from pumice.live.scheduler.process import Reloader
 from pumice.live.scheduler.single_writer import on_a_thread
-from pumice.live.scheduler.world import HttpWorld
-from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.config.volcano_conf import KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 
@@ -44,6 +45,17 @@ def warn_of_strange_schedulers(ours: Sequence[str]) -> AdmissionRule:
         asked = review.obj["spec"].get("schedulerName")
         if asked and asked not in ours:
             review.warnings.append(f'spec.schedulerName: no scheduler "{asked}" runs here unless you start one; {", ".join(ours)} do')
+        return None
+
+    return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
+
+
+def warn_of_what_never_fits(ask: Callable[[Object], str]) -> AdmissionRule:
+    """The same of what can never run here, as far as that can be told at once."""
+
+    def judge(review: AdmissionAttributes, _: AdmissionWorld) -> AdmissionRefusal | None:
+        if controller_of(review.obj) is None and (why := ask(review.obj)):
+            review.warnings.append(why)
         return None
 
     return AdmissionRule(("pods", "jobs.batch.volcano.sh"), (CREATE,), validate=judge)
@@ -109,6 +121,7 @@ async def running(wanted: UpRequest) -> AsyncIterator[Embedded]:
         with black_box(wanted.record, options, clock.now) as box:
             policy, world, transport = wanted.policy, HttpWorld(), plane.transport("pumice")
             scheduler = Scheduler(transport, policy, options, clock, world=world, where=on_a_thread, keeper=box)
+            plane.store.admission.add([warn_of_what_never_fits(FitQuestions(scheduler).glance)])
             async with asyncio.TaskGroup() as tasks:
                 deciding = tasks.create_task(scheduler.run())
                 keeping = tasks.create_task(server.until_broken())

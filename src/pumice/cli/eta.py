@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from pumice.answers.calibration import Calibration, calibrate
-from pumice.answers.eta import Eta
+from pumice.answers.eta import Eta, etas
 from pumice.answers.eta import eta as eta_of
 from pumice.answers.forecast import HORIZON_S
 from pumice.api.times import span
@@ -24,7 +24,13 @@ from pumice.text_table import columns
 @click.option("--score", metavar="FORMAT:FILE", help="Play this workload, and say how often jobs started within what they were told.")
 @click.option("--nodes", metavar="POOLS", help="With --score: the nodes in shorthand, such as 300x8gpu. Default: those of the workload.")
 @click.option("--policy", default="volcano", show_default=True, metavar="NAME|FILE", help="With --score: who decides.")
-@click.option("--every", default=100, show_default=True, type=click.IntRange(1), help="With --score: one in so many that wait is told.")
+@click.option(
+    "--every",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1),
+    help="With --score: after so many that wait, those that still do are told.",
+)
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def eta(
     inputs: Inputs,
@@ -38,20 +44,23 @@ def eta(
 ) -> None:
     """When SUBJECT (job/NAME, podgroup/NAME, pod/NAME) will start: what half of the rollouts reach, and nine of ten.
 
-    Reads files with -f, else a live cluster, to which nothing is written.
+    Without a subject, each PodGroup that waits. Reads files with -f, else a live cluster, to which nothing is written.
     """
-    if (subject is None) == (score is None):
-        raise click.UsageError("say what is asked: a subject such as job/NAME, or a workload with --score")
+    if subject is not None and score is not None:
+        raise click.UsageError("--score asks about a workload, so it takes no subject")
     answer: object
     if score is not None:
         answer = _score(score, nodes, policy, every)
         text = calibration_page(answer)
     else:
-        assert subject is not None
         moment = inputs.moment(now)
         cluster, decides = load(inputs.or_cluster(), moment)
-        answer = eta_of(cluster, decides, moment, subject)
-        text = page(answer)
+        if subject is None:
+            answer = sorted(etas(cluster, decides, moment).values(), key=lambda each: (each.p50 is None, each.p50, each.subject))
+            text = all_that_wait(answer)
+        else:
+            answer = eta_of(cluster, decides, moment, subject)
+            text = page(answer)
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else text)
 
 
@@ -76,6 +85,11 @@ def page(answer: Eta) -> str:
     )
 
 
+def all_that_wait(answers: list[Eta]) -> str:
+    rows = [(answer.subject, *(_within(seconds) for _, seconds, _ in answer.moments)) for answer in answers]
+    return columns(("SUBJECT", "P50", "P90"), rows) if rows else "No PodGroup waits."
+
+
 def brief_eta(answer: Eta) -> str:
     """P50 and P90 in one cell."""
     return " to ".join(span(seconds) if seconds is not None else f">{span(HORIZON_S)}" for _, seconds, _ in answer.moments)
@@ -87,4 +101,6 @@ def _within(seconds: float | None) -> str:
 
 def calibration_page(found: Calibration) -> str:
     rows = [(f"P{percent}", f"{100 * share:.0f} %") for percent, share in ((50, found.within_p50), (90, found.within_p90))]
-    return f"{len(found.told)} jobs that waited were told when they would start\n\n" + columns(("TOLD", "STARTED WITHIN"), rows)
+    return f"{len(found.told)} jobs that waited were told when they would start, at {found.instants} instants\n\n" + columns(
+        ("TOLD", "STARTED WITHIN"), rows
+    )

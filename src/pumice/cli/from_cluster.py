@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import click
 
-from pumice.api.kinds import CONFIG_MAPS
+from pumice.api.kinds import CONFIG_MAPS, EVENTS
 from pumice.api.manifests import Objects, read_stream
 from pumice.cli.remote import Remote
 from pumice.client.client import Client
 from pumice.client.transport import ApiError, ListScope
+from pumice.cluster.told_evictions import REASONS
 from pumice.live.scheduler.sources import EVERY, SELDOM_SERVED
 
+EVICTIONS = [ListScope(EVENTS, field_selector=f"reason={reason}") for reason in REASONS]
 CONFIGURATION = ListScope(CONFIG_MAPS, field_selector="metadata.name=volcano-scheduler-configmap")
 
 
-def read_cluster(objects: Objects, remote: Remote) -> None:
+def read_cluster(objects: Objects, remote: Remote, *, events: bool = False) -> None:
     """Add what the cluster holds. A kind that the server does not know has no objects. Raises InputError, ClickException."""
 
     async def read(client: Client) -> None:
         for scope in (*map(ListScope, EVERY), *(() if objects.configurations else (CONFIGURATION,))):
+            await _read(client, scope, objects)
+        for scope in EVICTIONS if events else ():
             await _read(client, scope, objects)
 
     objects.whole = True
@@ -33,7 +37,7 @@ async def _read(client: Client, scope: ListScope, objects: Objects) -> None:
             read_stream(head + b",".join(map(bytes, page.items)) + b"]}", resource.plural, objects)
     except ApiError as error:
         if error.code == 403:
-            objects.whole = False
+            objects.whole = objects.whole and resource == EVENTS
             click.echo(f"{resource.plural} are not read: {error.message}", err=True)
         elif error.code != 404:
             raise

@@ -5,22 +5,23 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import click
+from msgspec.structs import replace
 
 from pumice import memory
 from pumice.api.errors import InputError
 from pumice.api.files import read_all
-from pumice.api.manifests import Objects
-from pumice.api.meta import Wire
+from pumice.api.manifests import Objects, read_stream
 from pumice.api.times import instant
 from pumice.cluster.offline import complete
+from pumice.cluster.told_evictions import remember
 from pumice.extensions import actions, plugins
-from pumice.scheduler.config.kube_conf import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
+from pumice.scheduler.config.configurations import KUBE_DEFAULT, VOLCANO, config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT, KUBE_BATCH, KUBE_BATCH_GROUP, KUBE_BATCH_NAME
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import why_unheeded
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 PLAIN = "default-scheduler"
+STATE_PATH = "/debug/state"  #: where a scheduler shows all that it knows
+PATIENCE_S, LARGEST_STATE = 60.0, 2 << 30
 SHADOW_HELP = "Make PodGroups for pods without one, as kube-batch does. Default: only for kube-batch's inputs."
 
 
@@ -50,6 +53,7 @@ class Inputs(NamedTuple):
     recording: Path | None = None
     at: str | None = None
     remote: Remote | None = None  #: in place of kubeconfig and context
+    events: bool = False  #: of a live cluster, those about evictions as well
 
     def or_cluster(self) -> Inputs:
         """The same; without files or a recording, a live cluster."""
@@ -72,12 +76,15 @@ class Inputs(NamedTuple):
         not answer."""
         if not self.files and not self.from_cluster:
             raise click.UsageError("say what to read: files with -f, or a live cluster with --from-cluster")
-        objects = read_all(self.files)
+        objects = read_all(each for each in self.files if not _is_url(each))
+        for url in filter(_is_url, self.files):
+            objects.whole |= urlsplit(url).path == STATE_PATH
+            read_stream(_fetched(url), url, objects)
         if self.from_cluster:
             from pumice.cli.from_cluster import read_cluster  # a client is not for those who bring files
             from pumice.cli.remote import Remote
 
-            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""))
+            read_cluster(objects, self.remote or Remote(self.kubeconfig, self.context, ""), events=self.events)
         if objects.workloads:
             from pumice.cluster.workloads import expanded  # controllers are not for those who bring their pods
 
@@ -92,6 +99,25 @@ class Inputs(NamedTuple):
         return policy
 
 
+def _is_url(file: str) -> bool:
+    return file.startswith(("http://", "https://"))
+
+
+def _fetched(url: str) -> bytes:
+    """Raises InputError."""
+    import asyncio  # a network is not for those who bring files
+
+    from pumice.http.pool import fetch
+
+    try:
+        answer = asyncio.run(fetch(url, timeout_s=PATIENCE_S, max_bytes=LARGEST_STATE))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error}", where=url) from None
+    if answer.status != 200:
+        raise InputError(f"it answered {answer.status}: {bytes(answer.body[:200]).decode(errors='replace')}", where=url)
+    return bytes(answer.body)
+
+
 def input_options(command: Command) -> Command:
     """Gives a command the options and, as its first argument, Inputs."""
 
@@ -103,7 +129,7 @@ def input_options(command: Command) -> Command:
     for option in reversed(
         (
             click.option(
-                "-f", "files", type=click.Path(), multiple=True, help="A file, a folder, or - for standard input. May be repeated."
+                "-f", "files", type=click.Path(), multiple=True, help="A file, a folder, a URL, or - for standard input. May be repeated."
             ),
             click.option("--from-cluster", is_flag=True, help="Read a live cluster; nothing is written to it."),
             click.option("--kubeconfig", type=click.Path(), default="", help="Where that cluster is. Default: as for pumice get."),
@@ -188,6 +214,7 @@ def load(inputs: Inputs, now: float, seed: int | None = None) -> tuple[Cluster, 
             cluster.put(kind, item)
         except Exception as error:
             raise InputError(f"cannot be taken in: {type(error).__name__}: {error}", subject=f"{kind} {item.metadata.name}") from error  # type: ignore[attr-defined]
+    remember(cluster, objects.items)
     memory.settle()
     return cluster, policy
 
@@ -205,11 +232,3 @@ def warn(text: str) -> None:
 def cluster_at(remote: Remote, now: float) -> tuple[Cluster, Policy]:
     """A live cluster, and the policy that it holds."""
     return load(Inputs((), None, None, False, None, True, "", "", remote=remote), now)
-
-
-def newcomers(objects: Objects, cluster: Cluster) -> list[tuple[str, Wire]]:
-    """The objects as a cluster's server would complete them, and nothing that is there already."""
-    classes = [("PriorityClass", each) for each in cluster.of("PriorityClass").values()]
-    given = {(kind, item.metadata.name) for kind, item in objects.items}  # type: ignore[attr-defined]
-    completed = complete([*classes, *objects.items])
-    return [(kind, item) for kind, item in completed if (kind, item.metadata.name) in given]  # type: ignore[attr-defined]

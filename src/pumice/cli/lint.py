@@ -9,7 +9,7 @@ from pumice.answers.lint import Level
 from pumice.answers.lint import lint as findings_of
 from pumice.answers.lint.sarif import sarif
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.live.scheduler.world import HttpWorld
+from pumice.live.scheduler.http_world import HttpWorld
 
 
 @click.command()

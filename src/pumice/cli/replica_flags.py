@@ -169,16 +169,24 @@ def lock_namespace(flags: Mapping[str, Any]) -> str:
 
 def probes_tls(flags: Mapping[str, Any]) -> ssl.SSLContext | None:
     """HTTPS for the probes, if all of PROBES_TLS are given, as Volcano has it. Raises InputError."""
-    certificate, key, authority = flags["tls_cert_file"], flags["tls_private_key_file"], flags["ca_cert_file"]
-    if not (certificate and key and authority):
+    if not (flags["tls_cert_file"] and flags["tls_private_key_file"] and flags["ca_cert_file"]):
         return None
+    context = own_tls(flags)
+    try:
+        context.load_verify_locations(Path(flags["ca_cert_file"]))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"cannot be used: {error}", where="--ca-cert-file") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def own_tls(flags: Mapping[str, Any]) -> ssl.SSLContext:
+    """HTTPS with the certificate of the flags. Raises InputError."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(Path(certificate), Path(key))
-        context.load_verify_locations(Path(authority))
+        context.load_cert_chain(Path(flags["tls_cert_file"]), Path(flags["tls_private_key_file"]))
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"cannot be used: {error}", where="--tls-cert-file") from None
-    context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 

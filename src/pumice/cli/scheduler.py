@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -22,6 +21,7 @@ from pumice.cli.replica_flags import (
     access_of,
     lock_namespace,
     options,
+    own_tls,
     probes_tls,
     seconds,
     switch,
@@ -33,10 +33,10 @@ from pumice.cluster.recording.files import Bounds
 from pumice.extensions import actions, plugins
 from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.live.lifecycle import set_up
-from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.canary import CanaryShare, share_of
 from pumice.live.scheduler.options import Options, Ring, Sharding, numbered
-from pumice.live.scheduler.process import Replica, SchedulerSettings
-from pumice.scheduler.config.kube_conf import config_text, read_configurations, schedulers_of
+from pumice.live.scheduler.process import Beside, Replica, SchedulerSettings, nothing_beside
+from pumice.scheduler.config.configurations import config_text, read_configurations, schedulers_of
 from pumice.scheduler.config.volcano_conf import DEFAULT
 from pumice.scheduler.framework.policy import Policy
 
@@ -75,7 +75,11 @@ OWN: tuple[Decorator, ...] = (
     switch("--enable-metrics", False, "Serve /metrics and /debug/state at --listen-address."),
     click.option("--listen-address", default=":8080", show_default=True),
     *PROBES_TLS,
-    click.option("--page-address", default="", help="Serve the page, read-only, at this address of loopback: 127.0.0.1:7480."),
+    click.option(
+        "--page-address",
+        default="",
+        help="Serve the page, read-only: at 127.0.0.1:7480; or at :7480, over HTTPS, to those whose token may read.",
+    ),
     click.option("--record", "record", default="", help="A folder for recordings of what is seen and decided; see docs/recordings.md."),
     click.option("--record-size", type=click.IntRange(1), default=256, show_default=True, help="MiB in that folder; the oldest go."),
     switch("--cache-dumper", True, "SIGUSR1 and SIGUSR2 write the state for `pumice cycle -f`."),
@@ -89,6 +93,9 @@ OWN: tuple[Decorator, ...] = (
     ),
     click.option("--scheduler-sharding-name", default="volcano", show_default=True, help="Our NodeShard."),
     switch("--shadow", False, "Write nothing; say at the end, and at /debug/shadow, where another scheduler decided otherwise."),
+    click.option(
+        "--canary", multiple=True, metavar="KIND/NAME", help="queue/NAME or namespace/NAME: write there only; the rest as --shadow."
+    ),
     switch("--strict", False, "Warnings about the configuration are errors."),
 )
 
@@ -106,11 +113,18 @@ def scheduler(**flags: Any) -> None:
     names = flags["names"] or schedulers_of(configuration.load())
     settings = settings_of(flags, names, configuration)
     if flags["shadow"]:
+        if flags["canary"]:
+            raise InputError("writes for its share, and --shadow nothing: leave one of them out", where="--canary")
         from pumice.live.scheduler.shadow import ShadowReplica, page
 
         click.echo(page(asyncio.run(ShadowReplica(access_of(flags), settings).serve())))
     else:
-        until_told(Replica(access_of(flags), settings).serve())
+        replica = Replica(access_of(flags), settings)
+        until_told(replica.serve())
+        if (told := replica.comparison) is not None:
+            from pumice.live.scheduler.shadow import page
+
+            click.echo(page(told))
 
 
 class Configuration:
@@ -137,7 +151,7 @@ class Configuration:
 
 
 def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Configuration) -> SchedulerSettings:
-    ring = ring_of(os.environ)
+    ring, share = ring_of(os.environ), share_of(flags["canary"])
     return SchedulerSettings(
         options=Options(
             schedulers=tuple(names),
@@ -147,7 +161,7 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
             node_labels=tuple(_label(text) for text in flags["node_selector"]),
             priority_classes=flags["priority_class"],
             storage_capacity=flags["csi_storage"],
-            sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"], ring),
+            sharding=Sharding(flags["scheduler_sharding_mode"], flags["scheduler_sharding_name"], ring, share),
         ),
         load=configuration.load,
         configuration=configuration.text,
@@ -155,27 +169,35 @@ def settings_of(flags: dict[str, Any], names: tuple[str, ...], configuration: Co
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
         term=term_of(flags),
-        lock=ObjectRef(_lock_name(flags["leader_elect_resource_name"], ring), lock_namespace(flags)),
+        lock=ObjectRef(_lock_name(flags["leader_elect_resource_name"], ring, share), lock_namespace(flags)),
         metrics_address=flags["listen_address"] if flags["enable_metrics"] else "",
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
         tls=probes_tls(flags),
         dump_folder=flags["cache_dump_dir"] if flags["cache_dumper"] else "",
         record=flags["record"],
         record_bounds=Bounds.of_folder(flags["record_size"] << 20),
-        beside=page_at(flags["page_address"]),
+        beside=page_at(flags),
     )
 
 
-def page_at(address: str) -> Callable[[Scheduler], AbstractAsyncContextManager[object]]:
-    """It has no users, so it is for this machine; kubectl port-forward leads there. Raises InputError."""
+def page_at(flags: Mapping[str, Any]) -> Beside:
+    """On loopback it is for this machine, where kubectl port-forward leads; beyond it for those whose token may read. Raises InputError."""
+    address = flags["page_address"]
     if not address:
-        return nullcontext
+        return nothing_beside
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or host not in NAMES_OF_LOOPBACK:
-        raise InputError(f'"{address}" is no address of loopback; write 127.0.0.1:7480', where="--page-address")
-    from pumice.page.server import Page
+    if not colon or not port.isdecimal():
+        raise InputError(f'"{address}" has no port; write 127.0.0.1:7480', where="--page-address")
+    from pumice.page.readers import Readers
+    from pumice.page.server import PageServer
 
-    return lambda scheduler: Page(scheduler, address)
+    if host in NAMES_OF_LOOPBACK:
+        return lambda scheduler, _: PageServer(scheduler, address)
+    if not (flags["tls_cert_file"] and flags["tls_private_key_file"]):
+        told = f'"{address}" is not on loopback, and tokens must not cross a network in the clear'
+        raise InputError(f"{told}; write 127.0.0.1:{port}, or give --tls-cert-file and --tls-private-key-file", where="--page-address")
+    tls = own_tls(flags)
+    return lambda scheduler, client: PageServer(scheduler, address, readers=Readers(client), tls=tls)
 
 
 def ring_of(environment: Mapping[str, str]) -> Ring | None:
@@ -191,8 +213,10 @@ def ring_of(environment: Mapping[str, str]) -> Ring | None:
         raise InputError(str(error), where="SCHEDULER_POD_NAME") from None
 
 
-def _lock_name(name: str, ring: Ring | None) -> str:
-    """Replicas that all work do not compete for one lease; a replica and its successor do."""
+def _lock_name(name: str, ring: Ring | None, share: CanaryShare | None) -> str:
+    """Replicas that all work do not compete for one lease; a replica and its successor do. Nor does a canary with whom it works beside."""
+    if share is not None:
+        return f"{name}-canary"
     return name if ring is None else f"{name}-{ring.mine.rpartition('-')[2]}"
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pumice.api.errors import InputError
+from pumice.cli.report.progress import Progress
 from pumice.cli.report.simulation import curve_table, tables
 from pumice.cli.report.tables import print_table
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
+from pumice.simulate.parquet import as_parquet, pyarrow
 from pumice.simulate.policies import read_policy
-from pumice.simulate.run import Scenario, as_objects
+from pumice.simulate.record import Record
+from pumice.simulate.run import Player, Scenario, as_objects, play_fast
 from pumice.simulate.run import simulate as play
+from pumice.simulate.work import Workload
 from pumice.simulate.world import Habits
 
 
@@ -27,6 +32,7 @@ from pumice.simulate.world import Habits
 @click.option("--plugins-dir", type=click.Path(), help="A folder of Python files with plugins.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For what is random. The same seed gives the same bytes.")
 @click.option("--kill-at-estimate", is_flag=True, help="Kill jobs that outlive the time asked for.")
+@click.option("--whole", is_flag=True, help="Every object is real: embedded store, admission, controllers, kubelets, the live scheduler.")
 @click.option(
     "--arrivals-only", is_flag=True, help="Pods only come, one after the other, and each is tried once: how much of the GPUs is used?"
 )
@@ -34,6 +40,9 @@ from pumice.simulate.world import Habits
     "--load", default="130%", show_default=True, help="With --arrivals-only: what they ask for altogether, of the GPUs there are."
 )
 @click.option("--out", type=click.Path(), help="A folder to write: jobs.csv, events.csv, series.csv, summary.json, report.html.")
+@click.option(
+    "--format", "tables_as", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables in --out."
+)
 @click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def simulate(
     workload: str,
@@ -43,29 +52,53 @@ def simulate(
     plugins_dir: str | None,
     seed: int,
     kill_at_estimate: bool,
+    whole: bool,
     arrivals_only: bool,
     load: str,
     out: str | None,
+    tables_as: str,
     output: str,
 ) -> None:
     """Play a workload on a simulated cluster, decided by the scheduler that runs in production."""
     decided, warnings = read_policy(policy, plugins_dir)
     for warning in warnings:
         click.echo(warning, err=True)
+    if tables_as == "parquet":
+        if out is None:
+            raise InputError("tables are written to a folder; name it with --out", where="--format")
+        pyarrow("parquet")
     given = nodes_from(cluster, nodes)
     habits = Habits(kill_at_estimate=kill_at_estimate)
     scenario = Scenario(source(workload, "--workload"), given, decided, policy, cluster or nodes or "", seed, habits)
     if arrivals_only:
+        if whole:
+            raise InputError("with --arrivals-only nothing ever runs; leave out one of them", where="--whole")
         show_arrivals(scenario, load, output)
         return
     rows: list[tuple[Any, ...]] | None = [] if output == "json" else None
-    summary = play(scenario, out, jobs=rows)
+    player = player_of(whole)
+
+    def watched(scenario: Scenario, workload: Workload, record: Record) -> None:
+        with Progress(workload, record):
+            player(scenario, workload, record)
+
+    summary = play(scenario, out, jobs=rows, player=watched)
+    if out is not None and tables_as == "parquet":
+        as_parquet(Path(out))
     for why, count in summary["left_out"].items():
         click.echo(f"warning: {count} jobs left out: {why}", err=True)
     if rows is not None:
         click.echo(as_json(summary | {"jobs": as_objects(rows)}), nl=False)
     else:
         print_table(tables(summary))
+
+
+def player_of(whole: bool) -> Player:
+    if not whole:
+        return play_fast
+    from pumice.live.whole import play as play_whole  # comes with a control plane
+
+    return play_whole
 
 
 def show_arrivals(scenario: Scenario, load: str, output: str) -> None:

@@ -24,7 +24,7 @@ from pumice.cli.data_dir import DataDir, own_name
 
 if TYPE_CHECKING:
     from pumice.cli.embedded import Embedded
-    from pumice.page.server import Page
+    from pumice.page.server import PageServer
 
 PORT = 7443
 PAGE_PORT = 7480
@@ -142,18 +142,18 @@ def _page_ports(asked: int | None, name: str | None) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[Page | None]:
+async def _page(cluster: Embedded, ports: Sequence[int]) -> AsyncIterator[PageServer | None]:
     """Raises InputError if none of the ports is free."""
     if not ports:
         yield None
         return
-    from pumice.page.server import Page
+    from pumice.page.server import PageServer
 
     async with AsyncExitStack() as stack:
-        yield await _first_free(stack, [Page(cluster.scheduler, f"127.0.0.1:{port}", cluster.server) for port in ports])
+        yield await _first_free(stack, [PageServer(cluster.scheduler, f"127.0.0.1:{port}", cluster.server) for port in ports])
 
 
-async def _first_free(stack: AsyncExitStack, pages: Sequence[Page]) -> Page:
+async def _first_free(stack: AsyncExitStack, pages: Sequence[PageServer]) -> PageServer:
     for page in pages:
         try:
             return await stack.enter_async_context(page)

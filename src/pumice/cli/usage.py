@@ -15,10 +15,10 @@ from pumice.api.errors import InputError, did_you_mean
 from pumice.cli.inputs import warn
 from pumice.cli.report.tables import print_table
 from pumice.cluster.recording.files import entries, files_of
-from pumice.cluster.recording.usage import FIELDS, Account, Amounts, Ledger
+from pumice.cluster.recording.usage import FIELDS, Ledger, UsageAccount, UsageAmounts
 from pumice.text_table import columns
 
-RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), Amounts._fields, strict=True))
+RESOURCES = tuple(zip(("CPU", "MEMORY", "GPU"), UsageAmounts._fields, strict=True))
 
 
 @click.command()
@@ -84,7 +84,7 @@ def _sums(ledger: Ledger) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def _of(account: Account, part: str, resource: str) -> float:
+def _of(account: UsageAccount, part: str, resource: str) -> float:
     return float(getattr(getattr(account, part), resource))
 
 

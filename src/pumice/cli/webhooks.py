@@ -41,6 +41,7 @@ OWN = (
     click.option("--admission-secret", default=SECRET, show_default=True, help="The Secret of certificates of our own."),
     click.option("--admission-conf", default="", help="A file with resourceGroups for pods; read again when it changes."),
     click.option("--max-queue-depth", type=int, default=5, show_default=True, help="Levels of queues below root."),
+    click.option("--scheduler-url", default="", help="Of Pumice's scheduler, which says what can never run: who submits that is warned."),
     switch("--enable-queue-allocated-pods-check", False, "Refuse to delete queues that hold pods."),
     switch("--enable-root-queue-protection", True, "Refuse to change the amounts of the root queue."),
     click.option("--feature-gates", default="", help="With SchedulingGatesQueueAdmission=true annotated pods await room in their queue."),
@@ -83,8 +84,15 @@ def settings_of(flags: dict[str, Any]) -> WebhookSettings:
         qps=flags["kube_api_qps"],
         burst=flags["kube_api_burst"],
         healthz_address=flags["healthz_address"] if flags["enable_healthz"] else "",
+        scheduler=_url(flags["scheduler_url"]),
         hosts=_hosts(caller),
     )
+
+
+def _url(text: str) -> str:
+    if text and urlsplit(text).scheme not in ("http", "https"):
+        raise InputError(f'"{text}" is not a URL; write one such as http://volcano-scheduler-service:8080', where="--scheduler-url")
+    return text.rstrip("/")
 
 
 def hooks_of(text: str) -> tuple[Webhook, ...]:

@@ -9,10 +9,11 @@ from pumice.answers import compare
 from pumice.answers import whatif as whatif_of
 from pumice.answers.changes import Change
 from pumice.answers.requests import Drain, MoreObjects, QueueField
+from pumice.answers.submitted import newcomers
 from pumice.answers.text import differences, options
 from pumice.api.files import read_all
-from pumice.cli.inputs import Inputs, input_options, load, load_policy, newcomers
-from pumice.live.scheduler.world import HttpWorld
+from pumice.cli.inputs import Inputs, input_options, load, load_policy
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.scheduler.framework.policy import Policy
 
 
@@ -53,7 +54,7 @@ def whatif(
     cluster, policy = load(given._replace(conf=None), moment)
     changes: list[Change] = [Drain(name.removeprefix("node/")) for name in drained] + [QueueField.read(text) for text in fields]
     if submitted:
-        changes.append(MoreObjects(tuple(newcomers(given._replace(files=submitted, from_cluster=False).read(moment), cluster))))
+        changes.append(MoreObjects(tuple(newcomers(given._replace(files=submitted, from_cluster=False).read(moment).items, cluster))))
     difference = compare(cluster, policy, moment, changes, _other(given, moment), HttpWorld())
     _print(difference, differences(difference), output)
 

@@ -8,7 +8,7 @@ import msgspec
 from pumice.answers import why as why_of
 from pumice.answers.text import page
 from pumice.cli.inputs import Inputs, input_options, load
-from pumice.live.scheduler.world import HttpWorld
+from pumice.live.scheduler.http_world import HttpWorld
 
 
 @click.command()
@@ -22,6 +22,6 @@ def why(inputs: Inputs, subject: str, now: str | None, output: str) -> None:
     Reads files with -f, else a live cluster, to which nothing is written.
     """
     moment = inputs.moment(now)
-    cluster, policy = load(inputs.or_cluster(), moment)
+    cluster, policy = load(inputs.or_cluster()._replace(events=True), moment)
     answer = why_of(cluster, policy, moment, subject, HttpWorld())
     click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2) if output == "json" else page(answer))

@@ -16,7 +16,7 @@ from pumice.client.tls import KeyPair, Trust
 TOKEN_FILE_AGE_S = 60.0  #: a token file is read again after so long; the kubelet rotates them
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """Seconds, since 1970 or since whenever."""
 
     def __call__(self) -> float: ...
@@ -77,7 +77,7 @@ class Fixed:
 class TokenFile:
     """A bearer token in a file that somebody rotates."""
 
-    def __init__(self, path: Path, clock: Clock, keys: Keys | None = None) -> None:
+    def __init__(self, path: Path, clock: TimeSource, keys: Keys | None = None) -> None:
         self._path = path
         self._clock = clock
         self._keys = keys

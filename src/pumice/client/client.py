@@ -20,7 +20,7 @@ import msgspec
 
 from pumice import __version__
 from pumice.api.kinds import Kind, ObjectRef
-from pumice.client.access import Access, Clock
+from pumice.client.access import Access, TimeSource
 from pumice.client.http_session import JSON, PLAIN, HttpSession, WireFormat
 from pumice.client.retry import Retry, TokenBucket, perhaps_done
 from pumice.client.transport import ApiError, Fenced, KubeError, ListScope, Page, PatchType
@@ -66,7 +66,7 @@ class Client:
         limits: ClientLimits = DEFAULT_LIMITS,
         retry: Retry = DEFAULT_RETRY,
         jitter: Callable[[], float] = random.random,
-        clock: Clock = time.monotonic,
+        clock: TimeSource = time.monotonic,
         warned: Callable[[str], None] = lambda warning: None,
     ) -> None:
         self.access = access

@@ -22,7 +22,7 @@ import msgspec
 
 from pumice.api.kinds import EVENTS, ObjectRef
 from pumice.api.times import rfc3339
-from pumice.client.access import Clock
+from pumice.client.access import TimeSource
 from pumice.client.retry import TokenBucket
 from pumice.client.transport import ApiError, Fenced, KubeError, PatchType, Transport
 
@@ -204,8 +204,8 @@ class EventRecorder:
         component: str,
         *,
         flow: Flow = DEFAULT_FLOW,
-        wall: Clock = time.time,
-        clock: Clock = time.monotonic,
+        wall: TimeSource = time.time,
+        clock: TimeSource = time.monotonic,
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._forbidden = False  #: the server has refused events for want of a right

@@ -15,7 +15,7 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.times import instant
-from pumice.client.access import Clock
+from pumice.client.access import TimeSource
 from pumice.client.tls import KeyPair
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -55,7 +55,9 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 class ExecPlugin:
     """Credentials of one `exec` section."""
 
-    def __init__(self, spec: ExecSpec, *, where: str, subject: str, folder: Path, cluster: dict[str, object] | None, wall: Clock) -> None:
+    def __init__(
+        self, spec: ExecSpec, *, where: str, subject: str, folder: Path, cluster: dict[str, object] | None, wall: TimeSource
+    ) -> None:
         self._spec = spec
         self._where = where
         self._subject = subject

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from pumice.api.kinds import LEASES, ObjectRef
-from pumice.client.access import Clock
+from pumice.client.access import TimeSource
 from pumice.client.transport import ApiError, KubeError, NoAnswer, Transport
 
 # Leader election with a Lease, as client-go does it, with a fence: the pure half.
@@ -172,8 +172,8 @@ class Election:
         transport: Transport,
         candidate: LeaseCandidate,
         *,
-        clock: Clock = time.monotonic,
-        wall: Clock = time.time,
+        clock: TimeSource = time.monotonic,
+        wall: TimeSource = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.candidate = candidate

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pumice.api.errors import InputError
-from pumice.client.access import Access, Clock, Credentials, Fixed, Keys, TokenFile
+from pumice.client.access import Access, Credentials, Fixed, Keys, TimeSource, TokenFile
 from pumice.client.exec_plugin import VERSIONS, ExecPlugin
 from pumice.client.kubeconfig import Chosen, ClusterEntry, Entry, Kubeconfig, UserEntry, files
 from pumice.client.tls import KeyFiles, KeyPair, Trust
@@ -91,8 +91,8 @@ def find(
     master: str = "",
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
-    clock: Clock = time.monotonic,
-    wall: Clock = time.time,
+    clock: TimeSource = time.monotonic,
+    wall: TimeSource = time.time,
 ) -> Access:
     """How to reach the API server. `master` replaces the server's URL. Raises InputError."""
     paths = files(kubeconfig, dict(environ))
@@ -105,7 +105,7 @@ def find(
     raise InputError("no kubeconfig was found and this is not a pod; name a file with --kubeconfig or in KUBECONFIG")
 
 
-def in_cluster(environ: Mapping[str, str], folder: Path, clock: Clock) -> Access:
+def in_cluster(environ: Mapping[str, str], folder: Path, clock: TimeSource) -> Access:
     """As the pod's service account."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
@@ -118,7 +118,12 @@ def in_cluster(environ: Mapping[str, str], folder: Path, clock: Clock) -> Access
 
 
 def from_context(
-    chosen: Chosen, *, master: str = "", environ: Mapping[str, str] = os.environ, clock: Clock = time.monotonic, wall: Clock = time.time
+    chosen: Chosen,
+    *,
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    clock: TimeSource = time.monotonic,
+    wall: TimeSource = time.time,
 ) -> Access:
     entry, cluster = chosen.cluster, _cluster(chosen.cluster)
     server = _server(master, "--master") if master else _cluster_server(entry, cluster)
@@ -184,7 +189,7 @@ def _material(entry: Entry, path: str, data: str, field: str) -> bytes:
         raise entry.error(f'"{path}" cannot be read ({error.strerror})', field) from None
 
 
-def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
+def _credentials(chosen: Chosen, clock: TimeSource, wall: TimeSource) -> Credentials:
     entry = chosen.user
     if entry is None:
         return Fixed()
@@ -205,14 +210,14 @@ def _credentials(chosen: Chosen, clock: Clock, wall: Clock) -> Credentials:
     return Fixed("", keys)
 
 
-def _token_file(entry: Entry, user: UserEntry, clock: Clock, keys: Keys | None) -> TokenFile:
+def _token_file(entry: Entry, user: UserEntry, clock: TimeSource, keys: Keys | None) -> TokenFile:
     path = entry.folder / user.token_file
     if not path.is_file():
         raise entry.error(f'"{user.token_file}" is not a file', "tokenFile")
     return TokenFile(path, clock, keys)
 
 
-def _keys(entry: Entry, user: UserEntry, clock: Clock) -> Keys | None:
+def _keys(entry: Entry, user: UserEntry, clock: TimeSource) -> Keys | None:
     """The client certificate; one in files may be renewed."""
     pair = _key_pair(entry, user)
     named = ((user.client_certificate, user.client_certificate_data), (user.client_key, user.client_key_data))
@@ -229,7 +234,7 @@ def _key_pair(entry: Entry, user: UserEntry) -> KeyPair | None:
     return KeyPair(certificate, key, source=f"{entry.document.where}: {entry.subject}") if certificate else None
 
 
-def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: Clock) -> ExecPlugin:
+def _plugin(chosen: Chosen, entry: Entry, user: UserEntry, wall: TimeSource) -> ExecPlugin:
     spec = user.exec
     assert spec is not None
     if spec.api_version not in VERSIONS:

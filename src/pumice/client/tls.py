@@ -78,7 +78,10 @@ log = logging.getLogger(__name__)
 
 
 class KeyFiles:
-    """See the module. `read` raises InputError; the first time here, later that only delays the change."""
+    """A certificate and its key, read again when their files change.
+
+    `read` raises InputError; the first time here, later that only delays the change.
+    """
 
     def __init__(self, paths: Sequence[Path], read: Callable[[], KeyPair], clock: Callable[[], float]) -> None:
         self._paths = paths

@@ -22,7 +22,7 @@ _REST = struct.Struct("<16sI")  #: checksum of front and payload, checksum of th
 _HEAD_SIZE = _FRONT.size + _REST.size
 
 
-class Record(NamedTuple):
+class ChainedRecord(NamedTuple):
     """An intact one. `end` is where it ends in the file."""
 
     first: int
@@ -53,7 +53,7 @@ def sealed(first: int, last: int, payload: bytes, previous: bytes) -> tuple[byte
     return b"".join((front, checksum, struct.pack("<I", zlib.crc32(front + checksum)), payload)), checksum
 
 
-def read(path: Path, name: str = "") -> Iterator[Record | Damage]:
+def read(path: Path, name: str = "") -> Iterator[ChainedRecord | Damage]:
     """All that a file holds, in order. `name` is what its first record follows, if not the file's."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:
@@ -62,7 +62,7 @@ def read(path: Path, name: str = "") -> Iterator[Record | Damage]:
             yield from _read(data, seed(name or path.name))
 
 
-def _read(data: mmap.mmap, previous: bytes | None) -> Iterator[Record | Damage]:
+def _read(data: mmap.mmap, previous: bytes | None) -> Iterator[ChainedRecord | Damage]:
     """`previous` is None behind a damage: what a record follows cannot be known there."""
     position, after = 0, None
     while position < len(data):
@@ -77,7 +77,7 @@ def _read(data: mmap.mmap, previous: bytes | None) -> Iterator[Record | Damage]:
         position, after, previous = record.end, record.last, record.checksum
 
 
-def _record_at(data: mmap.mmap, position: int, previous: bytes | None) -> Record | None:
+def _record_at(data: mmap.mmap, position: int, previous: bytes | None) -> ChainedRecord | None:
     head = data[position : position + _HEAD_SIZE]
     if len(head) < _HEAD_SIZE:
         return None
@@ -89,10 +89,10 @@ def _record_at(data: mmap.mmap, position: int, previous: bytes | None) -> Record
     payload = data[position + _HEAD_SIZE : end]
     if len(payload) < length or checksum != _checksum(head[: _FRONT.size], payload):
         return None
-    return Record(first, last, payload, checksum, end)
+    return ChainedRecord(first, last, payload, checksum, end)
 
 
-def _next_record(data: mmap.mmap, position: int) -> Record | None:
+def _next_record(data: mmap.mmap, position: int) -> ChainedRecord | None:
     while (position := data.find(_MAGIC, position)) >= 0:
         record = _record_at(data, position, None)
         if record is not None:

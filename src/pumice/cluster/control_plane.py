@@ -53,8 +53,9 @@ SLICE_S = 0.005  #: of the machine's time, that a step may take
 class ControllerLoop:
     """Some controllers, their queue and their failures."""
 
-    def __init__(self, world: StoreWorld, controllers: Sequence[Controller], clock: AlarmClock) -> None:
+    def __init__(self, world: StoreWorld, controllers: Sequence[Controller], clock: AlarmClock, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
+        self._slice_s = slice_s
         self._world = world
         self._clock = clock
         self._queue = KeyQueue(controllers)
@@ -69,7 +70,7 @@ class ControllerLoop:
 
     def step(self) -> bool:
         """Work for a moment; whether there is more."""
-        ends = time.monotonic() + SLICE_S
+        ends = time.monotonic() + self._slice_s
         while time.monotonic() < ends:
             self._queue.observe(self._world.take(), self._world)
             work = self._queue.pop(self._clock.now())
@@ -113,7 +114,8 @@ class ControllerLoop:
 # Those who live beside the API server on one thread, and take turns.
 #
 # A worker does a little at each `step` and says whether it has more to do; it calls `wake` when it has something after it had nothing. On
-# an event loop, `Turns` gives each its steps between requests; without one, `run_quiet` steps all of them until nobody has anything left.
+# an event loop, `WorkerTurns` gives each its steps between requests; without one, `run_quiet` steps all of them until nobody has
+# anything left.
 
 
 class Worker(Protocol):
@@ -124,7 +126,7 @@ class Worker(Protocol):
         ...
 
 
-class Turns:
+class WorkerTurns:
     """Workers on an event loop."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
@@ -185,16 +187,22 @@ class ControlPlane:
     """Everything around one store."""
 
     def __init__(
-        self, clock: AlarmClock, server: Server, stages: Stages, schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME)
+        self,
+        clock: AlarmClock,
+        server: Server,
+        stages: Stages,
+        schedulers: Sequence[str] = (SCHEDULER_NAME, KUBE_BATCH_NAME),
+        slice_s: float = SLICE_S,
     ) -> None:
+        """`slice_s`: how long one of those around the store works before another has its turn; without end, chance has no part in it."""
         self.clock = clock
         self.server = server
         self.store = server.store
         world = StoreWorld(self.store)
         self.store.admission.add(volcano_rules(world, Settings(scheduler_names=tuple(schedulers))))
         controllers = [*volcano_controllers(rsa_key_pair, schedulers), *kubernetes_controllers(), RootCertificates(server.certificate)]
-        self._workers: list[Worker] = [Kubelets(world, clock, stages), ControllerLoop(world, controllers, clock)]
-        self._turns = Turns(self._workers)
+        self._workers: list[Worker] = [Kubelets(world, clock, stages, slice_s), ControllerLoop(world, controllers, clock, slice_s)]
+        self._turns = WorkerTurns(self._workers)
         serve_kube_batch(self.store)
         default_queues(self.store)
         _default_storage(self.store)

@@ -14,19 +14,21 @@ import msgspec
 
 from pumice.api.errors import InputError
 from pumice.api.manifests import Manifest
-from pumice.api.meta import Wire
+from pumice.api.meta import LabelSelector, Wire
 from pumice.api.quota import why_refused
+from pumice.api.selectors import matches
 from pumice.api.structs import API_VERSIONS, KINDS, convert, encode
 from pumice.controllers import admission, kinds
-from pumice.controllers.controller import Create
+from pumice.controllers.controller import Controller, Create
 from pumice.controllers.in_memory import InMemoryLoop, Memory
+from pumice.controllers.kinds import kind_of
 from pumice.controllers.objects import Object, controller_of, namespace_of
-from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
 from pumice.controllers.volcano.job.plugins import SshKeyPair
 
 NO_KEYS = SshKeyPair("", "")
 MADE = (kinds.POD_GROUP, kinds.POD, kinds.CLAIM, kinds.REPLICA_SET)
 CHARGED = {kinds.POD: "pods", kinds.CLAIM: "persistentvolumeclaims"}  #: what quotas count of it
+MOST_PODS = 150_000  #: of one workload: as many as Kubernetes supports in a whole cluster
 LOOKED_UP = ("Node", "PersistentVolumeClaim", "Queue", "PodGroup")
 
 
@@ -40,16 +42,52 @@ def expanded(
         return []
     world = Memory((_plain(kind, item) for kind, item in present if kind in LOOKED_UP), now)
     known = {kind: {subject["metadata"]["uid"] for subject in world.all(kind)} for kind in MADE}
-    controllers = [*volcano_controllers(lambda: NO_KEYS), *kubernetes_controllers()]
-    loop = InMemoryLoop(world, controllers)
+    loop = InMemoryLoop(world, _controllers({kind_of(manifest.obj) for manifest in wanted}))
     for manifest in wanted:
-        loop.observe(world.apply(Create(_admitted(manifest, world))))
+        obj = _selecting_its_own(_admitted(manifest, world), manifest)
+        if (count := pods_asked(obj)) > MOST_PODS:
+            told = f"asks for {count} pods; write at most {MOST_PODS}, as many as Kubernetes supports in a cluster"
+            raise InputError(told, where=manifest.where, subject=f"{obj['kind']} {obj['metadata'].get('name')}")
+        loop.observe(world.apply(Create(obj)))
     loop.settle(now)
     for group in list(world.all(kinds.POD_GROUP)):
         loop.observe(world.put({**group, "status": {"phase": "Inqueue"}}))
     loop.settle(now)
     made = [subject for kind in MADE for subject in world.all(kind) if subject["metadata"]["uid"] not in known[kind]]
     return [_wire(subject) for subject in (_within_quotas(made, present, tell) if tell is not None else made)]
+
+
+def _selecting_its_own(obj: Object, manifest: Manifest) -> Object:
+    """A Kubernetes Job as it was written: what a server adds names its pods by a uid that it does not have here. One that selects others
+    than its own pods would make pods for ever. Raises InputError."""
+    if (obj["apiVersion"], obj["kind"]) != ("batch/v1", "Job"):
+        return obj
+    spec = obj.get("spec") or {}
+    if not spec.get("manualSelector"):
+        return {**obj, "spec": {key: value for key, value in spec.items() if key != "selector"}}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if not matches(convert(spec.get("selector") or {}, LabelSelector).requirements, labels):
+        told = "its selector does not match the labels of its template; leave out selector and manualSelector"
+        raise InputError(told, where=manifest.where, subject=f"Job {obj['metadata'].get('name')}")
+    return obj
+
+
+def pods_asked(workload: Object) -> int:
+    """How many pods a workload asks for at a time."""
+    spec = workload.get("spec") or {}
+    counts = [part.get("replicas", part.get("parallelism", 1)) for part in spec.get("tasks") or [spec]]
+    return sum(count for count in counts if isinstance(count, int) and count > 0)
+
+
+def _controllers(wanted: set[str]) -> list[Controller]:
+    """A cluster's. Of Volcano's jobs alone their own makes all there is: to load the others would take longer than all the rest."""
+    if wanted == {kinds.JOB}:
+        from pumice.controllers.volcano.job.controller import Jobs
+
+        return [Jobs(lambda: NO_KEYS)]
+    from pumice.controllers.registry import kubernetes_controllers, volcano_controllers
+
+    return [*volcano_controllers(lambda: NO_KEYS), *kubernetes_controllers()]
 
 
 def _within_quotas(made: Iterable[Object], present: Iterable[tuple[str, Wire]], tell: Callable[[str], None]) -> list[Object]:

@@ -5,7 +5,6 @@ An object that a world hands out is shared: read it, never change it; `api.json_
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -113,6 +112,8 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  #: as Kubernetes draws them: no vowels
 
 def suffix(*cause: object, length: int = 5) -> str:
     """A few characters that stand for a cause."""
+    import hashlib  # OpenSSL is not for those whose names are given
+
     number = int.from_bytes(hashlib.sha256("\0".join(map(str, cause)).encode()).digest()[:16], "big")
     letters = []
     for _ in range(length):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
+from math import inf
 
 from pumice.http.messages import Pipe
 
@@ -19,7 +20,7 @@ RESET = b"event: reset\ndata: {}\n\n"
 
 
 class Feed:
-    """See the module."""
+    """A ring of messages, and its readers."""
 
     def __init__(self) -> None:
         self.readers: set[Reader] = set()
@@ -57,9 +58,9 @@ class Feed:
         for reader in list(self.readers):
             reader.end()
 
-    def reader(self, place: str) -> Reader:
+    def reader(self, place: str, lasts_s: float = inf) -> Reader:
         era, _, number = place.partition("-")
-        return Reader(self, int(number) if era == self._era and number.isdecimal() else -1)
+        return Reader(self, int(number) if era == self._era and number.isdecimal() else -1, lasts_s)
 
 
 class Reader:
@@ -68,16 +69,20 @@ class Reader:
     content_type = "text/event-stream"
     version = 0
 
-    def __init__(self, feed: Feed, number: int) -> None:
+    def __init__(self, feed: Feed, number: int, lasts_s: float) -> None:
         self._feed = feed
         self._number = number
+        self._lasts_s = lasts_s
         self._pipe: Pipe | None = None
 
     def start(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._feed.readers.add(self)
         pipe.send(GREETING)
-        asyncio.get_running_loop().call_soon(self.resume)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self.resume)
+        if self._lasts_s < inf:
+            loop.call_later(self._lasts_s, self.end)
 
     def resume(self) -> None:
         while self._pipe is not None and not self._pipe.is_full():
@@ -88,7 +93,7 @@ class Reader:
             self._pipe.send(message)
 
     def end(self) -> None:
-        """The server ends."""
+        """The server ends, or its time is over."""
         if self._pipe is not None:
             self._pipe.finish()
 

@@ -21,6 +21,7 @@ from pumice.answers.lint.lint import RULES, Rule, worst_first
 from pumice.answers.text import what_then
 from pumice.answers.whatif import whatif
 from pumice.api.errors import InputError
+from pumice.api.times import rfc3339
 from pumice.http.listener import Handler
 from pumice.http.messages import JSON, Request, Response
 from pumice.live.scheduler.loop import Scheduler
@@ -35,8 +36,8 @@ MOST_ROLLED = 500  #: pods and nodes of a cluster whose future is played here, w
 _encode = msgspec.json.encode
 
 
-class Questions:
-    """See the module."""
+class PageAnswers:
+    """Answers to what a reader asks by a click."""
 
     def __init__(self, scheduler: Scheduler, recorder: Recorder) -> None:
         self._scheduler = scheduler
@@ -84,10 +85,11 @@ class Questions:
         return _encode(pod_rows(iter(tasks), self._recorder.why, Amounting(cluster)))
 
     def _why(self, subject: str, cluster: Cluster) -> bytes:
-        """With the remedy in words as well."""
+        """With the remedy and evictions in words as well."""
         answer = why(cluster, self._scheduler.policy, self._now(), subject)
         remedy = [str(change) for change in answer.headline.remedy] if answer.headline is not None else []
-        return _encode({"line": answer.line, "remedy": remedy, "answer": answer})
+        evictions = [f"{each.pod} at {rfc3339(each.at)}, because of {each.words}" for each in answer.evictions]
+        return _encode({"line": answer.line, "remedy": remedy, "evictions": evictions, "answer": answer})
 
     def _whatif(self, subject: str, cluster: Cluster) -> bytes:
         until_s = time.monotonic() + LONGEST_SEARCH_S

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pumice.live.scheduler.loop import Onlooker
+from pumice.live.scheduler.loop import CycleObserver
 from pumice.page.rows import job_key
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import Stage
@@ -45,8 +45,8 @@ class CycleTold(msgspec.Struct):
     evictions: list[tuple[str, str, str, str, str]]  #: pod, its job, node, in whose favour, action
 
 
-class Recorder(Onlooker):
-    """See the module. `cycled` is told the outcome of a cycle after it has ended."""
+class Recorder(CycleObserver):
+    """An observer that keeps the last cycles for the page. `cycled` is told the outcome of a cycle after it has ended."""
 
     watches = False
 
@@ -56,7 +56,6 @@ class Recorder(Onlooker):
         self.deserved: dict[str, Vector] = {}  #: by queue, as the last session's plugins share out the cluster
         self.why: dict[str, str] = {}  #: by pod uid
         self.jobs_why: dict[str, str] = {}  #: by the job's key
-        self.followed = False  #: whether anybody takes what is in `stirred`
         self.stirred: set[str] = set()  #: jobs that cycles looked at since somebody took them
         self._last: Decisions | None = None  #: the same ones tell nothing new
         self._session: Session | None = None
@@ -81,7 +80,7 @@ class Recorder(Onlooker):
             self._actions.append((ActionTold(subject.name, took_ms, bound - before[0], evicted - before[1]), before))
         elif stage is Stage.OPEN and hasattr(subject, "entitlements"):
             self.deserved = {name: deserved for name, (deserved, _) in subject.entitlements().items()}
-        elif stage is Stage.SESSION and self.followed:
+        elif stage is Stage.SESSION:
             self.stirred.update(subject.cluster.changed)
 
     def _decided(self) -> tuple[int, int]:
@@ -97,9 +96,8 @@ class Recorder(Onlooker):
             return
         self._last, self._session = decisions, None
         self._note_reasons(decisions)
-        if self.followed:
-            self.stirred.update(group.job.uid for group in decisions.groups)
-            self.stirred.update(self.jobs_why)
+        self.stirred.update(group.job.uid for group in decisions.groups)
+        self.stirred.update(self.jobs_why)
         if decisions.binds or decisions.evictions:
             self.cycles.append(self._told(decisions, at, took_s))
         self._actions = []

@@ -19,6 +19,7 @@ from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
 Amounts = dict[str, float]  #: of cpu, memory, gpu; without what there is none of
+Moments = tuple[float | None, float | None]  #: P50 and P90, in seconds since 1970; None: not within a week
 GROUPS = ("topology.kubernetes.io/rack", "topology.kubernetes.io/zone", "pumice.io/pool", "node.kubernetes.io/instance-type")
 LOOSE = "pod/"  #: before the key of a pod that no PodGroup has
 
@@ -54,7 +55,9 @@ class JobRow(msgspec.Struct, omit_defaults=True):
     asked: Amounts
     priority: int = 0
     minimum: int = 0
+    started: float | None = None  #: the first of its pods
     why: str = ""  #: it waits
+    expected: Moments | None = None  #: its start; None: nothing is known
     owner: str = ""  #: the name of what made it, as a user knows it
     kind: str = ""  #: of that, with its API: batch.volcano.sh/v1alpha1/Job
 
@@ -139,8 +142,9 @@ def queue_row(queue: Queue, deserved: Vector, amounting: Amounting) -> QueueRow:
     )
 
 
-def job_row(job: Job, why: str, amounting: Amounting) -> JobRow:
+def job_row(job: Job, why: str, expected: Moments | None, amounting: Amounting) -> JobRow:
     """One without pods asks for its minimum."""
+    waits = bool(job.pending) or not job.tasks
     owner = job.group.metadata.controller if job.group is not None else None
     return JobRow(
         queue=job.queue.name if job.queue is not None else "",
@@ -151,7 +155,9 @@ def job_row(job: Job, why: str, amounting: Amounting) -> JobRow:
         asked=amounting.of_sum(job.asking) if job.tasks else amounting.of(job.min_resources),
         priority=job.priority,
         minimum=job.min_member,
-        why=why if job.pending or not job.tasks else "",
+        started=min(filter(None, map(_since, job.tasks.values())), default=None),
+        why=why if waits else "",
+        expected=expected if waits else None,
         owner=owner.name if owner is not None else "",
         kind=f"{owner.api_version}/{owner.kind}" if owner is not None else "",
     )
@@ -169,6 +175,7 @@ def loose_row(task: Task, why: str, amounting: Amounting) -> JobRow:
         asked=asks if waits else {},
         priority=task.pod_priority,
         minimum=1,
+        started=_since(task),
         why=why if waits else "",
     )
 
@@ -181,12 +188,17 @@ def pod_rows(tasks: Iterator[Task], why: dict[str, str], amounting: Amounting) -
             status=status.NAMES[task.status],
             node=task.node_name,
             created=task.created,
-            started=task.started if task.started is not None else task.placed_at,
+            started=_since(task),
             asks=amounting.of(task.template.request),
             why=why.get(task.uid, "") if task.status == status.PENDING else "",
         )
         for task in tasks
     ]
+
+
+def _since(task: Task) -> float | None:
+    """When it started."""
+    return task.started if task.started is not None else task.placed_at
 
 
 def job_key(task: Task) -> str:

@@ -1,10 +1,12 @@
-"""The page of one scheduler, served on loopback.
+"""The page of one scheduler, served on loopback, or beyond it to those readers who may.
 
-    async with Page(scheduler, "127.0.0.1:7480") as page:
+    async with PageServer(scheduler, "127.0.0.1:7480") as page:
         print(page.url)
 
 It has no users and no cookies, so it answers this machine only, and only under a name of loopback: a stranger's web site that a browser of
-this machine shows cannot reach it through a name of its own.
+this machine shows cannot reach it through a name of its own. With `readers` it answers everybody whose requests have a bearer token that
+may read (`readers.py`), this machine's too, since what comes over loopback there may be a proxy's. Its files are for all: they hold nothing
+of the cluster.
 
 By itself it is read-only. Beside an API server of this process it answers that server's paths too: who acts here sends what kubectl would
 send, with a token that the API server knows, and has the rights that it gives. The token stands in the fragment of `acting_url`, which
@@ -15,8 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 import time
 from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -26,10 +31,13 @@ from pumice.http.head import NAMES_OF_LOOPBACK
 from pumice.http.listener import Handler, Listener
 from pumice.http.messages import JSON, Request, Response, Stream
 from pumice.live.scheduler.loop import Scheduler
+from pumice.page.expected import Expected
 from pumice.page.feed import Feed, Reader
 from pumice.page.files import UNCACHED, files, packed
+from pumice.page.past import LastMinutes, PastChange
 from pumice.page.policy import told_policy
-from pumice.page.questions import Questions
+from pumice.page.questions import PageAnswers
+from pumice.page.readers import Readers
 from pumice.page.recorder import Recorder
 from pumice.page.simulations import Simulations
 from pumice.page.told import History, Rows, Told
@@ -41,37 +49,54 @@ if TYPE_CHECKING:
 PERIOD_S = 0.25  #: between two looks at the cluster, as long as somebody reads
 SELDOM = 50  #: looks are so much further apart than they take: they cost at most a fiftieth of a core
 TIME_TOLD_S = 1.0  #: readers are told the time at least so often
-PATIENCE_S = 30.0  #: what readers know is kept so long after the last has gone
+ALONE_S, SELDOM_ALONE = 1.0, 200  #: the same while nobody reads, for who comes later and goes back
+STREAM_S = 60.0  #: a stream to one who showed a token ends after so long, so that it is asked for, and looked at, anew
 SIMULATE = "/api/simulate"
 API_PATHS = ("/api/v1/", "/apis/")
 _encode = msgspec.json.encode
 
 
-class Page:
-    """See the module."""
+class PageServer:
+    """The HTTP server of the page."""
 
-    def __init__(self, scheduler: Scheduler, address: str, api: Server | None = None) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        address: str,
+        api: Server | None = None,
+        *,
+        readers: Readers | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._api = api
-        self._host = address.rpartition(":")[0]
+        self._lasts_s = STREAM_S if readers is not None else inf
+        self._scheme, self._host = "http" if tls is None else "https", address.rpartition(":")[0]
         self._recorder = Recorder()
         self._told = Told(self._recorder)
         self.feed = Feed()
         self._history = History()
+        self._past = LastMinutes(time.monotonic)
         self._looking = asyncio.Lock()
+        self._came = asyncio.Event()  #: a reader
         self._told_policy = scheduler.policy
-        self._telling: asyncio.Task[None] | None = None
-        answers: dict[str, Handler] = {path: file.respond for path, file in files().items()}
-        answers |= {"/api/snapshot": self._snapshot, "/api/events": self._events}
-        answers |= Questions(scheduler, self._recorder).routes
+        self._told_s = 0.0  #: when readers were told something
+        self._working: list[asyncio.Task[None]] = []
+        answers: dict[str, Handler] = {"/api/snapshot": self._snapshot, "/api/events": self._events, "/api/past": self._last_minutes}
+        answers |= PageAnswers(scheduler, self._recorder).routes
         self._simulations = Simulations(api) if api is not None else None
         answers |= self._simulations.routes if self._simulations is not None else {}
-        reading = {path: _for_this_machine(_only_reading(answer)) for path, answer in answers.items()}
-        self._listener = Listener(address, reading, others=_for_this_machine(self.act))
+        if readers is not None:
+            answers = {path: readers.only(answer) for path, answer in answers.items()}
+        answers |= {path: file.respond for path, file in files().items()}
+        guard = _for_this_machine if readers is None else _for_its_own_scripts
+        self._listener = Listener(
+            address, {path: guard(_only_reading(answer)) for path, answer in answers.items()}, tls, others=guard(self.act)
+        )
 
     @property
     def url(self) -> str:
-        return f"http://{self._host}:{self._listener.port}/"
+        return f"{self._scheme}://{self._host}:{self._listener.port}/"
 
     @property
     def acting_url(self) -> str:
@@ -82,12 +107,14 @@ class Page:
         """Raises OSError if the address is taken."""
         await self._listener.__aenter__()
         self._scheduler.watch(self._recorder)
+        expected = Expected(self._scheduler, lambda: bool(self.feed.readers), self._told.expect)
+        self._working = [asyncio.ensure_future(self._tell()), asyncio.ensure_future(expected.run())]
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        for task in self._working:
+            task.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
         if self._simulations is not None:
             await self._simulations.end()
         self.feed.end()
@@ -96,23 +123,29 @@ class Page:
     # -- answers
 
     async def _snapshot(self, request: Request) -> Response:
-        async with self._looking:
-            if self._telling is None or self._telling.done():
-                await self._scheduler.look(self._told.everything)
-                self._told.fresh_cycles()
-                self._telling = asyncio.ensure_future(self._tell())
-            parts = self._parts(self._told.rows, [_encode(cycle) for cycle in self._recorder.cycles])
-            about = {
-                "place": self.feed.place,
-                "version": __version__,
-                "policy": told_policy(self._scheduler.policy),
-                "acts": self._api is not None,
-            }
-            body = _object([*parts, *_members(about), (b"history", self._history.encoded())])
+        await self._tell_changes()
+        about = {
+            "place": self.feed.place,
+            "version": __version__,
+            "policy": told_policy(self._scheduler.policy),
+            "acts": self._api is not None,
+        }
+        cycles = [_encode(cycle) for cycle in self._recorder.cycles]
+        now = PastChange(self.feed.last, self._scheduler.clock.now(), self._recorder.count, self._told.rows, cycles)
+        return await self._packed(request, _object([*_members_of(now), *_members(about), (b"history", self._history.encoded())]))
+
+    async def _last_minutes(self, request: Request) -> Response:
+        first = self._past.first
+        before = first._replace(cycles=[_encode(cycle) for cycle in self._recorder.cycles if cycle.number <= first.cycle])
+        changes = b",".join(_object(_members_of(change)) for change in self._past.changes)
+        return await self._packed(request, _object([(b"first", _object(_members_of(before))), (b"changes", b"[%s]" % changes)]))
+
+    async def _packed(self, request: Request, body: bytes) -> Response:
         return packed(request, body, await asyncio.to_thread(gzip.compress, body, 3), JSON, UNCACHED)
 
     def _events(self, request: Request) -> Reader:
-        return self.feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""))
+        self._came.set()
+        return self.feed.reader(request.headers.get("last-event-id") or request.query.get("after", ""), self._lasts_s)
 
     async def act(self, request: Request) -> Response | Stream:
         """What the API server answers to who asks, or a run of the simulator."""
@@ -128,22 +161,25 @@ class Page:
     # -- telling readers
 
     async def _tell(self) -> None:
-        """As long as there are readers."""
-        alone_s, quiet_s, pause_s = 0.0, 0.0, PERIOD_S
-        while alone_s < PATIENCE_S:
-            await asyncio.sleep(pause_s)
-            alone_s = 0.0 if self.feed.readers else alone_s + pause_s
-            async with self._looking:
-                rows, spent_s = await self._scheduler.look(self._timed_changes)
-                pause_s = max(PERIOD_S, SELDOM * spent_s)
-                cycles = self._told.fresh_cycles()
-                quiet_s = 0.0 if rows or cycles else quiet_s + pause_s
-                if rows or cycles or quiet_s >= TIME_TOLD_S:
-                    quiet_s = 0.0
-                    self._history.note(self._scheduler.clock.now(), self._told.rows["queues"])
-                    self.feed.publish(_object([*self._parts(rows, cycles), *self._fresh_policy()]))
-        self._told.rest()
-        self.feed.begin()
+        while True:
+            spent_s = await self._tell_changes()
+            pause_s = max(PERIOD_S, SELDOM * spent_s) if self.feed.readers else max(ALONE_S, SELDOM_ALONE * spent_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), pause_s)
+            self._came.clear()
+
+    async def _tell_changes(self) -> float:
+        """How long the look at the cluster took."""
+        async with self._looking:
+            rows, spent_s = await self._scheduler.look(self._timed_changes)
+            cycles, policy, at = self._told.fresh_cycles(), self._fresh_policy(), self._scheduler.clock.now()
+            if rows or cycles or policy or (self.feed.readers and time.monotonic() - self._told_s >= TIME_TOLD_S):
+                self._told_s = time.monotonic()
+                self._history.note(at, self._told.rows["queues"])
+                change = PastChange(self.feed.last + 1, at, self._recorder.count, rows, cycles)
+                self._past.note(change)
+                self.feed.publish(_object([*_members_of(change), *policy]))
+        return spent_s
 
     def _timed_changes(self, cluster: Cluster) -> tuple[dict[str, Rows], float]:
         began_s = time.thread_time()
@@ -158,11 +194,11 @@ class Page:
         self._told_policy = policy
         return _members({"policy": told_policy(policy)})
 
-    def _parts(self, rows: Mapping[str, Mapping[str, bytes | None]], cycles: list[bytes]) -> list[tuple[bytes, bytes]]:
-        found = [(kind.encode(), _object((_encode(name)[1:-1], row) for name, row in of.items())) for kind, of in rows.items()]
-        if cycles:
-            found.append((b"cycles", b"[%s]" % b",".join(cycles)))
-        return [*_members({"at": self._scheduler.clock.now(), "count": self._recorder.count}), *found]
+
+def _members_of(change: PastChange) -> list[tuple[bytes, bytes]]:
+    rows = [(kind.encode(), _object((_encode(name)[1:-1], row) for name, row in of.items())) for kind, of in change.rows.items()]
+    cycles = [(b"cycles", b"[%s]" % b",".join(change.cycles))] if change.cycles else []
+    return [*_members({"number": change.number, "at": change.at, "count": change.cycle}), *rows, *cycles]
 
 
 def _object(members: Iterable[tuple[bytes, bytes | None]]) -> bytes:
@@ -176,10 +212,19 @@ def _members(values: Mapping[str, object]) -> list[tuple[bytes, bytes]]:
 
 def _for_this_machine(answer: Handler) -> Handler:
     def guarded(request: Request) -> Response | Stream | Awaitable[Response | Stream]:
-        named, origin = request.headers.get("host", ""), request.headers.get("origin")
+        named = request.headers.get("host", "")
         if not request.local or (named.rpartition(":")[0] or named) not in NAMES_OF_LOOPBACK:
             return Response.text("the page is shown on this machine only: kubectl port-forward leads here", 403)
-        if origin is not None and origin != f"http://{named}":
+        return own(request)
+
+    own = _for_its_own_scripts(answer)
+    return guarded
+
+
+def _for_its_own_scripts(answer: Handler) -> Handler:
+    def guarded(request: Request) -> Response | Stream | Awaitable[Response | Stream]:
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host", ""):
             return Response.text("the page is for its own scripts only", 403)
         return answer(request)
 

@@ -38,7 +38,7 @@ class RunRequest(msgspec.Struct):
     seconds: float = 600.0  #: that pods run whose annotations do not say it
 
 
-class Run(msgspec.Struct):
+class SimulationRun(msgspec.Struct):
     """One of them, as it is told."""
 
     number: int
@@ -50,11 +50,11 @@ class Run(msgspec.Struct):
 
 
 class Simulations:
-    """See the module."""
+    """Simulations that were begun from the page."""
 
     def __init__(self, api: Server) -> None:
         self._api = api
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, SimulationRun] = {}
         self._reports: dict[int, bytes] = {}
         self._under_way: asyncio.Task[None] | None = None
 
@@ -73,7 +73,7 @@ class Simulations:
             return Response.json({"message": str(error)}, 400, headers=UNCACHED)
         if self._under_way is not None and not self._under_way.done():
             return Response.json({"message": "another run is under way"}, 409, headers=UNCACHED)
-        run = Run(max(self._runs, default=0) + 1, self._api.store.now(), configuration=wanted.configuration)
+        run = SimulationRun(max(self._runs, default=0) + 1, self._api.store.now(), configuration=wanted.configuration)
         self._runs[run.number] = run
         for old in sorted(self._runs)[:-KEPT]:
             del self._runs[old]
@@ -97,7 +97,7 @@ class Simulations:
             return Response.text("this run is not kept", 404)
         return Response(report, content_type="text/html; charset=utf-8", headers=AS_A_STRANGER)
 
-    async def _play(self, run: Run, objects: list[Object]) -> None:
+    async def _play(self, run: SimulationRun, objects: list[Object]) -> None:
         with tempfile.TemporaryDirectory(prefix="pumice-") as name:
             folder = Path(name)
             (folder / "present.json").write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pumice.api.core import Node
 from pumice.page.recorder import Recorder
-from pumice.page.rows import LOOSE, Amounting, Amounts, JobRow, QueueRow, job_key, job_row, loose_row, node_row, queue_row
+from pumice.page.rows import LOOSE, Amounting, Amounts, JobRow, Moments, QueueRow, job_key, job_row, loose_row, node_row, queue_row
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.hypernodes import hypernodes_of
 from pumice.scheduler.model.index import Index
@@ -28,20 +28,17 @@ _encode = msgspec.json.encode
 class Touched(Index):
     """Whose pods came or went since somebody took this."""
 
-    followed = False  #: whether anybody will take it
-
     def begin(self) -> None:
         self.rows: set[int] = set()
         self.jobs: set[str] = set()
 
     def change(self, row: int, task: Task, sign: int) -> None:
-        if self.followed:
-            self.rows.add(row)
-            self.jobs.add(job_key(task))
+        self.rows.add(row)
+        self.jobs.add(job_key(task))
 
 
 class Told:
-    """See the module. All of it happens between two cycles."""
+    """The rows that readers have, and messages with those that have changed. All of it happens between two cycles."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -49,17 +46,8 @@ class Told:
         self._wire: list[Node] = []
         self._hypernodes = 0  #: version of all of them
         self.rows: dict[str, dict[str, bytes]] = {kind: {} for kind in KINDS}
+        self.expected: dict[str, Moments] = {}  #: by job that waits, when it starts
         self.cycles = 0  #: number of the last cycle that was told
-
-    def everything(self, cluster: Cluster) -> dict[str, Rows]:
-        """Begin anew."""
-        self.rows = {kind: {} for kind in KINDS}
-        self._wire, self._hypernodes = [], 0
-        touched = self._touched(cluster)
-        touched.followed = self._recorder.followed = True
-        without_job = (LOOSE + task.key for task in cluster.tasks.values() if task.job is None)
-        self._recorder.stirred.update(cluster.jobs, without_job)
-        return self.changes(cluster)
 
     def changes(self, cluster: Cluster) -> dict[str, Rows]:
         amounting = Amounting(cluster)
@@ -72,14 +60,9 @@ class Told:
         touched.begin()
         return {kind: rows for kind, rows in fresh.items() if rows}
 
-    def rest(self) -> None:
-        """Nobody reads any more: keep nothing for readers."""
-        self.rows = {kind: {} for kind in KINDS}
-        self._recorder.followed = False
-        self._recorder.stirred.clear()
-        if self._index is not None:
-            self._index.followed = False
-            self._index.begin()
+    def expect(self, expected: dict[str, Moments]) -> None:
+        self._recorder.stirred.update(self.expected, expected)
+        self.expected = expected
 
     def fresh_cycles(self) -> list[bytes]:
         found = [_encode(cycle) for cycle in self._recorder.cycles if cycle.number > self.cycles]
@@ -147,7 +130,7 @@ class Told:
             task = _loose(cluster, key)
             return loose_row(task, why, amounting) if task is not None else None
         job = cluster.jobs.get(key)
-        return job_row(job, why, amounting) if job is not None else None
+        return job_row(job, why, self.expected.get(key), amounting) if job is not None else None
 
     def _queues(self, cluster: Cluster, amounting: Amounting) -> Iterator[tuple[str, bytes | None]]:
         existing = {name: queue for name, queue in cluster.queues.items() if queue.exists}

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from pumice.api.annotations import ALIBABA_GPU_INDEX
 from pumice.api.errors import InputError
@@ -21,7 +22,7 @@ from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE
-from pumice.scheduler.plugins.packing.fragments import Kind, TypicalPods
+from pumice.scheduler.plugins.packing.fragments import PodShape, TypicalPods
 from pumice.scheduler.plugins.packing.rule import Packing
 from pumice.scheduler.plugins.volcano.fgd import Fgd
 from pumice.simulate.gauges import kind_of
@@ -33,7 +34,8 @@ Curve = dict[str, float]
 
 
 def play(scenario: Scenario, load: float) -> dict[str, Any]:
-    """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for. Raises InputError."""
+    """`curve` and `fragmentation`, in per cent of the GPUs there are, by per cent of them that were asked for; `measures` of the end, and
+    each pod as a job. Raises InputError."""
     seed = scenario.seed or 0
     workload = scenario.workload.read(scenario.cluster, seed)
     trace = list(workload.jobs)
@@ -68,7 +70,7 @@ def sequence(trace: list[Work], wanted: float, random: Random) -> list[Work]:
     return pods
 
 
-def informed(policy: Policy, kinds: Counter[Kind], seed: int) -> Policy:
+def informed(policy: Policy, kinds: Counter[PodShape], seed: int) -> Policy:
     """The policy, where FGD knows the trace's typical pods and chance has the seed."""
 
     def told(choice: PluginOption) -> PluginOption:
@@ -78,9 +80,9 @@ def informed(policy: Policy, kinds: Counter[Kind], seed: int) -> Policy:
         more: dict[str, Any] = {"seed": args.seed or seed}
         if issubclass(choice.plugin, Fgd) and not args.typical_pods:
             more["typical_pods"] = [(kind.cpu_milli, *kind.ask, count) for kind, count in kinds.items()]
-        return replace(choice, args=_changed(args, more))
+        return structs.replace(choice, args=_changed(args, more))
 
-    return replace(policy, tiers=tuple(tuple(told(choice) for choice in tier) for tier in policy.tiers))
+    return structs.replace(policy, tiers=tuple(tuple(told(choice) for choice in tier) for tier in policy.tiers))
 
 
 def _changed(args: Any, more: dict[str, Any]) -> Any:
@@ -128,4 +130,19 @@ def _curves(
             reached += 1
             curve[str(reached)] = round(100 * allocated / capacity, 6)
             fragmentation[str(reached)] = round(100 * float(fragments.sum()) / capacity, 6)
-    return {"curve": curve, "fragmentation": fragmentation, "pods": len(pods), "placed": len(placed)}
+    gpus = capacity / 1000
+    told = {
+        "arrived": {"gpu": arrived / capacity},
+        "utilisation": {"cpu": 1 - float(cpu.sum() / nodes.allocatable[CPU].sum()), "gpu": allocated / capacity},
+        "fragmentation": {"gpu": float(fragments.sum()) / 1000, "share": float(fragments.sum()) / 1000 / gpus},
+        "pods": len(pods),
+        "placed": len(placed),
+        "refused": len(pods) - len(placed),
+    }
+    return {"measures": told, "jobs": [_job(work, placed) for work in pods], "curve": curve, "fragmentation": fragmentation}
+
+
+def _job(work: Work, placed: dict[str, tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
+    node, cards = placed.get(work.name, (None, ()))
+    state = "refused" if node is None else "placed"
+    return {"job": work.name, "gpu": gpu_milli(work) / 1000, "state": state, "node": node, "cards": list(cards)}

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from pumice.simulate.dask import played_on_dask
 from pumice.simulate.inputs import nodes_from, source
 from pumice.simulate.outputs import as_json
 from pumice.simulate.policies import read_policy
@@ -48,7 +49,7 @@ COMPARED = (
 
 
 @dataclass(frozen=True)
-class Work:
+class ComparedRun:
     """One simulation, in words, so that any process can play it."""
 
     workload: str
@@ -73,19 +74,25 @@ class Work:
 
 
 def compare(
-    works: Iterable[Work], out: str | None = None, processes: int | None = None, done: Callable[[Work], None] = lambda work: None
+    works: Iterable[ComparedRun],
+    out: str | None = None,
+    processes: int | None = None,
+    done: Callable[[ComparedRun], None] = lambda work: None,
+    dask: str | None = None,
 ) -> list[Summary]:
-    """The summaries, in the order of the works. `done` is told of each as soon as there is one. Raises InputError."""
+    """The summaries, in the order of the works. `done` is told of each as soon as there is one; `dask` is the address of a cluster to play
+    them in, instead of processes here. Raises InputError."""
     listed = list(works)
     found = {work: kept for work in listed if (kept := _kept(out, work)) is not None}
-    for work, summary in _played([work for work in listed if work not in found], processes):
+    left = [work for work in listed if work not in found]
+    for work, summary in played_on_dask(left, dask) if dask else _played(left, processes):
         found[work] = summary
         _keep(out, work, summary)
         done(work)
     return [found[work] for work in listed]
 
 
-def _played(works: list[Work], processes: int | None) -> Iterator[tuple[Work, Summary]]:
+def _played(works: list[ComparedRun], processes: int | None) -> Iterator[tuple[ComparedRun, Summary]]:
     """As they are done."""
     if processes == 1 or len(works) < 2:
         yield from ((work, work.play()) for work in works)
@@ -96,12 +103,12 @@ def _played(works: list[Work], processes: int | None) -> Iterator[tuple[Work, Su
             yield futures[future], future.result()
 
 
-def _kept(out: str | None, work: Work) -> Summary | None:
+def _kept(out: str | None, work: ComparedRun) -> Summary | None:
     path = Path(out, work.name) if out else None
     return msgspec.json.decode(path.read_bytes()) if path is not None and path.is_file() else None
 
 
-def _keep(out: str | None, work: Work, summary: Summary) -> None:
+def _keep(out: str | None, work: ComparedRun, summary: Summary) -> None:
     """Whole or not at all, whenever this ends."""
     if out:
         Path(out).mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 TEXTS = frozenset(["job", "queue", "user", "state", "reason", "event", "node", "detail", "series", "resource"])
 
+MOST_TEXTS = 4096  #: of a column that are remembered; names of jobs all differ
+
 
 class Frame(dict[str, NDArray[Any]]):
     """Columns by name. `to_pandas()` and `to_polars()` work where these are installed."""
@@ -26,13 +28,16 @@ class Frame(dict[str, NDArray[Any]]):
 
 
 def frame_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Frame:
-    """None, and the empty text of a CSV file, are unknown."""
-    texts = [name in TEXTS for name in names]
-    columns: list[Any] = [[] if text else array("d") for text in texts]
+    """None, and the empty text of a CSV file, are unknown. Of a column's first texts, equal ones are one object."""
+    texts: list[dict[Any, Any] | None] = [{} if name in TEXTS else None for name in names]
+    columns: list[Any] = [array("d") if known is None else [] for known in texts]
     for row in rows:
-        for column, text, value in zip(columns, texts, row, strict=True):
-            column.append(value if text else float("nan") if value is None or value == "" else float(value))
-    arrays = [np.array(column, object) if text else np.array(column) for column, text in zip(columns, texts, strict=True)]
+        for column, known, value in zip(columns, texts, row, strict=True):
+            if known is None:
+                column.append(float("nan") if value is None or value == "" else float(value))
+            else:
+                column.append(known.setdefault(value, value) if len(known) < MOST_TEXTS else value)
+    arrays = [np.asarray(column) if known is None else np.array(column, object) for column, known in zip(columns, texts, strict=True)]
     return Frame(zip(names, arrays, strict=True))
 
 

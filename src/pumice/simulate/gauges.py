@@ -15,22 +15,22 @@ import numpy as np
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import CPU, MEMORY, Vector
 from pumice.scheduler.plugins.packing.cards import GPU_MILLI, WHOLE, Ask, Cards, Lefts
-from pumice.scheduler.plugins.packing.fragments import Column, Kind, TypicalPods
+from pumice.scheduler.plugins.packing.fragments import Column, PodShape, TypicalPods
 from pumice.simulate.objects import Amounts, amounts_of
-from pumice.simulate.series import Key, Series
+from pumice.simulate.series import Series, SeriesKey
 from pumice.simulate.work import Role
 
 
 class Gauges:
-    """See the module."""
+    """Fragments and fairness, read at each step of the series."""
 
     def __init__(self, cluster: Cluster, series: Series, now: float) -> None:
-        self._cluster, self._series = cluster, series
-        self._kinds: Counter[Kind] = Counter()
+        self.cluster, self._series = cluster, series
+        self._kinds: Counter[PodShape] = Counter()
         self._typical: TypicalPods | None = None
         self._queues: dict[str, None] = {}  #: of the jobs that have come
-        series.signal(Key("fairness"), now).set(now, 1.0)
-        series.signal(Key("fragmentation", "gpu"), now)
+        series.signal(SeriesKey("fairness"), now).set(now, 1.0)
+        series.signal(SeriesKey("fragmentation", "gpu"), now)
 
     def came(self, queue: str, roles: Iterable[Role]) -> None:
         """A job came to the queue, with these pods."""
@@ -46,42 +46,42 @@ class Gauges:
     def _read_fragments(self, now: float) -> None:
         if self._typical is None:
             self._typical = TypicalPods(self._kinds)
-        nodes = self._cluster.nodes
-        left = left_on_cards(self._cluster)
+        nodes = self.cluster.nodes
+        left = left_on_cards(self.cluster)
         if left.any():
             fragments = self._typical.fragments(nodes.idle[CPU], left)
-            self._series.signal(Key("fragmentation", "gpu"), now).set(now, float(fragments.sum()) / WHOLE)
+            self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, float(fragments.sum()) / WHOLE)
         else:
-            self._series.signal(Key("fragmentation", "gpu"), now).set(now, 0.0)
+            self._series.signal(SeriesKey("fragmentation", "gpu"), now).set(now, 0.0)
 
     def _read_queues(self, now: float) -> None:
         """Of GPUs if there are any, else of CPUs."""
         value = self._series.value
-        resource = "gpu" if value(Key("capacity", "gpu")) else "cpu"
+        resource = "gpu" if value(SeriesKey("capacity", "gpu")) else "cpu"
         names = list(self._queues)
-        asked, held = (np.array([value(Key(series, resource, name)) for name in names]) for series in ("asked", "held"))
-        deserved = self._deserved(resource, names, value(Key("capacity", resource)), asked)
+        asked, held = (np.array([value(SeriesKey(series, resource, name)) for name in names]) for series in ("asked", "held"))
+        deserved = self._deserved(resource, names, value(SeriesKey("capacity", resource)), asked)
         for name, amount in zip(names, deserved.tolist(), strict=True):
-            self._series.signal(Key("deserved", resource, name), now).set(now, amount)
+            self._series.signal(SeriesKey("deserved", resource, name), now).set(now, amount)
         more = (held - np.minimum(deserved, asked))[asked > 0]
-        self._series.signal(Key("fairness"), now).set(now, jains_index(more))
+        self._series.signal(SeriesKey("fairness"), now).set(now, jains_index(more))
         for name, amount in zip(names, (held - np.minimum(deserved, asked)).tolist(), strict=True):
-            self._series.signal(Key("fairness", resource, name), now).set(now, amount)
+            self._series.signal(SeriesKey("fairness", resource, name), now).set(now, amount)
 
     def _deserved(self, resource: str, names: list[str], capacity: float, asked: Column) -> Column:
-        queues = [self._cluster.queue(name) for name in names]
+        queues = [self.cluster.queue(name) for name in names]
         if any(queue.deserves.any() for queue in queues):
-            return np.array([getattr(counted(self._cluster, queue.deserved), resource) for queue in queues])
+            return np.array([getattr(counted(self.cluster, queue.deserved), resource) for queue in queues])
         return by_weight(capacity, asked, [queue.weight for queue in queues])
 
 
 @lru_cache(maxsize=4096)
-def kind_of(role: Role) -> Kind:
+def kind_of(role: Role) -> PodShape:
     """What tells its pods apart where fragments are counted."""
     amounts = amounts_of(role)
     milli = round(amounts.gpu * WHOLE)
     ask = Ask() if not milli else Ask(1, float(milli)) if milli < WHOLE else Ask(int(milli // WHOLE), WHOLE)
-    return Kind(amounts.cpu * 1000, ask)
+    return PodShape(amounts.cpu * 1000, ask)
 
 
 def left_on_cards(cluster: Cluster) -> Lefts:

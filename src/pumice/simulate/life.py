@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pumice.scheduler.model.task import Task
+from typing import Any, Generic, TypeVar
+
 from pumice.simulate.objects import Amounts, amounts_of, object_name
 from pumice.simulate.work import Work
 
+P = TypeVar("P")
 
-class Run:
+
+class Run(Generic[P]):
     """Pods of a job that began together and would end together."""
 
     __slots__ = ("began", "length", "life", "tasks")
 
-    def __init__(self, life: Life, tasks: dict[str, Task], began: float, length: float) -> None:
+    def __init__(self, life: Life, tasks: dict[str, P], began: float, length: float) -> None:
         self.life = life
         self.tasks = tasks  #: by uid; those that were evicted are taken out
         self.began = began
@@ -47,13 +50,22 @@ class Life:
         self.total = Amounts(*(sum(a[i] * r.count for a, r in zip(self.amounts, work.roles, strict=True)) for i in range(3)))
         self.unfinished = work.pods
         self.left: dict[str, float] = {}  #: by pod uid: seconds of work, where it is not all of it
-        self.runs: list[Run] = []
+        self.runs: list[Run[Any]] = []
         self.start: float | None = None
         self.end: float | None = None
         self.evictions = 0
         self.lost = 0.0  #: pod-seconds
         self.state = "waiting"
         self.reason = ""
+
+    def length(self, uid: str, name: str) -> float:
+        """Seconds of work that a pod has left."""
+        left = self.left.get(uid)
+        if left is None:
+            left = self.work.run
+            if self.work.slow:
+                left *= self.work.slow.get(int(name.rpartition("-")[2]), 1.0)
+        return left
 
     def amount(self, index: int) -> Amounts:
         """What its pod of this number holds."""
@@ -63,7 +75,7 @@ class Life:
             index -= role.count
         raise IndexError(index)
 
-    def kept(self, run: Run, now: float) -> float:
+    def kept(self, run: Run[Any], now: float) -> float:
         """Seconds of the run that an eviction now does not undo."""
         every = self.work.checkpoint
         return (now - run.began) // every * every if every else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from pumice.simulate.columns import OVER_TIME, PERCENTILES
 from pumice.simulate.record import RESOURCES, Record
-from pumice.simulate.series import Key
+from pumice.simulate.series import SeriesKey
 
 Measures = dict[str, Any]
 
@@ -59,7 +59,7 @@ def _utilisation(record: Record, queue: str) -> dict[str, float]:
     signals, now = record.series.signals, record.now
     found = {}
     for resource in RESOURCES:
-        capacity, held = signals.get(Key("capacity", resource)), signals.get(Key("held", resource, queue))
+        capacity, held = signals.get(SeriesKey("capacity", resource)), signals.get(SeriesKey("held", resource, queue))
         if capacity is not None and (whole := capacity.integral(now)) > 0:
             found[resource] = held.integral(now) / whole if held is not None else 0.0
     return found

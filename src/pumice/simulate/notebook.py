@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pumice.simulate import columns
-from pumice.simulate.compare import Work, table
+from pumice.simulate.compare import ComparedRun, table
 from pumice.simulate.compare import compare as play_all
 from pumice.simulate.frame import Frame, frame_of
 from pumice.simulate.run import Summary
@@ -29,7 +29,7 @@ def simulate(
 ) -> Simulation:
     """`workload` and `cluster` are FORMAT:FILE, `nodes` is such as 300x8gpu. Raises InputError."""
     rows: list[tuple[Any, ...]] = []
-    summary = Work(workload, cluster, nodes, policy, seed).play(out, rows)
+    summary = ComparedRun(workload, cluster, nodes, policy, seed).play(out, rows)
     return Simulation(summary, frame_of(columns.JOBS, rows))
 
 
@@ -43,5 +43,5 @@ def compare(
     processes: int | None = None,
 ) -> list[dict[str, Any]]:
     """A row a measure and policy, as `pumice compare -o json` has them."""
-    works = [Work(workload, cluster, nodes, policy, seed) for policy in policies for seed in range(seeds)]
+    works = [ComparedRun(workload, cluster, nodes, policy, seed) for policy in policies for seed in range(seeds)]
     return table(play_all(works, processes=processes))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
 
-from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.task import Task
 from pumice.simulate.gauges import Gauges, counted
 from pumice.simulate.life import Life
 from pumice.simulate.longest import Longest
 from pumice.simulate.objects import Amounts
-from pumice.simulate.series import Key, Series
+from pumice.simulate.series import Series, SeriesKey
 
 RESOURCES = Amounts._fields
 SHORTEST_S = 10.0  #: jobs count as at least so long in the bounded slowdown
@@ -24,12 +22,24 @@ Row = tuple[Any, ...]
 Sink = Callable[[Row], None]
 
 
+class Placed(Protocol):
+    """A pod, and where it runs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def node_name(self) -> str: ...
+
+
 def _ignore(row: Row) -> None:
     """Nobody wants it."""
 
 
 class Record:
-    """See the module. `job` and `event` are given each row as soon as it is complete, jobs in the order of arrival."""
+    """Rows of jobs, events and values of one simulation.
+
+    `job` and `event` are given each row as soon as it is complete, jobs in the order of arrival.
+    """
 
     def __init__(self, job: Sink = _ignore, event: Sink = _ignore) -> None:
         self.series = Series()
@@ -62,15 +72,23 @@ class Record:
         self.capacity(cluster)
 
     def advance(self, now: float) -> None:
-        if now >= self.series.next_step:
+        self.look(now)
+        self.move_on(now)
+
+    def look(self, until: float) -> None:
+        """Read off the cluster what has been since the last event, if a step of the series is over by then."""
+        if until >= self.series.next_step:
             self.gauges.read(self.now)
+
+    def move_on(self, now: float) -> None:
+        """Something happens now."""
         self.now = now
         self.series.advance(now)
 
     def _add(self, series: str, resource: str, queue: str, more: float) -> None:
         if more:
-            self.series.signal(Key(series, resource, queue), self.now).add(self.now, more)
-            self.series.signal(Key(series, resource), self.now).add(self.now, more)
+            self.series.signal(SeriesKey(series, resource, queue), self.now).add(self.now, more)
+            self.series.signal(SeriesKey(series, resource), self.now).add(self.now, more)
 
     def _count(self, life: Life, state: str) -> None:
         """The job has another state."""
@@ -83,7 +101,12 @@ class Record:
 
     def capacity(self, cluster: Cluster) -> None:
         for name, value in zip(RESOURCES, counted(cluster, cluster.nodes.total()), strict=True):
-            self.series.signal(Key("capacity", name), self.now).set(self.now, value)
+            self.series.signal(SeriesKey("capacity", name), self.now).set(self.now, value)
+
+    def node(self, event: str, name: str, cluster: Cluster) -> None:
+        """`cluster` has these nodes now."""
+        self._event((self.now, event, "", "", name, 0, ""))
+        self.capacity(cluster)
 
     # -- jobs
 
@@ -101,7 +124,7 @@ class Record:
             self._add("asked", name, work.queue, amount)
         self._event((self.now, "submit", work.name, work.queue, "", work.pods, ""))
 
-    def started(self, life: Life, tasks: Iterable[Task], *, first: bool) -> None:
+    def started(self, life: Life, tasks: Iterable[Placed], *, first: bool) -> None:
         work = life.work
         if first:
             wait = self.now - work.submit
@@ -112,7 +135,7 @@ class Record:
         for node, count in Counter(task.node_name for task in tasks).items():
             self._event((self.now, "start", work.name, work.queue, node, count, ""))
 
-    def stopped(self, life: Life, tasks: Iterable[Task], done: float, *, kept: float) -> None:
+    def stopped(self, life: Life, tasks: Iterable[Placed], done: float, *, kept: float) -> None:
         """Pods that ran for so long hold nothing more; `kept` of the time was not for nothing."""
         amounts = self._hold(life, tasks, -1)
         good, lost = self.goodput[life.work.queue], self.lost[life.work.queue]
@@ -120,7 +143,7 @@ class Record:
             good[index] += amount * kept
             lost[index] += amount * (done - kept)
 
-    def _hold(self, life: Life, tasks: Iterable[Task], sign: int) -> list[float]:
+    def _hold(self, life: Life, tasks: Iterable[Placed], sign: int) -> list[float]:
         """What these pods hold together is held from now on, or no more."""
         if len(life.amounts) == 1:
             count = sum(1 for _ in tasks)
@@ -131,9 +154,9 @@ class Record:
             self._add("held", name, life.work.queue, sign * amount)
         return held
 
-    def evicted(self, life: Life, tasks: list[Task], because: Evict) -> None:
+    def evicted(self, life: Life, tasks: Sequence[Placed], action: str, beneficiary: str = "") -> None:
         self.evictions[life.work.queue] += len(tasks)
-        detail = f"{because.action} for {because.beneficiary}" if because.beneficiary else because.action
+        detail = f"{action} for {beneficiary}" if beneficiary else action
         for node, count in Counter(task.node_name for task in tasks).items():
             self._event((self.now, "evict", life.work.name, life.work.queue, node, count, detail))
 

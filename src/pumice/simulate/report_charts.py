@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pumice.simulate.report_series import Columns, Series
+from pumice.simulate.report_series import Columns, ReportSeries
 from pumice.simulate.resampling import Column, bent_points, between, bins, shares_up_to
 
 Chart = dict[str, Any]
@@ -24,7 +24,7 @@ UNITS = {"gpu": "GPUs", "cpu": "CPUs", "memory": "bytes"}
 class Shown:
     """The run's jobs as charts group them."""
 
-    def __init__(self, jobs: Columns, series: Series, most_queues: int) -> None:
+    def __init__(self, jobs: Columns, series: ReportSeries, most_queues: int) -> None:
         self.jobs = jobs
         self.series = series
         self.end_s = last_instant(jobs)
@@ -52,7 +52,7 @@ class Shown:
 
 
 def charts(jobs: Columns, series: Columns) -> list[Chart]:
-    told = Series(series)
+    told = ReportSeries(series)
     rows, lines = Shown(jobs, told, MOST_ROWS), Shown(jobs, told, MOST_LINES)
     found = [
         _schedule(rows),

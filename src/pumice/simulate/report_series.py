@@ -11,8 +11,8 @@ from pumice.simulate.resampling import Column, means
 Columns = Mapping[str, Column]
 
 
-class Series:
-    """See the module. A key is series, resource, queue."""
+class ReportSeries:
+    """Columns of series.csv by key. A key is series, resource, queue."""
 
     def __init__(self, series: Columns) -> None:
         names, code = [], np.zeros(len(series["time"]), np.int64)

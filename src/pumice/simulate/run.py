@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,17 @@ from pumice.api.errors import InputError
 from pumice.api.meta import DEFAULT_QUEUE, ROOT_QUEUE, Metadata
 from pumice.api.times import rfc3339
 from pumice.api.volcano import Queue, QueueSpec, QueueStatus
-from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
 from pumice.simulate import columns, measures
+from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed
 from pumice.simulate.inputs import Source
 from pumice.simulate.objects import queue
 from pumice.simulate.outputs import Folder
 from pumice.simulate.record import Record
 from pumice.simulate.work import Workload
-from pumice.simulate.world import Habits, World
+from pumice.simulate.world import Habits, Rank, World
 
 Summary = dict[str, Any]
 
@@ -38,7 +39,31 @@ class Scenario:
     habits: Habits = field(default_factory=Habits)
 
 
-def simulate(scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any, ...]] | None = None) -> Summary:
+Player = Callable[[Scenario, Workload, Record], None]
+
+
+def play_fast(scenario: Scenario, workload: Workload, record: Record) -> None:
+    """What happens is told to the kept state at once, as the wire structs that the scheduler reads."""
+    faults, seed = workload.faults, scenario.seed or 0
+    if faults.of_objects:
+        raise InputError(f"faults.{faults.of_objects}: nothing is sent to anybody here; say --whole, or leave it out", where=workload.name)
+    cluster = cluster_of(scenario.policy, workload)
+    jobs = disturbed(workload.jobs, faults, seed) if faults.stragglers or faults.estimates else workload.jobs
+    world = World(cluster, scenario.policy, jobs, record, scenario.habits, workload.began or 0.0)
+    world.skew_s = faults.skew_s
+    first = record.now
+
+    def at(when: float, call: Callable[[], None]) -> None:
+        world.at(when, Rank.NODE, lambda subject: call(), None)
+
+    for accidents in accidents_of(faults, seed, at, NodeLosses(workload.nodes, world.fail, world.join), lambda random: world.leave()):
+        accidents.begin(first, lambda: world.goes_on)
+    world.play()
+
+
+def simulate(
+    scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any, ...]] | None = None, player: Player = play_fast
+) -> Summary:
     """Play it to its end. `out`: the folder to write; `jobs`: is given the rows of jobs.csv. Raises InputError."""
     workload = scenario.workload.read(scenario.cluster, scenario.seed or 0)
     folder = Folder(out) if out else None
@@ -49,8 +74,7 @@ def simulate(scenario: Scenario, out: str | None = None, *, jobs: list[tuple[Any
             sink(row)
 
     record = Record(tell, folder.events.write) if folder else Record(tell)
-    cluster = cluster_of(scenario.policy, workload)
-    World(cluster, scenario.policy, workload.jobs, record, scenario.habits, workload.began or 0.0).play()
+    player(scenario, workload, record)
     summary = summarize(scenario, workload, record)
     if folder:
         folder.close(record.series, record.now, summary)

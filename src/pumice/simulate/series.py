@@ -12,7 +12,7 @@ from typing import NamedTuple
 MOST_NOTES = 1024
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     series: str
     resource: str = ""
     queue: str = ""
@@ -47,7 +47,7 @@ class Series:
     """All signals of a simulation, by key, noted together."""
 
     def __init__(self) -> None:
-        self.signals: dict[Key, Signal] = {}
+        self.signals: dict[SeriesKey, Signal] = {}
         self._start = 0.0
         self._step = 1.0
         self._steps = 0  #: that are behind
@@ -56,14 +56,14 @@ class Series:
         """Nothing has been before."""
         self._start = now
 
-    def signal(self, key: Key, now: float) -> Signal:
+    def signal(self, key: SeriesKey, now: float) -> Signal:
         signal = self.signals.get(key)
         if signal is None:
             signal = self.signals[key] = Signal(now)
             signal.notes = [0.0] * self._steps
         return signal
 
-    def value(self, key: Key) -> float:
+    def value(self, key: SeriesKey) -> float:
         """What it is now; 0 of what nobody has told."""
         signal = self.signals.get(key)
         return 0.0 if signal is None else signal.value
@@ -91,9 +91,9 @@ class Series:
         self._steps //= 2
         self._step *= 2
 
-    def rows(self, end: float) -> Iterator[tuple[float, Key, float]]:
+    def rows(self, end: float) -> Iterator[tuple[float, SeriesKey, float]]:
         """The mean over each step, in order of time; what does not change is not said again."""
-        said: dict[Key, float] = {}
+        said: dict[SeriesKey, float] = {}
         for step, (begins, length) in enumerate(self._lengths(end)):
             for key, signal in self.signals.items():
                 mean = round(self._gain(signal, step, end) / length, 9)
@@ -104,7 +104,7 @@ class Series:
             if value:
                 yield end, key, 0.0
 
-    def means(self, key: Key, end: float) -> tuple[list[float], list[float]]:
+    def means(self, key: SeriesKey, end: float) -> tuple[list[float], list[float]]:
         """The means over the steps, and how long these are."""
         lengths = [length for _, length in self._lengths(end)]
         return [self._gain(self.signals[key], step, end) / length for step, length in enumerate(lengths)], lengths

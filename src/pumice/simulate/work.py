@@ -16,6 +16,7 @@ from pumice.api.meta import DEFAULT_QUEUE, Metadata, Wire
 from pumice.api.pod import Container, PodSpec, ResourceRequirements
 from pumice.api.quantity import quantity
 from pumice.api.volcano import PodGroup
+from pumice.simulate.faults import NO_FAULTS, Faults
 
 GPU = "nvidia.com/gpu"
 
@@ -47,6 +48,7 @@ class Work:
     namespace: str = "default"
     group: PodGroup | None = None  #: its own, where it is known; else one is made
     scheduler: str = ""  #: whose it is; empty for that of the policy
+    slow: Mapping[int, float] | None = None  #: pods by number that run so many times as long
 
     @property
     def pods(self) -> int:
@@ -72,6 +74,7 @@ class Workload:
     objects: list[tuple[str, Wire]] = field(default_factory=list)  #: queues, priority classes and their like
     began: float | None = None  #: seconds since 1970 at its 0
     left_out: Counter[str] = field(default_factory=Counter)  #: why jobs cannot run, and how many
+    faults: Faults = NO_FAULTS  #: what goes wrong besides
 
 
 @lru_cache(maxsize=4096)

@@ -15,15 +15,17 @@ from typing import Any
 
 from pumice.api.core import Node
 from pumice.api.errors import InputError
-from pumice.scheduler.config.kube_conf import schedulers_of
+from pumice.scheduler.config.configurations import schedulers_of
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.decisions import Bind, Decisions, Evict
+from pumice.scheduler.framework.job_status import phase_of
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 from pumice.simulate.life import Life, Run
 from pumice.simulate.objects import class_name, group_of, instant_text, pods_of, priority_class, queue
+from pumice.simulate.reasons import Reasons
 from pumice.simulate.record import Record
 from pumice.simulate.work import Work
 
@@ -50,7 +52,7 @@ class Habits:
 
 
 class World:
-    """See the module."""
+    """A simulated cluster."""
 
     def __init__(
         self, cluster: Cluster, policy: Policy, jobs: Iterable[Work], record: Record, habits: Habits = Habits(), origin: float = 0.0
@@ -67,9 +69,12 @@ class World:
         self._serial = 0
         self._number = 0
         self._lives: dict[str, Life] = {}  #: by pod uid, of jobs that have not ended
-        self._running: dict[str, Run] = {}  #: by pod uid
+        self._running: dict[str, Run[Task]] = {}  #: by pod uid
+        self._reasons = Reasons(self._lives)
+        self.skew_s = 0.0  #: that the scheduler's clock is ahead
+        self._away = False  #: the scheduler
         self._news = False  #: since the last cycle
-        self._asks_again = not all(action.settles for action in policy.actions)
+        self._settles = all(action.settles for action in policy.actions)
         self._scheduler = schedulers_of(policy)[0]
         self._grouped = policy.profiles is None or policy.has_action("allocate")
         self._submit_next()
@@ -88,12 +93,14 @@ class World:
         if self.now == -inf:
             return  # there was not a single job
         left = {life.number: life for life in self._lives.values()}
+        for life in left.values():
+            self._reasons.settle(self.cluster.jobs.get(life.uid))
         self.record.close([left[number] for number in sorted(left)])
 
     def step(self) -> bool:
         """The next instant at which anything happens; whether there was one."""
         heap = self._heap
-        if not heap or heap[0][0] > self.habits.until:
+        if not heap or heap[0][0] > self.habits.until or (heap[0][1] is Rank.NODE and self._all_over):
             return False
         self.now = now = heap[0][0]
         self.record.advance(now)
@@ -101,10 +108,19 @@ class World:
             _, rank, _, call, subject = heappop(heap)
             call(subject)
             self._news = self._news or rank is not Rank.GONE or bool(subject)
-        if self._news and (self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued):
+        if self._news and self._anybody_waits and not self._away:
             self._news = False
-            self._carry_out(cycle(self.cluster, self.policy, self._origin + now))
+            self._carry_out(cycle(self.cluster, self.policy, self._origin + now + self.skew_s))
         return True
+
+    @property
+    def _all_over(self) -> bool:
+        """Whether every job has ended, and none will come."""
+        return not self._lives and not any(rank is Rank.ARRIVAL for _, rank, *_ in self._heap)
+
+    @property
+    def _anybody_waits(self) -> bool:
+        return bool(self.cluster.waiting or self.cluster.without_job or self.cluster.not_enqueued)
 
     # -- jobs come
 
@@ -112,9 +128,7 @@ class World:
         work = next(self._jobs, None)
         if work is not None:
             if work.submit < self.now:
-                raise InputError(
-                    f"job {work.name} was submitted at {work.submit:g}, before one that stands above it; sort the jobs by submission"
-                )
+                raise not_in_order(work)
             self.at(work.submit, Rank.ARRIVAL, self._arrive, work)
 
     def _arrive(self, work: Work) -> None:
@@ -163,15 +177,15 @@ class World:
         for eviction in decisions.evictions:
             self._evict(eviction)
         self._start(decisions.binds)
+        self._reasons.take(decisions)
+        if not self._settles and not self._anybody_waits:  # no cycle comes before the next event that would say so
+            for job in {bind.task.job: None for bind in decisions.binds if bind.task.job is not None}:
+                self.cluster.set_phase(job, phase_of(job, unschedulable=False))
         for task, node in decisions.nominations.items():
             task.nominated = node
-        for waiting in decisions.waiting:
-            life = self._lives.get(waiting.task.uid)
-            if life is not None and life.start is None:
-                life.reason = waiting.message
         if decisions.again_at < inf:
-            self.look(decisions.again_at - self._origin)
-        if self._asks_again and (decisions.binds or decisions.evictions) and self.cluster.waiting:
+            self.look(max(self.now, decisions.again_at - self._origin - self.skew_s))
+        if self.cluster.waiting and has_more_to_do(self.policy, decisions):
             self.look(self.now + PERIOD_S)
 
     def _start(self, binds: list[Bind]) -> None:
@@ -182,12 +196,12 @@ class World:
 
     def _run(self, starting: Iterable[tuple[Task, int, float]]) -> None:
         """These pods run on these rows, since these instants."""
-        together: dict[tuple[int, float, float], Run] = {}
+        together: dict[tuple[int, float, float], Run[Task]] = {}
         for task, row, since in starting:
             self.cluster.move(task, status.RUNNING, row)
             task.started = task.placed_at = self._origin + since
             life = self._lives[task.uid]
-            length = life.left.get(task.uid, life.work.run)
+            length = life.length(task.uid, task.name)
             run = together.get((life.number, length, since))
             if run is None:
                 run = together[life.number, length, since] = Run(life, {}, since, length)
@@ -197,6 +211,7 @@ class World:
             life = run.life
             first = life.start is None
             if first:
+                self._reasons.settle(self.cluster.jobs.get(life.uid))
                 life.start = run.began
             life.runs.append(run)
             self.record.started(life, run.tasks.values(), first=first)
@@ -208,7 +223,7 @@ class World:
 
     # -- runs end
 
-    def _end(self, run: Run) -> None:
+    def _end(self, run: Run[Task]) -> None:
         """Nothing, if all of its pods were evicted."""
         life, cluster = run.life, self.cluster
         if not run.tasks:
@@ -236,7 +251,8 @@ class World:
 
     # -- evictions
 
-    def _evict(self, eviction: Evict) -> None:
+    def _evict(self, eviction: Evict, gone: frozenset[str] = frozenset()) -> None:
+        """`gone` are the uids of pods that need no time to end."""
         run = self._running.get(eviction.task.uid)
         if run is None:
             return  # with another pod of its job
@@ -244,8 +260,9 @@ class World:
         victims = [task for each in life.runs for task in each.tasks.values()] if life.work.restarts_whole else [eviction.task]
         for task in victims:
             self._interrupt(task)
-        self.record.evicted(life, victims, eviction)
-        self.at(self.now + self.habits.grace_s, Rank.GONE, self._gone, (life, victims))
+        self.record.evicted(life, victims, eviction.action, eviction.beneficiary)
+        leaves_s = 0.0 if all(task.uid in gone for task in victims) else self.habits.grace_s
+        self.at(self.now + leaves_s, Rank.GONE, self._gone, (life, victims))
 
     def _interrupt(self, task: Task) -> None:
         """Its work ends here; what was not saved is lost."""
@@ -270,23 +287,50 @@ class World:
         self.record.returned(life)
         self._make_pods(life, instant_text(self._origin + self.now), frozenset(task.uid for task in victims))
 
-    # -- nodes
+    # -- what goes wrong
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether anything happens beside what goes wrong."""
+        return bool(self._running) or any(rank in (Rank.GONE, Rank.ARRIVAL) for _, rank, *_ in self._heap)
+
+    def leave(self) -> Callable[[], None] | None:
+        """The scheduler decides nothing; call what this gives when it is back. Nothing, if it is away already."""
+        if self._away:
+            return None
+        self._away = True
+        return self._return
+
+    def _return(self) -> None:
+        self._away = False
 
     def join(self, node: Node) -> None:
         self.cluster.put("Node", node)
-        self.record.capacity(self.cluster)
+        self.record.node("node-join", node.metadata.name, self.cluster)
 
     def fail(self, name: str) -> None:
-        """Its pods are lost with it."""
+        """Its pods are lost with it, at once."""
         row = self.cluster.nodes.rows.get(name)
         if row is None:
             return
         lost = [*self.cluster.nodes.tasks[row].values()]
+        gone = frozenset(task.uid for task in lost)
         for task in lost:
             if task.uid in self._running:
-                self._evict(Evict(task, name, "", "node-fail"))
+                self._evict(Evict(task, name, "", "node-fail"), gone)
         self.cluster.remove("Node", name)
-        self.record.capacity(self.cluster)
+        self.record.node("node-fail", name, self.cluster)
+
+
+def not_in_order(work: Work) -> InputError:
+    return InputError(f"job {work.name} was submitted at {work.submit:g}, before one that stands above it; sort the jobs by submission")
+
+
+def has_more_to_do(policy: Policy, decisions: Decisions) -> bool:
+    """Whether another cycle might find something to do although nothing happens."""
+    if all(action.settles for action in policy.actions):
+        return any(bind.task.job is not None and bind.task.job.pending for bind in decisions.binds)
+    return bool(decisions.binds or decisions.evictions)
 
 
 def _nothing(subject: Any) -> None:

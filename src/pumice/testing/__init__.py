@@ -6,20 +6,43 @@ made = cluster(node("a").cpu(4), node("b").cpu(8), podgroup("train", 2), *pod("t
 assert schedule(made, "enqueue, allocate", "gang", MyPlugin).binds == {"default/train-0": "b", "default/train-1": "b"}
 """
 
-from pumice.testing.builders import NodeBuilder, PodBuilder, hypernode, node, pod, podgroup, priority_class, queue
-from pumice.testing.scene import Outcome, cluster, schedule, session
+from pumice.testing.builders import (
+    Builder,
+    NodeBuilder,
+    ObjectBuilder,
+    PodBuilder,
+    PodGroupBuilder,
+    QueueBuilder,
+    hypernode,
+    manifest,
+    node,
+    pod,
+    podgroup,
+    priority_class,
+    queue,
+)
+from pumice.testing.scene import NOW, Outcome, cluster, refusals, schedule, scores, session, task_of
 
 __all__ = [
+    "NOW",
+    "Builder",
     "NodeBuilder",
+    "ObjectBuilder",
     "Outcome",
     "PodBuilder",
+    "PodGroupBuilder",
+    "QueueBuilder",
     "cluster",
     "hypernode",
+    "manifest",
     "node",
     "pod",
     "podgroup",
     "priority_class",
     "queue",
+    "refusals",
     "schedule",
+    "scores",
     "session",
+    "task_of",
 ]

@@ -5,23 +5,27 @@ Amounts are quantities as users write them. `build()` gives (kind, object); `clu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pumice.api.annotations import GROUP_NAME, HOSTNAME, PREEMPTABLE, TASK_SPEC
 from pumice.api.core import Node, PriorityClass
+from pumice.api.kinds import CLUSTER_WIDE
 from pumice.api.meta import Wire
 from pumice.api.pod import Pod
-from pumice.api.structs import convert
+from pumice.api.structs import STRUCTS, convert
+from pumice.api.times import rfc3339
 from pumice.api.volcano import HyperNode, PodGroup, Queue
 
 Amount = str | int | float
-B = TypeVar("B", bound="_Builder")
+B = TypeVar("B", bound="Builder")
 
 GPU = "nvidia.com/gpu"
+_STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
 
 
-class _Builder:
-    """Base: a document that grows; every call returns a changed copy."""
+class Builder:
+    """A document that grows: every call returns a changed copy."""
 
     kind = ""
     struct: type[Wire]
@@ -36,14 +40,34 @@ class _Builder:
     def label(self: B, key: str, value: str) -> B:
         return self.having("metadata", "labels", key, value=value)
 
+    def labels(self: B, labels: Mapping[str, str]) -> B:
+        return self.having("metadata", "labels", value=self.document["metadata"].get("labels", {}) | dict(labels))
+
     def annotation(self: B, key: str, value: str) -> B:
         return self.having("metadata", "annotations", key, value=value)
 
-    def created(self: B, instant: str) -> B:
-        return self.having("metadata", "creationTimestamp", value=instant)
+    def annotations(self: B, notes: Mapping[str, str]) -> B:
+        return self.having("metadata", "annotations", value=self.document["metadata"].get("annotations", {}) | dict(notes))
+
+    def created(self: B, instant: str | float) -> B:
+        """When: as it is written, or in seconds since 1970 (`NOW - 60`; 1 is before 2)."""
+        return self.having("metadata", "creationTimestamp", value=_instant(instant))
 
     def build(self) -> tuple[str, Wire]:
         return self.kind, convert(self.document, self.struct)
+
+
+def _instant(instant: str | float) -> str:
+    return instant if isinstance(instant, str) else rfc3339(instant)
+
+
+def _amounts(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+    """With the full name of `gpu`."""
+    return {GPU if name == "gpu" else name: amount for name, amount in amounts.items()}
+
+
+def _of_volcano(amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+    return {f"volcano.sh/{name.replace('_', '-')}": amount for name, amount in amounts.items()}
 
 
 def _with(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
@@ -59,11 +83,11 @@ def _with(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     return {**(value or {}), step: _with((value or {}).get(step), rest, new)}
 
 
-class NodeBuilder(_Builder):
+class NodeBuilder(Builder):
     kind, struct = "Node", Node
 
     def resource(self, name: str, amount: Amount) -> NodeBuilder:
-        return self.having("status", "allocatable", name, value=amount)
+        return self.has(**{name: amount})
 
     def cpu(self, amount: Amount) -> NodeBuilder:
         return self.resource("cpu", amount)
@@ -77,6 +101,15 @@ class NodeBuilder(_Builder):
     def pods(self, amount: int) -> NodeBuilder:
         return self.resource("pods", amount)
 
+    def has(self, **amounts: Amount) -> NodeBuilder:
+        """Several resources: has(cpu=8, memory="16Gi", gpu=2)."""
+        total = self.document["status"]["allocatable"] | _amounts(amounts)
+        return self.having("status", "allocatable", value=total).having("status", "capacity", value=total)
+
+    def volcano(self, **amounts: Amount) -> NodeBuilder:
+        """Resources of volcano.sh: volcano(gpu_number=2, gpu_memory=16384)."""
+        return self.has(**_of_volcano(amounts))
+
     def taint(self, key: str, value: str = "", effect: str = "NoSchedule") -> NodeBuilder:
         taints = [*self.document.get("spec", {}).get("taints", ()), {"key": key, "value": value, "effect": effect}]
         return self.having("spec", "taints", value=taints)
@@ -85,7 +118,7 @@ class NodeBuilder(_Builder):
         return self.having("spec", "unschedulable", value=True)
 
 
-class PodBuilder(_Builder):
+class PodBuilder(Builder):
     kind, struct = "Pod", Pod
 
     def request(self, name: str, amount: Amount) -> PodBuilder:
@@ -99,6 +132,28 @@ class PodBuilder(_Builder):
 
     def gpu(self, amount: Amount) -> PodBuilder:
         return self.request(GPU, amount)
+
+    def asks(self, **amounts: Amount) -> PodBuilder:
+        """Several requests: asks(cpu=1, memory="1Gi", gpu=2)."""
+        return self._resources("requests", _amounts(amounts))
+
+    def limits(self, **amounts: Amount) -> PodBuilder:
+        """Limits, which are requests as well."""
+        return self.asks(**amounts)._resources("limits", _amounts(amounts))
+
+    def volcano(self, **amounts: Amount) -> PodBuilder:
+        """Limits of volcano.sh: volcano(gpu_memory=1024), volcano(vgpu_number=1, vgpu_cores=30)."""
+        return self.limits(**_of_volcano(amounts))
+
+    def _resources(self, which: str, amounts: Mapping[str, Amount]) -> PodBuilder:
+        made = self
+        for name, amount in amounts.items():
+            made = made.having("spec", "containers", 0, "resources", which, name, value=amount)
+        return made
+
+    def containers(self, *containers: dict[str, Any]) -> PodBuilder:
+        """As they are written in the spec."""
+        return self.having("spec", "containers", value=list(containers))
 
     def gang(self, group: str) -> PodBuilder:
         return self.annotation(GROUP_NAME, group)
@@ -123,8 +178,14 @@ class PodBuilder(_Builder):
         return self.having("spec", "schedulerName", value=name)
 
     def on(self, node_name: str) -> PodBuilder:
-        """Running there."""
-        return self.having("spec", "nodeName", value=node_name).having("status", "phase", value="Running")
+        """Running there; pending if the name is empty."""
+        return self.having("spec", "nodeName", value=node_name).phase("Running") if node_name else self
+
+    def phase(self, name: str) -> PodBuilder:
+        return self.having("status", "phase", value=name)
+
+    def started(self, instant: str | float) -> PodBuilder:
+        return self.having("status", "startTime", value=_instant(instant))
 
     def leaving(self) -> PodBuilder:
         return self.having("metadata", "deletionTimestamp", value="2026-01-01T00:00:00Z")
@@ -135,7 +196,7 @@ class PodBuilder(_Builder):
         return [self.having("metadata", "name", value=f"{name}-{index}") for index in range(count)]
 
 
-class PodGroupBuilder(_Builder):
+class PodGroupBuilder(Builder):
     kind, struct = "PodGroup", PodGroup
 
     def queue(self, name: str) -> PodGroupBuilder:
@@ -145,7 +206,11 @@ class PodGroupBuilder(_Builder):
         return self.having("spec", "priorityClassName", value=name)
 
     def needs(self, **amounts: Amount) -> PodGroupBuilder:
-        return self.having("spec", "minResources", value=amounts)
+        return self.having("spec", "minResources", value=_amounts(amounts))
+
+    def roles(self, **least: int) -> PodGroupBuilder:
+        """How many pods of each role it needs: roles(driver=1, worker=4)."""
+        return self.having("spec", "minTaskMember", value=least)
 
     def topology(self, highest_tier: int | None = None, mode: str = "hard") -> PodGroupBuilder:
         """How far it may spread."""
@@ -161,12 +226,22 @@ class PodGroupBuilder(_Builder):
     def phase(self, name: str) -> PodGroupBuilder:
         return self.having("status", "phase", value=name)
 
+    def admitted(self) -> PodGroupBuilder:
+        """Let in by `enqueue` before."""
+        return self.phase("Inqueue")
+
+    def pods(self, count: int, on: str = "", **requests: Amount) -> list[Builder]:
+        """The group, and so many pods of it: podgroup("train").pods(2, cpu=4) has train-0 and train-1."""
+        name, namespace = (self.document["metadata"][key] for key in ("name", "namespace"))
+        member = pod(name, namespace).gang(name).asks(**requests)
+        return [self, *member.on(on).times(count)]
+
 
 def _topology(mode: str, highest_tier: int | None) -> dict[str, Any]:
     return {"mode": mode} | ({} if highest_tier is None else {"highestTierAllowed": highest_tier})
 
 
-class HyperNodeBuilder(_Builder):
+class HyperNodeBuilder(Builder):
     kind, struct = "HyperNode", HyperNode
 
     def holds(self, *names: str, kind: str = "Node") -> HyperNodeBuilder:
@@ -178,27 +253,42 @@ class HyperNodeBuilder(_Builder):
         return self.having("spec", "members", value=[*self.document["spec"].get("members", ()), *members])
 
 
-class QueueBuilder(_Builder):
+class QueueBuilder(Builder):
     kind, struct = "Queue", Queue
 
     def weight(self, value: int) -> QueueBuilder:
         return self.having("spec", "weight", value=value)
 
     def capability(self, **amounts: Amount) -> QueueBuilder:
-        return self.having("spec", "capability", value=amounts)
+        return self.having("spec", "capability", value=_amounts(amounts))
 
     def deserves(self, **amounts: Amount) -> QueueBuilder:
-        return self.having("spec", "deserved", value=amounts)
+        return self.having("spec", "deserved", value=_amounts(amounts))
+
+    def guarantees(self, **amounts: Amount) -> QueueBuilder:
+        return self.having("spec", "guarantee", "resource", value=_amounts(amounts))
+
+    def priority(self, value: int) -> QueueBuilder:
+        return self.having("spec", "priority", value=value)
 
     def parent(self, name: str) -> QueueBuilder:
         return self.having("spec", "parent", value=name)
 
-    def closed(self) -> QueueBuilder:
-        return self.having("status", "state", value="Closed")
+    def state(self, name: str) -> QueueBuilder:
+        """Open, Closing or Closed."""
+        return self.having("status", "state", value=name)
 
 
-class PriorityClassBuilder(_Builder):
+class PriorityClassBuilder(Builder):
     kind, struct = "PriorityClass", PriorityClass
+
+
+class ObjectBuilder(Builder):
+    """Of any other kind that scheduling reads."""
+
+    def build(self) -> tuple[str, Wire]:
+        kind = self.document["kind"]
+        return kind, convert(self.document, _STRUCTS[kind])
 
 
 def node(name: str) -> NodeBuilder:
@@ -226,3 +316,9 @@ def queue(name: str) -> QueueBuilder:
 
 def priority_class(name: str, value: int) -> PriorityClassBuilder:
     return PriorityClassBuilder({"metadata": {"name": name}, "value": value})
+
+
+def manifest(kind: str, name: str, namespace: str = "default", **parts: Any) -> ObjectBuilder:
+    """An object of any other kind that scheduling reads: manifest("ResourceQuota", "most", spec={"hard": {"cpu": 9}})."""
+    place = {} if kind in CLUSTER_WIDE else {"namespace": namespace}
+    return ObjectBuilder({"kind": kind, "metadata": {"name": name} | place} | parts)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from pumice.cluster.offline import complete
 from pumice.scheduler.framework.cycle import cycle
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.policy import PluginOption, Policy
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
 from pumice.scheduler.registry import ACTIONS, PLUGINS
-from pumice.testing.builders import _Builder, queue
+from pumice.testing.builders import Builder
 
 Chosen = str | type[Plugin] | PluginOption
 
@@ -27,11 +29,12 @@ class Outcome(NamedTuple):
     phases: dict[str, str]  #: PodGroup to phase
 
 
-def cluster(*objects: _Builder) -> Cluster:
-    """A cluster with these objects, and the open queue `default`."""
+def cluster(*objects: Builder | Iterable[Builder]) -> Cluster:
+    """A cluster with these objects, one by one or several at once, and what an API server and Volcano's webhooks add to them."""
+    each = (builder for entry in objects for builder in ([entry] if isinstance(entry, Builder) else entry))
     made = Cluster()
-    for builder in (queue("default"), *objects):
-        made.put(*builder.build())
+    for kind, item in complete(builder.build() for builder in each):
+        made.put(kind, item)
     return made
 
 
@@ -61,3 +64,24 @@ def schedule(made: Cluster, actions: str, *plugins: Chosen, now: float = NOW, wo
         {waits.task.key: waits.message for waits in decided.waiting},
         {group.job.uid: group.phase for group in decided.groups},
     )
+
+
+def scores(session: Session, pod: str) -> dict[str, float]:
+    """Of the nodes that a pod, "name" or "namespace/name", may go to."""
+    evaluation = session.evaluation(task_of(session.cluster, pod))
+    totals = evaluation.totals(evaluation.admitted)
+    return {session.nodes.names[row]: float(totals[row]) for row in session.nodes if evaluation.admitted[row]}
+
+
+def refusals(session: Session, pod: str) -> dict[str, str]:
+    """The first reason of each node that a pod may not go to."""
+    found: dict[str, str] = {}
+    for refused in session.evaluation(task_of(session.cluster, pod)).refusals():
+        for row in session.nodes:
+            if refused.where[row]:
+                found.setdefault(session.nodes.names[row], refused.reason.text)
+    return found
+
+
+def task_of(made: Cluster, pod: str) -> Task:
+    return made.tasks[pod if "/" in pod else f"default/{pod}"]

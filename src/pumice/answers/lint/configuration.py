@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pumice.answers.difference import owner_of
 from pumice.answers.lint.finding import Finding, Level

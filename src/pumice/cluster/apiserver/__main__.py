@@ -11,11 +11,18 @@ from pathlib import Path
 
 from pumice import memory
 from pumice.cluster.apiserver.journal_files import JournalError
-from pumice.cluster.apiserver.server import Server
+from pumice.cluster.apiserver.server import EVENT_TTL_S, Server
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    server = Server(host=arguments.host, port=arguments.port, plain=arguments.plain, data=arguments.data, recover=arguments.recover)
+    server = Server(
+        host=arguments.host,
+        port=arguments.port,
+        plain=arguments.plain,
+        data=arguments.data,
+        recover=arguments.recover,
+        event_ttl_s=arguments.event_ttl,
+    )
     memory.collect_seldom()
     memory.settle()
     await server.start()
@@ -39,6 +46,7 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true", help="HTTP without TLS, on loopback only")
     parser.add_argument("--data", type=Path, help="directory of the journal; without it everything is forgotten at the end")
     parser.add_argument("--recover", action="store_true", help="go on without what is damaged in the journal, which is kept aside")
+    parser.add_argument("--event-ttl", type=float, default=EVENT_TTL_S, metavar="SECONDS", help="how long events are kept (3600)")
     parser.add_argument("--kubeconfig", type=Path, help="file to write")
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -130,8 +130,7 @@ def workload_causes(workload: Object, old: Object | None) -> Causes:
     unreadable = [] if plain else selector_causes(selector, "spec.selector")
     if unreadable:
         return found + unreadable
-    if not matches_selector({"matchLabels": selector} if plain else selector, labels):
-        found.append(("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`"))
+    found += _unselected({"matchLabels": selector} if plain else selector, labels)
     pod = spec["template"]["spec"]
     of_claims = [{"name": (claim.get("metadata") or {}).get("name")} for claim in spec.get("volumeClaimTemplates") or ()]
     return found + spec_causes(pod | {"volumes": [*pod.get("volumes", ()), *of_claims]} if of_claims else pod, "spec.template.spec")
@@ -154,7 +153,10 @@ def job_causes(job: Object, old: Object | None) -> Causes:
     for field in _JOB_NUMBERS:
         if spec.get(field, 0) < 0:
             found.append((f"spec.{field}", f"Invalid value: {spec[field]}: must be greater than or equal to 0"))
+    found += _selection(spec)
     if old is not None:
+        if spec.get("selector") != old["spec"].get("selector"):
+            found.append(("spec.selector", "Invalid value: field is immutable"))
         if spec["template"] != old["spec"]["template"] and not old["spec"].get("suspend"):
             found.append(("spec.template", "Invalid value: field is immutable"))
         return found
@@ -162,6 +164,22 @@ def job_causes(job: Object, old: Object | None) -> Causes:
         text = f'Unsupported value: "{spec["template"]["spec"].get("restartPolicy")}": supported values: "OnFailure", "Never"'
         found.append(("spec.template.spec.restartPolicy", text))
     return [*found, *_combinations(spec), *spec_causes(spec["template"]["spec"], "spec.template.spec")]
+
+
+def _selection(spec: Object) -> Causes:
+    """A Job whose own pods it does not select would make pods for ever."""
+    selector = spec.get("selector")
+    if not selector:
+        return [("spec.selector", "Required value")]
+    labels = spec["template"]["metadata"].get("labels") or {}
+    return selector_causes(selector, "spec.selector") or _unselected(selector, labels)
+
+
+def _unselected(selector: Object, labels: Object) -> Causes:
+    """A workload whose own pods it does not select."""
+    if matches_selector(selector, labels):
+        return []
+    return [("spec.template.metadata.labels", f"Invalid value: {labels}: `selector` does not match template `labels`")]
 
 
 def _combinations(spec: Object) -> Causes:

@@ -40,7 +40,7 @@ class _Place(NamedTuple):
     after: Key | None
 
 
-class Reader:
+class ReadHandler:
     """Answers everything that changes nothing."""
 
     def __init__(self, store: Store) -> None:

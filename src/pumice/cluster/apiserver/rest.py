@@ -18,7 +18,7 @@ from pumice.cluster.apiserver.discovery import ARCHIVE_PATH, Discovery
 from pumice.cluster.apiserver.journal import export_cluster
 from pumice.cluster.apiserver.kinds import ServedKind
 from pumice.cluster.apiserver.openapi import OpenApi
-from pumice.cluster.apiserver.read import Reader
+from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of, target_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.status import ApiError
@@ -43,7 +43,7 @@ class RestHandler:
         self.access = access
         self._discovery = Discovery(store.kinds)
         self._openapi = OpenApi(store.kinds)
-        self._reader = Reader(store)
+        self._reader = ReadHandler(store)
         self._subresources = Subresources(store, access, log_source)
 
     def respond(self, request: Request) -> Answer:

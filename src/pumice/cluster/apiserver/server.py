@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import datetime
 import ipaddress
 import random
@@ -21,7 +22,7 @@ import secrets
 import ssl
 import tempfile
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ from pumice.http.server import Connections, ServerConnection
 
 # Events are kept for an hour after they were last written, as in every cluster: nobody deletes them, and they must not fill the memory.
 
-KEPT_S = 3600.0
+EVENT_TTL_S = 3600.0
 EVENTS = "events"
 AT_ONCE = 1000  #: deleted by one call at most
 
@@ -55,34 +56,36 @@ AT_ONCE = 1000  #: deleted by one call at most
 class EventExpiry:
     """Remembers when each event was written last. The clock may be any, as long as it does not go back."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, ttl_s: float = EVENT_TTL_S) -> None:
         self._store = store
+        self._ttl_s = ttl_s
         self._storage = store.kind(EVENTS).storage
-        self._written: deque[tuple[float, Key, str]] = deque()  #: when, what, and the version that it had then; oldest first
+        self._written: OrderedDict[Key, float] = OrderedDict()  #: oldest first
         for obj in store.all(EVENTS):
-            self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]), obj["metadata"]["resourceVersion"])
+            self._note((obj["metadata"]["namespace"], obj["metadata"]["name"]))
         store.ledger.listeners.append(self._heard)
 
     def _heard(self, storage: str, event: WatchEvent) -> None:
-        if storage == self._storage and event.type != "DELETED":
-            self._note(event.key, event.object["metadata"]["resourceVersion"])
+        if storage == self._storage:
+            if event.type == "DELETED":
+                self._written.pop(event.key, None)
+            else:
+                self._note(event.key)
 
-    def _note(self, key: Key, version: str) -> None:
-        self._written.append((self._store.now(), key, version))
+    def _note(self, key: Key) -> None:
+        self._written[key] = self._store.now()
+        self._written.move_to_end(key)
 
-    def sweep(self) -> None:
-        """Delete what is too old and was not written again."""
-        too_old = self._store.now() - KEPT_S
+    def sweep(self) -> bool:
+        """Delete some of what was not written for too long; whether there is more."""
+        too_old = self._store.now() - self._ttl_s
         for _ in range(AT_ONCE):
-            if not self._written or self._written[0][0] > too_old:
-                return
-            _, (namespace, name), version = self._written.popleft()
-            obj = self._store.find(EVENTS, namespace, name)
-            if obj is not None and obj["metadata"]["resourceVersion"] == version:
-                try:
-                    self._store.delete(EVENTS, name, namespace)
-                except ApiError:
-                    continue  # a finalizer of somebody's, who will write it again
+            if not self._written or next(iter(self._written.values())) > too_old:
+                return False
+            (namespace, name), _ = self._written.popitem(last=False)
+            with contextlib.suppress(ApiError):  # a finalizer of somebody's, who will write it again
+                self._store.delete(EVENTS, name, namespace)
+        return True
 
 
 # The kubeconfig of a server: where it is, whom to trust, and the administrator's token. Only its owner may read it.
@@ -102,6 +105,7 @@ def write_kubeconfig(path: Path, url: str, token: str, authority: bytes | None, 
 
 
 _SWEEP_EVERY_S = 5.0
+_PAUSE_S = 0.1  #: if one sweep was not enough
 
 
 def _random_uid() -> str:
@@ -131,6 +135,7 @@ class Server:
         rules: Iterable[AdmissionRule] = (),
         users: dict[str, UserInfo] | None = None,
         log_source: LogSource = _no_log,
+        event_ttl_s: float = EVENT_TTL_S,
     ) -> None:
         """Raises JournalError if `data` is damaged; with `recover` it goes on without what is."""
         if plain and not _is_loopback(host):
@@ -153,6 +158,7 @@ class Server:
         self._server: asyncio.Server | None = None
         self._broken = asyncio.Event()
         self._why_broken: Exception | None = None
+        self._event_ttl_s = event_ttl_s
         self._sweeper: asyncio.TimerHandle | None = None
         self._commits = GroupCommit(self.store.ledger, self._journal, self._fail)
         self._door = Connections(time.monotonic, refuse=_refusal, durable=self._commits.durable, when_durable=self._commits.when_durable)
@@ -182,7 +188,7 @@ class Server:
         self._collect_soon()
         self.store.ledger.listeners.append(lambda storage, event: self._commits.begin())
         self._commits.begin()
-        self._sweep(EventExpiry(self.store))
+        self._sweep(EventExpiry(self.store, self._event_ttl_s))
 
     async def answer(self, request: Request) -> Response | Stream:
         """What the server's own address would answer, once it is durable: for another door of this process."""
@@ -228,8 +234,8 @@ class Server:
 
     def _sweep(self, events: EventExpiry) -> None:
         self._door.sweep()
-        events.sweep()
-        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep, events)
+        pause_s = _PAUSE_S if events.sweep() else _SWEEP_EVERY_S
+        self._sweeper = asyncio.get_running_loop().call_later(pause_s, self._sweep, events)
 
     def _secret(self, name: str, size: int) -> bytes:
         """Kept in the data directory, so that a kubeconfig survives a restart."""

@@ -8,7 +8,7 @@ from pumice.cluster.apiserver import deletion, requests, scaling, status, tokens
 from pumice.cluster.apiserver.access import AccessControl
 from pumice.cluster.apiserver.admission import WriteOptions
 from pumice.cluster.apiserver.patch import PatchRequest, changed
-from pumice.cluster.apiserver.read import Reader
+from pumice.cluster.apiserver.read import ReadHandler
 from pumice.cluster.apiserver.requests import Target, name_matches, options_of, patch_of
 from pumice.cluster.apiserver.schema import Object
 from pumice.cluster.apiserver.store import Store
@@ -22,7 +22,7 @@ class Subresources:
         self._store = store
         self._access = access
         self._log_source = log_source
-        self._reader = Reader(store)
+        self._reader = ReadHandler(store)
 
     def respond(self, request: Request, target: Target, verb: str) -> Response:
         match target.subresource, verb:

@@ -28,7 +28,7 @@ _HEAD = b'{"alg":"HS256","typ":"JWT"}'
 _EXTRA = "authentication.kubernetes.io"
 
 
-class Holder(NamedTuple):
+class TokenHolder(NamedTuple):
     """Whose token it is, and whom it is for."""
 
     user: UserInfo
@@ -69,12 +69,12 @@ class Tokens:
         self._key = key
         self._others = {token: user for token, user in (others or {}).items() if token}
 
-    def holder(self, token: str, now: float, world: AdmissionWorld) -> Holder | None:
+    def holder(self, token: str, now: float, world: AdmissionWorld) -> TokenHolder | None:
         """Whom the token stands for, whoever it is meant for."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
-            return Holder(ADMIN, (AUDIENCE,))
+            return TokenHolder(ADMIN, (AUDIENCE,))
         other = self._others.get(token)
-        return Holder(other, (AUDIENCE,)) if other is not None else self._account(token, now, world)
+        return TokenHolder(other, (AUDIENCE,)) if other is not None else self._account(token, now, world)
 
     def user(self, token: str, now: float, world: AdmissionWorld) -> UserInfo | None:
         """Who speaks to this server with that token."""
@@ -101,7 +101,7 @@ class Tokens:
     def _signature(self, body: str) -> str:
         return _text(hmac.new(self._key, body.encode(), hashlib.sha256).digest())
 
-    def _account(self, token: str, now: float, world: AdmissionWorld) -> Holder | None:
+    def _account(self, token: str, now: float, world: AdmissionWorld) -> TokenHolder | None:
         body, _, signature = token.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._signature(body).encode()):
             return None
@@ -119,7 +119,7 @@ class Tokens:
             if name != "secret":
                 extra += [(f"{name}-name", reference.name), (f"{name}-uid", reference.uid)]
         groups = (*account_groups(subject.namespace), "system:authenticated")
-        return Holder(
+        return TokenHolder(
             UserInfo(claims.sub, groups, account.uid, tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra)), tuple(claims.aud)
         )
 

@@ -124,8 +124,9 @@ class _Held:
 class Kubelets:
     """All nodes' kubelets."""
 
-    def __init__(self, world: StoreWorld, clock: AlarmClock, stages: Stages) -> None:
+    def __init__(self, world: StoreWorld, clock: AlarmClock, stages: Stages, slice_s: float = SLICE_S) -> None:
         self.wake: Callable[[], None] | None = None
+        self._slice_s = slice_s
         self._world = world
         self._store = world.store
         self._clock = clock
@@ -164,7 +165,7 @@ class Kubelets:
 
     def step(self) -> bool:
         """Work for a moment; whether there is more."""
-        ends = time.monotonic() + SLICE_S
+        ends = time.monotonic() + self._slice_s
         while self._ready:
             storage, key = self._ready.popleft()
             self._queued.discard((storage, key))

@@ -37,7 +37,7 @@ _STRUCTS = {kind.kind: struct for kind, struct in STRUCTS.items()}
 
 
 class Anonymous:
-    """See the module. The same key gives the same names."""
+    """Entries of a recording with hashes in place of names. The same key gives the same names."""
 
     def __init__(self, key: bytes) -> None:
         self._key = blake2b(key).digest()

@@ -8,9 +8,10 @@ answers of extenders are not recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from pumice.api.errors import InputError
 from pumice.api.pod import Pod
@@ -19,7 +20,9 @@ from pumice.api.times import rfc3339
 from pumice.cluster.recording.entries import Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
 from pumice.cluster.recording.files import Tell, entries, files_of
 from pumice.scheduler.framework.cycle import rehearse
+from pumice.scheduler.framework.decisions import Evict
 from pumice.scheduler.framework.gathering import MEMORY, Kept
+from pumice.scheduler.framework.past_evictions import note, past_eviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, Only
 from pumice.scheduler.framework.world import NOWHERE, World
@@ -90,6 +93,7 @@ class Replay:
             cluster.move(tasks[key], status.BINDING, cluster.nodes.rows[node])
         for eviction in cycle.evictions:
             task = tasks[eviction.pod]
+            note(cluster, [past_eviction(Evict(task, eviction.node, eviction.beneficiary, eviction.action), cluster, cycle.at)])
             cluster.move(task, status.RELEASING, task.node, evicted=True)
             cluster.forget_eviction(task)
             task.deleting = eviction.action == "schedule"

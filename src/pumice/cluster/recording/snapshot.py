@@ -1,29 +1,29 @@
 """The kept state as objects: what a scheduler believes at a moment, its assumptions included.
 
-Taking it is cheap, so that nobody waits for it; the objects are made later, on another thread. Pods are rebuilt from tasks, so only what
-decisions read is in them. A bind under way shows as a pod on its node, an eviction as a deletion.
+Taking it is cheap, and goes in parts, so that nobody waits for it; the objects are made later, on another thread. Pods are rebuilt from
+tasks, so only what decisions read is in them. A bind under way shows as a pod on its node, an eviction as a deletion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
-from pumice.api.meta import Condition, OwnerReference, Wire
+from pumice.api.meta import Condition, Wire
 from pumice.api.pod import Pod, PodResourceClaimStatus
 from pumice.api.times import rfc3339
 from pumice.api.volcano import PodGroup
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job, is_shadow
-from pumice.scheduler.model.task import Task, as_pod
+from pumice.scheduler.model.task import Task, as_pod, metadata_of
 
 PHASES = {status.RUNNING: "Running", status.SUCCEEDED: "Succeeded", status.FAILED: "Failed", status.UNKNOWN: "Unknown"}
-
+AT_ONCE = 1000  #: tasks that are copied while a cycle waits
 
 FIELDS = tuple(name for name in Task.__slots__ if name != "job")
 _values = attrgetter(*FIELDS)
@@ -37,16 +37,47 @@ def _task(values: tuple[Any, ...]) -> Task:
     return task
 
 
-class Snapshot:
-    """See the module."""
+class CopiedTasks:
+    """All tasks, copied a few at a time between cycles. Whoever changes meanwhile is copied anew at the end."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._left = list(cluster.tasks.values())
+        self._copies: dict[str, tuple[Any, ...]] = {}
+        self._changed: set[str] = set()
+
+    def go_on(self) -> bool:
+        """Copy a few; whether all are."""
+        for task in self._left[-AT_ONCE:]:
+            self._copies[task.key] = _values(task)
+        del self._left[-AT_ONCE:]
+        return not self._left
+
+    def change(self, keys: Iterable[str]) -> None:
+        """These have come, changed or gone."""
+        self._changed.update(keys)
+
+    def all(self) -> list[tuple[Any, ...]]:
+        """As they are now."""
+        for key in self._changed:
+            task = self._cluster.tasks.get(key)
+            if task is None:
+                self._copies.pop(key, None)
+            else:
+                self._copies[key] = _values(task)
+        return list(self._copies.values())
+
+
+class Snapshot:
+    """The objects of the kept state. Its tasks may have been copied before."""
+
+    def __init__(self, cluster: Cluster, tasks: list[tuple[Any, ...]] | None = None) -> None:
         objects = [(kind, item) for kind, kept in cluster.objects.items() for item in kept.values()]
         objects += [("Node", cluster.nodes.wire[row]) for row in cluster.nodes]
         objects += [("Queue", queue.wire) for queue in cluster.queues.values() if queue.wire is not None]
         objects += [("PodGroup", _group_of(job.group, job)) for job in cluster.jobs.values() if job.group and not is_shadow(job.group)]
         self._objects: list[tuple[str, Wire]] = objects
-        self._tasks = list(map(_values, cluster.tasks.values()))
+        self._tasks = list(map(_values, cluster.tasks.values())) if tasks is None else tasks
 
     def objects(self) -> Iterator[tuple[str, Wire]]:
         """In an order that another reader takes over: nodes and pods as they came."""
@@ -67,14 +98,8 @@ def _group_of(group: PodGroup, job: Job) -> PodGroup:
 def pod_of(task: Task) -> Pod:
     """The pod that this task would be made of."""
     plain = as_pod(task)
-    kind, _, owner = task.controller.partition("/")
     leaving = task.status == status.RELEASING
-    meta = replace(
-        plain.metadata,
-        creation_timestamp=rfc3339(task.created) if task.created else None,
-        deletion_timestamp=rfc3339(task.created) if leaving else None,
-        owner_references=[OwnerReference(owner, kind=kind, controller=True)] if owner else None,
-    )
+    meta = replace(metadata_of(task), deletion_timestamp=rfc3339(task.created) if leaving else None)
     # a pod that leaves a node was running there; without a node it was pending
     phase = PHASES.get(task.status, "Running" if leaving and task.node_name else "Pending")
     state = replace(

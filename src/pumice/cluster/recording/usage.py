@@ -28,47 +28,47 @@ GIB = 2.0**30
 _pod, _group, _queue = decoder(Pod), decoder(PodGroup), decoder(Queue)
 
 
-class Amounts(NamedTuple):
+class UsageAmounts(NamedTuple):
     """CPUs, GiB and GPUs; or so many hours of them."""
 
     cpu: float = 0.0
     memory: float = 0.0
     gpu: float = 0.0
 
-    def plus(self, other: Amounts, times: float = 1.0) -> Amounts:
-        return Amounts(*(mine + times * its for mine, its in zip(self, other, strict=True)))
+    def plus(self, other: UsageAmounts, times: float = 1.0) -> UsageAmounts:
+        return UsageAmounts(*(mine + times * its for mine, its in zip(self, other, strict=True)))
 
-    def beyond(self, other: Amounts) -> Amounts:
+    def beyond(self, other: UsageAmounts) -> UsageAmounts:
         """Where it is more, by how much."""
-        return Amounts(*(max(0.0, mine - its) for mine, its in zip(self, other, strict=True)))
+        return UsageAmounts(*(max(0.0, mine - its) for mine, its in zip(self, other, strict=True)))
 
 
-NOTHING = Amounts()
+NOTHING = UsageAmounts()
 Group = tuple[str, ...]  #: values of the fields by which is summed up
 
 
 @dataclass
-class Account:
+class UsageAccount:
     """Of one group. All but the numbers of pods are hours."""
 
-    got: Amounts = NOTHING
-    deserved: Amounts = NOTHING
-    lent: Amounts = NOTHING
-    borrowed: Amounts = NOTHING
+    got: UsageAmounts = NOTHING
+    deserved: UsageAmounts = NOTHING
+    lent: UsageAmounts = NOTHING
+    borrowed: UsageAmounts = NOTHING
     waited: float = 0.0  #: of pods
     pods: int = 0  #: that held a node
     evicted: int = 0
 
 
 @dataclass
-class Holder:
+class PodUsage:
     """A pod as far as it matters here. `since`: when it began to wait, or to hold a node."""
 
     uid: str
     job: str
     namespace: str
     user: str
-    amounts: Amounts
+    amounts: UsageAmounts
     since: float
     holds: bool = False
     evicted: bool = False
@@ -81,14 +81,14 @@ class Ledger:
     by: tuple[str, ...] = ("queue",)
     start: float = -inf
     end: float = inf
-    accounts: dict[Group, Account] = field(default_factory=lambda: defaultdict(Account))
-    flows: dict[tuple[str, str], Amounts] = field(default_factory=dict)  #: by lender and borrower
+    accounts: dict[Group, UsageAccount] = field(default_factory=lambda: defaultdict(UsageAccount))
+    flows: dict[tuple[str, str], UsageAmounts] = field(default_factory=dict)  #: by lender and borrower
     _at: float = -inf
-    _pods: dict[str, Holder] = field(default_factory=dict)
+    _pods: dict[str, PodUsage] = field(default_factory=dict)
     _queues: dict[str, str] = field(default_factory=dict)  #: of PodGroups
     _users: dict[str, str] = field(default_factory=dict)
-    _held: dict[str, Amounts] = field(default_factory=lambda: defaultdict(Amounts))  #: by queue, at present
-    _deserved: dict[str, Amounts] = field(default_factory=dict)
+    _held: dict[str, UsageAmounts] = field(default_factory=lambda: defaultdict(UsageAmounts))  #: by queue, at present
+    _deserved: dict[str, UsageAmounts] = field(default_factory=dict)
     _branches: set[str] = field(default_factory=lambda: {ROOT_QUEUE})  #: queues with queues below them, which have their share
     _missing: set[str] = field(default_factory=set)  #: pods that a file that has begun has not told yet
 
@@ -137,7 +137,7 @@ class Ledger:
         annotations = meta.annotations or {}
         if known is None:
             job = f"{namespace}/{annotations[GROUP_NAME]}" if GROUP_NAME in annotations else ""
-            known = self._pods[key] = Holder(meta.identity, job, namespace, annotations.get(USER, ""), _asked(pod), at)
+            known = self._pods[key] = PodUsage(meta.identity, job, namespace, annotations.get(USER, ""), _asked(pod), at)
         if pod.spec.node_name and not known.holds:
             self._placed(known, at)
         elif not pod.spec.node_name and known.holds:  # its bind came to nothing
@@ -146,7 +146,7 @@ class Ledger:
         if any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.status.conditions or ()):
             self._evicted(known, at)
 
-    def _placed(self, holder: Holder, at: float) -> None:
+    def _placed(self, holder: PodUsage, at: float) -> None:
         self._close(holder, at)
         holder.holds, holder.since = True, at
         queue = self._queue(holder)
@@ -158,7 +158,7 @@ class Ledger:
         if holder is not None:
             self._close(holder, at)
 
-    def _close(self, holder: Holder, at: float) -> None:
+    def _close(self, holder: PodUsage, at: float) -> None:
         """Book what it did since it began to."""
         account, hours = self._account(holder), self._hours(holder.since, at)
         if not holder.holds:
@@ -168,7 +168,7 @@ class Ledger:
         queue = self._queue(holder)
         self._held[queue] = self._held[queue].plus(holder.amounts, -1.0)
 
-    def _evicted(self, holder: Holder, at: float) -> None:
+    def _evicted(self, holder: PodUsage, at: float) -> None:
         if not holder.evicted:
             holder.evicted = True
             self._account(holder).evicted += self.start <= at < self.end
@@ -184,7 +184,7 @@ class Ledger:
             if queue in self._branches:
                 continue
             gpus = sum(amount for name, amount in named.items() if name.endswith("/gpu"))
-            self._deserved[queue] = Amounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
+            self._deserved[queue] = UsageAmounts(named.get("cpu", 0.0), named.get("memory", 0.0) / GIB, gpus)
 
     # -- queues
 
@@ -205,7 +205,7 @@ class Ledger:
             if any(lent):
                 self._flow(queue, lent, borrowed, needed, hours)
 
-    def _flow(self, lender: str, lent: Amounts, borrowed: dict[str, Amounts], needed: Amounts, hours: float) -> None:
+    def _flow(self, lender: str, lent: UsageAmounts, borrowed: dict[str, UsageAmounts], needed: UsageAmounts, hours: float) -> None:
         for borrower, amounts in borrowed.items():
             if any(used := _share(amounts, needed, lent)):
                 self.flows[lender, borrower] = self.flows.get((lender, borrower), NOTHING).plus(used, hours)
@@ -216,28 +216,28 @@ class Ledger:
         """Of that time, what counts."""
         return max(0.0, min(until, self.end) - max(since, self.start)) / HOUR_S if since > -inf else 0.0
 
-    def _queue(self, holder: Holder) -> str:
+    def _queue(self, holder: PodUsage) -> str:
         return self._queues.get(holder.job, DEFAULT_QUEUE) if holder.job else NO_QUEUE
 
-    def _account(self, holder: Holder) -> Account:
+    def _account(self, holder: PodUsage) -> UsageAccount:
         user = holder.user or self._users.get(holder.job, "")
         values = {"queue": self._queue(holder), "user": user or "-", "namespace": holder.namespace}
         return self.accounts[tuple(values[name] for name in self.by)]
 
 
-def _sum(amounts: Iterable[Amounts]) -> Amounts:
+def _sum(amounts: Iterable[UsageAmounts]) -> UsageAmounts:
     total = NOTHING
     for each in amounts:
         total = total.plus(each)
     return total
 
 
-def _share(part: Amounts, whole: Amounts, of: Amounts) -> Amounts:
+def _share(part: UsageAmounts, whole: UsageAmounts, of: UsageAmounts) -> UsageAmounts:
     """Of what there is as much as `part` is of `whole`, and no more than `part`."""
-    return Amounts(*(min(some, some * there / all_) if all_ else 0.0 for some, all_, there in zip(part, whole, of, strict=True)))
+    return UsageAmounts(*(min(some, some * there / all_) if all_ else 0.0 for some, all_, there in zip(part, whole, of, strict=True)))
 
 
-def _asked(pod: Pod) -> Amounts:
+def _asked(pod: Pod) -> UsageAmounts:
     asked = requested_by_containers(pod.spec)
     gpus = sum(milli for name, milli in asked.items() if name.endswith("/gpu"))
-    return Amounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000 / GIB, gpus / 1000)
+    return UsageAmounts(asked.get("cpu", 0) / 1000, asked.get("memory", 0) / 1000 / GIB, gpus / 1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pumice.api.json_objects import copied
 from pumice.controllers.admission import job as job_rules
@@ -64,6 +63,8 @@ def _schedule(spec: Object) -> Iterator[Problem]:
 
 
 def _zone_exists(name: str) -> bool:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return bool(name) and name.lower() != "local" and ZoneInfo(name) is not None
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from pumice.api.quantity import QuantityError, quantity
 
@@ -29,8 +30,7 @@ class Problem(NamedTuple):
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """As the webhook manager's flags, with its defaults."""
 
     scheduler_names: tuple[str, ...] = ("volcano",)

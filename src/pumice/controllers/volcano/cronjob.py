@@ -7,9 +7,8 @@ latest time, if it is not too long ago.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pumice.api.annotations import CRON_SCHEDULED_AT, VOLCANO_SCHEDULED_AT
 from pumice.api.json_objects import copied
@@ -98,11 +97,11 @@ class CronSchedule(NamedTuple):
         in_month, in_week = day.day in self.days, day.isoweekday() % 7 in self.weekdays
         return in_month and in_week if self.any_day or self.any_weekday else in_month or in_week
 
-    def next_after(self, moment: float, zone: ZoneInfo | None = None) -> float | None:
+    def next_after(self, moment: float, zone: tzinfo | None = None) -> float | None:
         """The first time after `moment` (seconds since 1970); None if there is none in five years."""
         if self.every_s:
             return float(int(moment + self.every_s))
-        where = zone or ZoneInfo("UTC")
+        where = zone or UTC
         local = datetime.fromtimestamp(moment, where)
         first = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0, tzinfo=None)
         for number in range(SEARCHED_DAYS):
@@ -116,7 +115,7 @@ class CronSchedule(NamedTuple):
                         return min(times)
         return None
 
-    def _times_of(self, day: datetime, hour: int, zone: ZoneInfo) -> Iterator[float]:
+    def _times_of(self, day: datetime, hour: int, zone: tzinfo) -> Iterator[float]:
         """The times of one hour on the clock: none if clocks skip it, and maybe each twice if it comes again."""
         for minute in self.minutes:
             for fold in (0, 1) if self.any_hour else (0,):
@@ -174,14 +173,14 @@ def _number(text: str, what: str, low: int, high: int, names: tuple[str, ...]) -
     return int(text)
 
 
-def coming(schedule: CronSchedule, zone: ZoneInfo | None, since: float, now: float) -> float | None:
+def coming(schedule: CronSchedule, zone: tzinfo | None, since: float, now: float) -> float | None:
     """The first time after `now`; periods are counted from `since`, whoever looks when."""
     if schedule.every_s:
         return float(int(since + (max(0, (now - since) // schedule.every_s) + 1) * schedule.every_s))
     return schedule.next_after(now, zone)
 
 
-def missed(schedule: CronSchedule, zone: ZoneInfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
+def missed(schedule: CronSchedule, zone: tzinfo | None, since: float, now: float, limit: int = 100) -> tuple[float | None, int]:
     """The latest time after `since` up to `now`, and how many there were (counted up to `limit` + 1)."""
     if schedule.every_s:
         periods = int((now - since) // schedule.every_s)
@@ -195,7 +194,7 @@ def missed(schedule: CronSchedule, zone: ZoneInfo | None, since: float, now: flo
     return latest, count
 
 
-def _latest_before(schedule: CronSchedule, zone: ZoneInfo | None, now: float) -> float | None:
+def _latest_before(schedule: CronSchedule, zone: tzinfo | None, now: float) -> float | None:
     for back_s in (3600.0, 86400.0, 32 * 86400.0, 367 * 86400.0):
         at, latest = schedule.next_after(now - back_s, zone), None
         while at is not None and at <= now:
@@ -229,7 +228,7 @@ class CronJobs:
         later: list[tuple[float, Hashable]] = []
         try:
             schedule, zone = parse_schedule(spec_of(cron).get("schedule") or ""), _zone(cron)
-        except (ScheduleError, ZoneInfoNotFoundError, ValueError):
+        except (ScheduleError, KeyError, ValueError):
             return result([*writes, *status_change(cron, _with_active(status, running))])
         if not spec_of(cron).get("suspend"):
             started = self._start(cron, schedule, zone, running, world, now)
@@ -244,7 +243,7 @@ class CronJobs:
         return result([*writes, *status_change(cron, _with_active(status, running))], later)
 
     def _start(
-        self, cron: Object, schedule: CronSchedule, zone: ZoneInfo | None, running: list[Object], world: World, now: float
+        self, cron: Object, schedule: CronSchedule, zone: tzinfo | None, running: list[Object], world: World, now: float
     ) -> list[Write]:
         """The writes for the time that is due, if one is."""
         since = _latest(cron, status_of(cron))
@@ -283,7 +282,10 @@ def _latest(cron: Object, status: Object) -> float:
     return instant(status["lastScheduleTime"]) if status.get("lastScheduleTime") else created_at(cron)
 
 
-def _zone(cron: Object) -> ZoneInfo | None:
+def _zone(cron: Object) -> tzinfo | None:
+    """Raises ZoneInfoNotFoundError, a KeyError, or ValueError."""
+    from zoneinfo import ZoneInfo
+
     name = spec_of(cron).get("timeZone")
     return ZoneInfo(name) if name else None
 

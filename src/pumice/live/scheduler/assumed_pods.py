@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, QUEUES, Kind, ObjectRef
+from pumice.api.kinds import POD_GROUPS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.volcano import NodeShard, PodGroup, Queue
@@ -25,7 +25,7 @@ from pumice.live.scheduler.effects import about_pod
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
 from pumice.live.scheduler.raw_objects import RawObjects, slim
-from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, WriteGroup, WriteQueue, WriteShard
+from pumice.live.scheduler.requests import BindPod, EvictPod, MarkPod, OpenGate, ReadPod, Request, WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.live.scheduler.single_writer import SingleWriter
 from pumice.scheduler.model import status
@@ -33,10 +33,10 @@ from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.task import Task
 
 EXPIRY_S = 30.0
-HELD_BACK = {WriteGroup: "PodGroup", WriteQueue: "Queue"}  #: by their pauses, when the next cycle would write them
 GONE = 2**63  #: the version of what is no more: nothing that is told of it is newer
-WHOLE_KINDS = ("PodGroup", "Queue", "NodeShard", "PersistentVolumeClaim", "PersistentVolume")
-Whole = TypeVar("Whole", PodGroup, Queue, NodeShard)
+STATUS_OF: dict[str, type[PodGroup | Queue | NodeShard]] = {"PodGroup": PodGroup, "Queue": Queue, "NodeShard": NodeShard}
+WHOLE_KINDS = (*STATUS_OF, "PersistentVolumeClaim", "PersistentVolume")
+IN_WORDS = {"PodGroup": "PodGroup {}", "Queue": "the status of queue {}", "NodeShard": "the status of NodeShard {}"}
 log = logging.getLogger(__name__)
 
 
@@ -89,7 +89,36 @@ class AssumedPods:
 
     # ---- pods
 
-    def bound(self, request: BindPod) -> None:
+    def done(self, request: Request, answer: bytes) -> None:
+        match request:
+            case BindPod():
+                self._bound(request)
+            case EvictPod():
+                self._granted(request.pod, status.RELEASING)
+                self._metrics.evictions.add("deleted")
+            case WriteStatus():
+                self._written(request, answer)
+
+    def failed(self, request: Request, error: KubeError) -> None:
+        match request:
+            case BindPod():
+                self._metrics.binds.add("failed")
+                log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
+                self._tell(EventRecord(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
+            case EvictPod():
+                self._metrics.evictions.add("failed")
+                log.warning("pod %s was not evicted: %s", request.pod, error)
+            case OpenGate():
+                self._not_written("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
+            case MarkPod():
+                self._sent_status.pods.pop(request.pod.uid, None)
+                self._not_written("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
+            case WriteStatus():
+                self._unwritten(request, error)
+
+    # ---- pods
+
+    def _bound(self, request: BindPod) -> None:
         self._granted(request.pod, status.BINDING)
         self._sent_status.pauses.forget("Fault", str(request.pod))
         self._metrics.binds.add("bound")
@@ -115,20 +144,8 @@ class AssumedPods:
     def amiss(self, request: Any, error: Exception) -> float:
         self._metrics.amiss.add(type(request).__name__)
         log.error("%s %s failed by a fault of ours: %s", type(request).__name__, request[0], error, exc_info=error)
-        return self._sent_status.pauses.longer(HELD_BACK.get(type(request), "Fault"), str(request[0]), self._clock.now())
-
-    def bind_failed(self, request: BindPod, error: KubeError) -> None:
-        self._metrics.binds.add("failed")
-        log.warning("pod %s was not bound to %s: %s", request.pod, request.node, error)
-        self._tell(EventRecord(about_pod(request.pod), "Warning", "FailedScheduling", f"binding to {request.node} failed: {error}"))
-
-    def evicted(self, request: EvictPod) -> None:
-        self._granted(request.pod, status.RELEASING)
-        self._metrics.evictions.add("deleted")
-
-    def evict_failed(self, request: EvictPod, error: KubeError) -> None:
-        self._metrics.evictions.add("failed")
-        log.warning("pod %s was not evicted: %s", request.pod, error)
+        held_back = request.kind.kind if isinstance(request, WriteStatus) else "Fault"
+        return self._sent_status.pauses.longer(held_back, str(request[0]), self._clock.now())
 
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         return await self._state.changed(partial(self._taken, request, pod))
@@ -164,30 +181,21 @@ class AssumedPods:
         """The watch told that a pod is gone."""
         self._read.pop(uid, None)
 
-    def gate_failed(self, request: OpenGate, error: KubeError) -> None:
-        self._failed("Gate", request.pod.uid, f"the gate of pod {request.pod}", about_pod(request.pod), error)
-
-    def mark_failed(self, request: MarkPod, error: KubeError) -> None:
-        self._sent_status.pods.pop(request.pod.uid, None)
-        self._failed("Pod", request.pod.uid, f"the status of pod {request.pod}", about_pod(request.pod), error)
-
     # ---- statuses
 
-    def group_written(self, request: WriteGroup, raw: bytes) -> None:
-        group = self._keep(PodGroup, str(request.group), raw)
-        note = self._sent_status.group(str(request.group), request.group.uid)
-        if note is not None and note.status is request.status:
-            note.version = int(group.metadata.resource_version or 0)
-        self._sent_status.pauses.forget("PodGroup", str(request.group))
-        self._metrics.writes.add("PodGroup", "written")
+    def _written(self, request: WriteStatus, answer: bytes) -> None:
+        kind = request.kind.kind
+        metadata = decoder(STATUS_OF[kind]).decode(answer).metadata
+        self.originals[kind].keep(str(request.ref), metadata, slim(answer))
+        self._sent_status.written(request, int(metadata.resource_version or 0))
+        self._metrics.writes.add(kind, "written")
 
-    def group_failed(self, request: WriteGroup, error: KubeError) -> None:
-        note = self._sent_status.group(str(request.group), request.group.uid)
-        if note is not None and note.status is request.status:
-            del self._sent_status.groups[str(request.group)]
-            if not is_refusal(error):
-                self._state.change(self._tell_again, str(request.group))
-        self._failed("PodGroup", str(request.group), f"PodGroup {request.group}", _about(POD_GROUPS, request.group), error)
+    def _unwritten(self, request: WriteStatus, error: KubeError) -> None:
+        kind, key = request.kind.kind, str(request.ref)
+        if self._sent_status.unwritten(request) and request.kind == POD_GROUPS and not is_refusal(error):
+            self._state.change(self._tell_again, key)
+        about = ObjectReference(kind, request.ref.name, request.ref.namespace, request.ref.uid, request.kind.api_version)
+        self._not_written(kind, key, IN_WORDS[kind].format(key), about, error)
 
     def _tell_again(self, uid: str) -> None:
         """The next cycle is to tell how the job stands."""
@@ -195,34 +203,7 @@ class AssumedPods:
         if job is not None and job.group is not None:
             self._cluster.changed[job.uid] = job
 
-    def queue_written(self, request: WriteQueue, raw: bytes) -> None:
-        queue = self._keep(Queue, request.queue, raw)
-        note = self._sent_status.queues.get(request.queue)
-        if note is not None:
-            note.version = int(queue.metadata.resource_version or 0)
-        self._sent_status.pauses.forget("Queue", request.queue)
-        self._metrics.writes.add("Queue", "written")
-
-    def queue_failed(self, request: WriteQueue, error: KubeError) -> None:
-        self._sent_status.queues.pop(request.queue, None)
-        self._failed("Queue", request.queue, f"the status of queue {request.queue}", _about(QUEUES, ObjectRef(request.queue)), error)
-
-    def shard_written(self, request: WriteShard, raw: bytes) -> None:
-        self._keep(NodeShard, request.shard, raw)
-        self._sent_status.pauses.forget("NodeShard", request.shard)
-        self._metrics.writes.add("NodeShard", "written")
-
-    def shard_failed(self, request: WriteShard, error: KubeError) -> None:
-        self._sent_status.shards.pop(request.shard, None)
-        about = _about(NODE_SHARDS, ObjectRef(request.shard))
-        self._failed("NodeShard", request.shard, f"the status of NodeShard {request.shard}", about, error)
-
-    def _keep(self, struct: type[Whole], key: str, raw: bytes) -> Whole:
-        item: Whole = decoder(struct).decode(raw)
-        self.originals[struct.__name__].keep(key, item.metadata, slim(raw))
-        return item
-
-    def _failed(self, kind: str, key: str, what: str, about: ObjectReference, error: KubeError) -> None:
+    def _not_written(self, kind: str, key: str, what: str, about: ObjectReference, error: KubeError) -> None:
         """The next cycle sees that the server does not have it and asks again: after the period, or, if it was refused, with pauses."""
         self._metrics.writes.add(kind, "failed")
         if not is_refusal(error):
@@ -235,7 +216,3 @@ class AssumedPods:
     def fenced(self) -> None:
         self.lost_lead = True
         self._news(Urgency.SOON)
-
-
-def _about(resource: Kind, ref: ObjectRef) -> ObjectReference:
-    return ObjectReference(resource.kind, ref.name, ref.namespace, ref.uid, resource.api_version)

@@ -6,10 +6,11 @@ thread that writes. The scheduler itself only keeps references to what it has in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,7 +23,7 @@ from pumice.api.pod import Pod
 from pumice.api.structs import encode
 from pumice.cluster.recording.entries import VERSION, Begin, Cycle, Decided, Entry, PhaseSet, Put, Removed, Restored, Whole, cycle_of
 from pumice.cluster.recording.files import Bounds, Hide, Writer, as_it_is
-from pumice.cluster.recording.snapshot import Snapshot
+from pumice.cluster.recording.snapshot import CopiedTasks, Snapshot
 from pumice.live.scheduler.loop import Keeper
 from pumice.live.scheduler.options import Options
 from pumice.scheduler.framework.decisions import Decisions
@@ -106,7 +107,7 @@ class Translation:
 
 
 class BlackBox(Keeper):
-    """See the module. It follows one scheduler, whose kept state is `cluster`."""
+    """An observer that writes a recording. It follows one scheduler, whose kept state is `cluster`."""
 
     cluster: TapedCluster
     watches = False
@@ -118,6 +119,7 @@ class BlackBox(Keeper):
         self._translation = Translation()
         self._now = now
         self._policy: Policy | None = None  #: of the file being written
+        self._copied: CopiedTasks | None = None  #: for the next file
         self._number = 0
         self._in_session = False
         self._gathering: Kept | None = None
@@ -162,11 +164,18 @@ class BlackBox(Keeper):
         self._hand_on()
 
     def hand_over(self, policy: Policy) -> None:
-        """What was told so far goes to the thread that writes. Where a new file is due it begins with the state as it is."""
+        """What was told so far goes to the thread that writes. Where a new file is due it begins with the state as it is, once
+        that has been copied, a part at each call."""
         self._hand_on()
-        if self._policy is policy and not self._writer.wants_another():
-            return
-        self._policy = policy
+        tasks = None
+        if self._policy is policy:
+            if not self._writer.wants_another():
+                return
+            self._copied = self._copied or CopiedTasks(self.cluster)
+            if not self._copied.go_on():
+                return
+            tasks = self._copied.all()
+        self._policy, self._copied = policy, None
         begin = Begin(
             at=self._now(),
             version=VERSION,
@@ -177,12 +186,27 @@ class BlackBox(Keeper):
             gathering_s=policy.gathering_s,
             configurations=list(policy.texts),
         )
-        self._writer.begin(partial(self._translation.beginning, begin, Snapshot(self.cluster)))
+        self._writer.begin(partial(self._translation.beginning, begin, Snapshot(self.cluster, tasks)))
 
     def _hand_on(self) -> None:
         if self.cluster.tape:
+            if self._copied is not None:
+                self._copied.change(chain.from_iterable(map(_pods_of, self.cluster.tape)))
             self._writer.add(partial(self._translation.entries, self.cluster.tape))
             self.cluster.tape = []
+
+
+def _pods_of(told: Told) -> Iterable[str]:
+    """The pods that are otherwise since, by their keys."""
+    match told:
+        case Decided(decisions=made):
+            placed, gone = (each.task.key for each in made.binds), (each.task.key for each in made.evictions)
+            return [*placed, *gone, *(task.key for task in made.nominations)]
+        case ReadAgain(pod=pod) | (_, _, Pod() as pod):
+            return [f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"]
+        case (_, "Pod", str() as key):
+            return [key]
+    return ()
 
 
 @contextmanager

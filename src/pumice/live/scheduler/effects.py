@@ -11,12 +11,12 @@ from math import inf
 from typing import Any, TypeVar
 
 from pumice.api.annotations import ALLOCATED_HYPERNODE
-from pumice.api.kinds import POD_GROUPS, ObjectRef
+from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.client.events import EventRecord, ObjectReference
 from pumice.live.scheduler.options import UNSHARDED, Sharding
 from pumice.live.scheduler.prerequisites import prerequisites
-from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteGroup, WriteQueue
+from pumice.live.scheduler.requests import Amiss, BindPod, EvictPod, MarkPod, OpenGate, Requests, WriteStatus
 from pumice.live.scheduler.sent_status import (
     GroupNote,
     Mark,
@@ -30,14 +30,15 @@ from pumice.live.scheduler.sent_status import (
 )
 from pumice.live.scheduler.shard import shard_requests
 from pumice.scheduler.framework.alike import Member
-from pumice.scheduler.framework.decisions import Bind, Conclusion, Condition, Decisions, Evict, GroupStatus, Waiting
+from pumice.scheduler.framework.decisions import Bind, Conclusion, Decisions, Evict, GroupCondition, GroupStatus, Waiting
+from pumice.scheduler.framework.past_evictions import past_eviction
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import INQUEUE, PENDING, UNKNOWN, Job, is_shadow
 from pumice.scheduler.model.task import Task
 
 COMPLAINT = "Unschedulable"  #: the reason of events that say why a gang is not placed
 T = TypeVar("T")
-R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteGroup, WriteQueue)
+R = TypeVar("R", BindPod, EvictPod, MarkPod, WriteStatus)
 
 
 def effects(
@@ -47,7 +48,7 @@ def effects(
     events = _told(cluster, decisions, sent_status, now)  # first: there may be too many of the others about one group
     amiss: list[Amiss] = []
     binds = _each(decisions.binds, lambda bind: _bind(bind, cluster, sent_status), _blamed_bind, amiss)
-    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, events), _blamed_eviction, amiss)
+    evictions = _each(decisions.evictions, lambda eviction: _evict(eviction, cluster, events, now), _blamed_eviction, amiss)
     nominated = {task.uid: node for task, node in decisions.nominations.items()}
     left = _left_to_say(decisions, sent_status, now)
     marks = _each(left.waiting, lambda waiting: _mark(waiting, nominated, sent_status, events, now), _blamed_mark, amiss)
@@ -60,10 +61,10 @@ def effects(
     if left.conclusion is not None and not amiss:
         _note_quiet(left.conclusion, sent_status, due)
     gates = [OpenGate(pod_ref(task)) for task in decisions.ungated.values() if not sent_status.pauses.holds("Gate", task.uid, now)]
-    totals = queue_totals(cluster)
+    totals = queue_totals(cluster) if sharding.share is None else {}
     queues = _each(totals, lambda name: queue_request(cluster, name, totals[name], sent_status, now, sharding.ring), _blamed_queue, amiss)
     shards = shard_requests(cluster, sharding, sent_status, now)
-    return Requests(evictions, binds, gates, marks, groups, queues, shards, events, amiss)
+    return Requests(evictions, binds, gates, marks, [*groups, *queues, *shards], events, amiss)
 
 
 def _each(items: Iterable[T], make: Callable[[T], R | None], blamed: Callable[[T], R], amiss: list[Amiss]) -> list[R]:
@@ -163,13 +164,13 @@ def _blamed_eviction(eviction: Evict) -> EvictPod:
     return EvictPod(pod_ref(eviction.task), "", eviction.task.template.scheduler_name)
 
 
-def _evict(eviction: Evict, events: list[EventRecord]) -> EvictPod:
+def _evict(eviction: Evict, cluster: Cluster, events: list[EventRecord], now: float) -> EvictPod:
     task = eviction.task
-    whom = f" for {eviction.beneficiary}" if eviction.beneficiary else ""
-    why = f"Pod is evicted, because of {eviction.action}{whom}"
+    because = past_eviction(eviction, cluster, now).words
+    why = f"Pod is evicted, because of {because}"
     events.append(EventRecord(about_pod(pod_ref(task)), "Warning", "Evict", why))
     if task.job is not None and task.job.group is not None and not is_shadow(task.job.group):
-        events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{eviction.action}: {task.name}{whom}"))
+        events.append(EventRecord(about_group(task.job), "Normal", "Evict", f"{task.name}: {because}"))
     return EvictPod(pod_ref(task), why, task.template.scheduler_name)
 
 
@@ -203,22 +204,22 @@ def _is_marked(known: Mark | None, mark: Mark) -> bool:
 
 def _group(
     group: GroupStatus, sent_status: SentStatus, events: list[EventRecord], now: float, transition: str, due: dict[str, float]
-) -> WriteGroup | None:
+) -> WriteStatus | None:
     """What is to be written; and in `due`, by when there is more."""
     write = _status(group, sent_status, now, transition, due)
     events += _speech(group, sent_status, now, due, written=write is not None)
     return write
 
 
-def _blamed_group(group: GroupStatus) -> WriteGroup:
-    return WriteGroup(ObjectRef(group.job.name, group.job.namespace), {}, {})
+def _blamed_group(group: GroupStatus) -> WriteStatus:
+    return WriteStatus(ObjectRef(group.job.name, group.job.namespace), POD_GROUPS, {}, {})
 
 
-def _blamed_queue(name: str) -> WriteQueue:
-    return WriteQueue(name, {})
+def _blamed_queue(name: str) -> WriteStatus:
+    return WriteStatus(ObjectRef(name), QUEUES, {}, {})
 
 
-def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteGroup | None:
+def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition: str, due: dict[str, float]) -> WriteStatus | None:
     wire = group.job.group
     if wire is None or is_shadow(wire) or sent_status.pauses.holds("PodGroup", group.job.uid, now):
         return None
@@ -233,7 +234,7 @@ def _status(group: GroupStatus, sent_status: SentStatus, now: float, transition:
         return None
     annotations = {**(note.annotations if note is not None else {}), **moved}  # this request may take the place of one that has not left
     sent_status.groups[group.job.uid] = GroupNote(uid, after, annotations)
-    return WriteGroup(ObjectRef(group.job.name, group.job.namespace, uid), after, annotations)
+    return WriteStatus(ObjectRef(group.job.name, group.job.namespace, uid), POD_GROUPS, after, annotations)
 
 
 def _hypernode(group: GroupStatus, note: GroupNote | None) -> dict[str, str | None]:
@@ -261,7 +262,7 @@ def _speech(group: GroupStatus, sent_status: SentStatus, now: float, due: dict[s
     return [EventRecord(about_group(job), "Normal", "Scheduled", "pod group is ready")] if written else []
 
 
-def _complaint(job: Job, condition: Condition | None) -> str:
+def _complaint(job: Job, condition: GroupCondition | None) -> str:
     """What is wrong with a gang that is not placed; empty if nothing is but that its pods are not there, or have not started, yet."""
     if condition is None or condition.type != "Unschedulable":
         return ""

@@ -67,7 +67,7 @@ class PodSnapshot(NamedTuple):
 
 
 class EventTranslation:
-    """See the module. Methods are called once the cluster has the change."""
+    """Cluster events, from changes of objects, to the scheduling queue. Methods are called once the cluster has the change."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -36,8 +36,9 @@ Heard = Callable[[str, str], object]
 
 
 class HttpExtender:
-    """See the module. `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer.
+    """An extender of kube-scheduler or Volcano, asked over HTTP.
 
+    `options`: `https`, `tls` with the fields of tlsConfig, `max_bytes` of an answer.
     `heard` is told which extender is left alone and why, and with an empty text that it answers again.
     """
 

@@ -26,7 +26,7 @@ ASKED_AGAIN_S = 600.0
 
 
 class Headlines:
-    """See the module."""
+    """Whoever asks, between cycles, why jobs wait, and tells it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

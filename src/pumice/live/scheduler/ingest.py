@@ -24,6 +24,7 @@ from pumice.client.known_objects import Change, Deleted
 from pumice.client.retry import Backoff
 from pumice.live.lifecycle import Clock
 from pumice.live.scheduler.assumed_pods import AssumedPods
+from pumice.live.scheduler.canary import ShareFilter
 from pumice.live.scheduler.cycle_timing import Urgency
 from pumice.live.scheduler.event_translation import EventTranslation, PodSnapshot
 from pumice.live.scheduler.metrics import LiveMetrics
@@ -109,6 +110,8 @@ class Ingest:
         self._event_translation = event_translation
         self._node_labels = options.node_labels
         self._ring = options.sharding.ring
+        share = options.sharding.share
+        self._share = ShareFilter(share, options.default_queue) if share is not None else None
         self._sent_status = sent_status
         self._assumed_pods = assumed_pods
         self._passed_over = PassedOver(metrics)
@@ -159,7 +162,7 @@ class Ingest:
             return Urgency.NOTHING
         key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
         ours = (pod.spec.scheduler_name or "default-scheduler") in cluster.schedulers
-        if ours and self._ring is not None and not self._ring.has_job_of(pod.metadata):
+        if ours and not self._has_pod(pod):
             ours, pod = False, replace(pod, spec=replace(pod.spec, scheduler_name=ANOTHER))
         self._note_whose(pod, ours)
         if not ours and (not pod.spec.node_name or status.of_pod(pod) & status.FINISHED):
@@ -172,6 +175,12 @@ class Ingest:
         if before is None and ours and task.status == status.PENDING:
             self._assumed_pods.watched(task)
         return _difference(before, PodSnapshot.at(task)) if before is not None else Urgency.SOON
+
+    def _has_pod(self, pod: Pod) -> bool:
+        """Whether it is of our part, where others have theirs."""
+        if self._share is not None and not self._share.has_pod(pod):
+            return False
+        return self._ring is None or self._ring.has_job_of(pod.metadata)
 
     def _note_whose(self, pod: Pod, ours: bool) -> None:
         """Whose PodGroup it is: its pods tell, even those that have ended."""
@@ -227,6 +236,8 @@ class Ingest:
         if self._ring is not None and not self._ring.has_job_of(meta):
             return Urgency.NOTHING
         key = f"{meta.namespace}/{meta.name}"
+        if self._share is not None and not self._is_of_share(key, group):
+            return Urgency.NOTHING
         self._assumed_pods.originals["PodGroup"].keep(key, meta, raw)
         job = cluster.jobs.get(key)
         known = job.group if job is not None else None
@@ -241,6 +252,16 @@ class Ingest:
         if known is None or known.metadata.uid != meta.uid or known.spec != group.spec or cluster.jobs[key].phase != phase:
             return Urgency.SOON
         return Urgency.NOTHING
+
+    def _is_of_share(self, key: str, group: PodGroup) -> bool:
+        """Its pods may have come before it; one that has left our share is forgotten."""
+        assert self._share is not None
+        is_ours, early = self._share.has_group(group), self._share.early(key)
+        for pod in early if is_ours else ():
+            self._pod(pod)
+        if not is_ours and key in self._cluster.jobs:
+            self._cluster.remove("PodGroup", key)
+        return is_ours
 
     def _queue(self, queue: Queue, raw: bytes) -> Urgency:
         cluster, meta = self._cluster, queue.metadata
@@ -266,6 +287,8 @@ class Ingest:
 
     def _removed(self, kind: str, gone: Deleted) -> Urgency:
         key = f"{gone.namespace}/{gone.name}" if gone.namespace else gone.name
+        if self._share is not None:
+            self._share.gone(kind, key)
         if kind == "Pod":
             self._assumed_pods.ended(gone.uid)
             return self._pod_gone(key)

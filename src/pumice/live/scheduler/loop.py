@@ -12,9 +12,10 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from pumice.api.kinds import PODS
 from pumice.client.events import EventRecord, EventRecorder
@@ -50,13 +51,13 @@ DEFAULT_OPTIONS = Options()
 LONGEST_PAUSE_S = 60.0  #: between cycles that come to nothing
 
 
-class Onlooker(Observer):
+class CycleObserver(Observer):
     """An observer that is told as well what came of each cycle. It runs where cycles run, but for `cycled`."""
 
     def cycled(self, decisions: Decisions, at: float, took_s: float) -> None: ...
 
 
-class Keeper(Onlooker):
+class Keeper(CycleObserver):
     """One that brings the kept state as well, and so sees all that happens to it."""
 
     cluster: Cluster
@@ -67,7 +68,7 @@ class Keeper(Onlooker):
 
 
 class Scheduler:
-    """See the module. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
+    """A live scheduler. `run` for good, or `async with started()` and `step()` where somebody else keeps the time."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Scheduler:
         self._when_synced = when_synced
         self._state = SingleWriter(where)
         self._observer: Observer = CycleTiming(self.metrics)
-        self._onlookers: list[Onlooker] = []
+        self._cycle_observers: list[CycleObserver] = []
         self._sent_status = SentStatus()
         self._cycle_timer = CycleTimer(options.period_s)
         self._stirred = asyncio.Event()
@@ -168,10 +169,17 @@ class Scheduler:
             with self._keeper.away() if self._keeper is not None else nullcontext():
                 return await run(partial(at, self.cluster))
 
-    def watch(self, onlooker: Onlooker) -> None:
+    def glance(self, at: Callable[[Cluster], T]) -> T | None:
+        """The same here and now; None while somebody has the state for himself."""
+        if self._state.is_taken:
+            return None
+        with self._keeper.away() if self._keeper is not None else nullcontext():
+            return at(self.cluster)
+
+    def watch(self, observer: CycleObserver) -> None:
         """Let somebody follow all cycles from the next one on."""
-        self._onlookers.append(onlooker)
-        self._observer = Together([self._observer, onlooker])
+        self._cycle_observers.append(observer)
+        self._observer = Together([self._observer, observer])
 
     def tell(self, what: EventRecord) -> None:
         self.recorder.tell(what)
@@ -303,8 +311,8 @@ class Scheduler:
         self._cycle_timer.cycled(now, took_s)
         self._next_try = min(self._event_translation.next_due(), decisions.again_at, self._ingest.next_due())
         self.metrics.observe_cycle(decisions, now, took_s)
-        for onlooker in self._onlookers:
-            onlooker.cycled(decisions, now, took_s)
+        for observer in self._cycle_observers:
+            observer.cycled(decisions, now, took_s)
         self.metrics.events_dropped.set(self.recorder.dropped)
         if decisions.binds or decisions.evictions:
             log.info("cycle: %d bound, %d evicted, %d waiting", len(decisions.binds), len(decisions.evictions), len(decisions.waiting))

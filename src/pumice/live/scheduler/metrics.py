@@ -187,9 +187,10 @@ class LiveMetrics:
         for job in {bind.task.job.uid: bind.task.job for bind in decisions.binds if bind.task.job is not None}.values():
             if job.is_ready:
                 self._observe_start(job, now)
-        for group in decisions.groups:
-            if group.condition is not None and group.condition.type == UNSCHEDULABLE:
-                self.retries.add(group.job.uid)
+        for standing in decisions.conclusion.standings if decisions.conclusion is not None else ():
+            if standing.condition is not None and standing.condition.type == UNSCHEDULABLE:
+                for member in standing.members:
+                    self.retries.add(member.uid)
         if decisions.evictions:
             self.victims.set(len(decisions.evictions))
             self.preemptions.add()

@@ -9,6 +9,7 @@ import msgspec
 
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.meta import DEFAULT_QUEUE, Metadata
+from pumice.live.scheduler.canary import CanaryShare
 
 # Which of several replicas is responsible for what, when all of them work and none leads: a fixed share of the jobs and of the nodes each.
 #
@@ -66,11 +67,12 @@ def _checksum(name: str) -> bytes:
 
 
 class Sharding(msgspec.Struct, frozen=True):
-    """What is ours when several schedulers share a cluster: by NodeShards, by a ring, or neither."""
+    """What is ours when several schedulers share a cluster: by NodeShards, by a ring, by queue or namespace, or none of these."""
 
     mode: str = "none"  #: none, hard, soft
     name: str = "volcano"  #: of our NodeShard
     ring: Ring | None = None
+    share: CanaryShare | None = None  #: all that is decided here; None: everything
 
 
 UNSHARDED = Sharding()

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,18 +28,24 @@ from pumice.client.leader_election import Election, LeaseCandidate, Term, new_id
 from pumice.client.transport import ApiError, KubeError, Transport
 from pumice.cluster.recording.files import Bounds
 from pumice.http.listener import Listener
+from pumice.http.messages import Request, Response
 from pumice.live.health import insights, listeners, probes
 from pumice.live.lifecycle import Clock, WallClock, first, told_to_end, while_leading
 from pumice.live.scheduler.black_box import DEFAULT_BOUNDS, BlackBox, black_box
 from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.fit_questions import PATH, FitQuestions
 from pumice.live.scheduler.headlines import Headlines
+from pumice.live.scheduler.http_world import HttpWorld
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.metrics import LiveMetrics
-from pumice.live.scheduler.options import Options
+from pumice.live.scheduler.options import UNSHARDED, Options
 from pumice.live.scheduler.single_writer import on_a_thread
-from pumice.live.scheduler.world import HttpWorld, LiveWorld
+from pumice.live.scheduler.world import LiveWorld
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.model.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pumice.live.scheduler.shadow import Comparison, Shadow
 
 # The two queues that must exist before anything else: `root`, and the one for PodGroups that name none. Every replica makes them.
 
@@ -144,6 +151,13 @@ SCRAPES_WAIT_S = 2.0  #: for the end of a cycle; then gauges of jobs and queues 
 HUNG_S = 600.0  #: a cycle that takes so long does not end any more
 
 
+Beside = Callable[[Scheduler, Client], AbstractAsyncContextManager[object]]
+
+
+def nothing_beside(scheduler: Scheduler, client: Client) -> AbstractAsyncContextManager[object]:
+    return nullcontext()
+
+
 class SchedulerSettings(msgspec.Struct):
     """Everything that flags say."""
 
@@ -161,11 +175,11 @@ class SchedulerSettings(msgspec.Struct):
     dump_folder: str = ""  #: empty: signals write no file
     record: str = ""  #: the folder of the black box; empty: none
     record_bounds: Bounds = DEFAULT_BOUNDS
-    beside: Callable[[Scheduler], AbstractAsyncContextManager[object]] = nullcontext  #: what lasts as long as the scheduler works
+    beside: Beside = nothing_beside  #: what lasts as long as the scheduler works
 
 
 class Replica:
-    """See the module. `serve` returns when it was told to end, and raises LostLead."""
+    """One replica of the scheduler, as a process. `serve` returns when it was told to end, and raises LostLead."""
 
     def __init__(self, access: Access, settings: SchedulerSettings) -> None:
         self._access = access
@@ -173,6 +187,8 @@ class Replica:
         self._clock = WallClock()
         self._metrics = LiveMetrics()
         self._scheduler: Scheduler | None = None
+        self._questions: FitQuestions | None = None
+        self._shadow: Shadow | None = None
         self._election: Election | None = None
         self._writing: asyncio.Future[None] | None = None  #: the state into a file
 
@@ -226,18 +242,39 @@ class Replica:
             where=on_a_thread,
             keeper=box,
         )
+        self._questions = FitQuestions(scheduler)
+        self._shadow = shadow = self._shadow_beside(client, scheduler)
         self._metrics.leading.set(1)
         if identity:
             scheduler.tell(EventRecord(self._regarding(), "Normal", "LeaderElection", f"{identity} became leader"))
         work = [scheduler.run(), world.run(lambda: scheduler.policy.metrics, scheduler.change), Headlines(scheduler).run()]
+        if shadow is not None:
+            work.append(shadow.run())
         if settings.conf_path:
             reloader = Reloader(Path(settings.conf_path), settings.load, self._adopt, self._refused, self._clock)
             work.append(reloader.run())
         try:
-            async with settings.beside(scheduler):
+            async with settings.beside(scheduler, client):
                 await first(*work)
         finally:
             self._metrics.leading.set(0)
+
+    def _shadow_beside(self, client: Client, scheduler: Scheduler) -> Shadow | None:
+        """Of a canary: what would be decided for the rest."""
+        share = self._settings.options.sharding.share
+        if share is None:
+            return None
+        from pumice.live.scheduler.shadow import Canary, Shadow
+
+        readonly, options = client.fenced(lambda: False), msgspec.structs.replace(self._settings.options, sharding=UNSHARDED)
+        shadow = Shadow(readonly, scheduler.policy, options, self._clock, canary=share, world=HttpWorld(), where=on_a_thread)
+        scheduler.watch(Canary(shadow.comparison))
+        return shadow
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """Of a canary: what was seen so far."""
+        return self._shadow.comparison if self._shadow is not None else None
 
     def _read(self) -> None:
         """Everything there was has been read."""
@@ -280,7 +317,14 @@ class Replica:
 
     def _servers(self) -> list[Listener]:
         settings = self._settings
-        return listeners(settings.metrics_address, insights(self), settings.healthz_address, probes(self), settings.tls)
+        shown = {**insights(self), PATH: self._fits, "/debug/shadow": self._compared}
+        return listeners(settings.metrics_address, shown, settings.healthz_address, probes(self), settings.tls)
+
+    def _compared(self, request: Request) -> Response:
+        return self._shadow.told(request) if self._shadow is not None else Response.text("there is no shadow here; see --canary", 404)
+
+    async def _fits(self, request: Request) -> Response:
+        return await self._questions.answer(request) if self._questions is not None else Response.text("another replica leads", 503)
 
     def alive(self) -> str:
         if self._election is not None and self._election.candidate.lost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pumice.api.kinds import ObjectRef
+from pumice.api.kinds import Kind, ObjectRef
 from pumice.client.events import EventRecord
 from pumice.live.scheduler.prerequisites import NONE, Prerequisites
 
@@ -49,32 +49,22 @@ class ReadPod(NamedTuple):
     assumed: int
 
 
-class WriteGroup(NamedTuple):
-    """A PodGroup's status, and annotations laid over its own (None: taken away)."""
+class WriteStatus(NamedTuple):
+    """The status of a PodGroup, Queue or NodeShard, and annotations laid over the object's own (None: taken away)."""
 
-    group: ObjectRef
+    ref: ObjectRef
+    kind: Kind
     status: dict[str, Any]
     annotations: dict[str, str | None]
 
 
-class WriteQueue(NamedTuple):
-    """What a queue holds."""
-
-    queue: str
-    allocated: dict[str, str]
-
-
-class WriteShard(NamedTuple):
-    """The nodes of a NodeShard that its scheduler uses, awaits, and has given up."""
-
-    shard: str
-    status: dict[str, Any]
+Request = BindPod | EvictPod | MarkPod | OpenGate | WriteStatus
 
 
 class Amiss(NamedTuple):
     """A fault of ours stood in the way of a request, which has no more in it than whose it is."""
 
-    request: BindPod | EvictPod | MarkPod | WriteGroup | WriteQueue
+    request: BindPod | EvictPod | MarkPod | WriteStatus
     error: Exception
 
 
@@ -85,9 +75,7 @@ class Requests(NamedTuple):
     binds: list[BindPod]
     gates: list[OpenGate]
     marks: list[MarkPod]
-    groups: list[WriteGroup]
-    queues: list[WriteQueue]
-    shards: list[WriteShard]
+    statuses: list[WriteStatus]
     events: list[EventRecord]
     amiss: list[Amiss]
 

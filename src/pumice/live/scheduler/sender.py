@@ -13,11 +13,11 @@ lane of its own, wide enough that slow storage holds nobody else up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.kinds import NODE_SHARDS, POD_GROUPS, PODS, QUEUES, ObjectRef
+from pumice.api.kinds import POD_GROUPS, PODS, ObjectRef
 from pumice.api.pod import Pod
 from pumice.api.structs import decoder
 from pumice.api.times import rfc3339
@@ -35,10 +35,9 @@ from pumice.live.scheduler.requests import (
     MarkPod,
     OpenGate,
     ReadPod,
+    Request,
     Requests,
-    WriteGroup,
-    WriteQueue,
-    WriteShard,
+    WriteStatus,
 )
 from pumice.live.scheduler.work_queue import WorkQueue
 from pumice.scheduler.model import status
@@ -67,21 +66,13 @@ class Outcomes(Protocol):
     def amiss(self, request: Any, error: Exception) -> float:
         """A fault of ours stood in the way of a request; its failure is told besides. How long its pod is left alone."""
 
-    def bound(self, request: BindPod) -> None: ...
-    def bind_failed(self, request: BindPod, error: KubeError) -> None: ...
-    def evicted(self, request: EvictPod) -> None: ...
-    def evict_failed(self, request: EvictPod, error: KubeError) -> None: ...
+    def done(self, request: Request, answer: bytes) -> None:
+        """The server granted it; `answer` is the object as it is now, where the request wrote one."""
+
+    def failed(self, request: Request, error: KubeError) -> None: ...
     async def pod_read(self, request: ReadPod, pod: Pod | None) -> bool:
         """A pod as it is now, after a failure; None if it is gone. False: something newer is known already, it must be read again."""
 
-    def gate_failed(self, request: OpenGate, error: KubeError) -> None: ...
-    def mark_failed(self, request: MarkPod, error: KubeError) -> None: ...
-    def group_written(self, request: WriteGroup, raw: bytes) -> None: ...
-    def group_failed(self, request: WriteGroup, error: KubeError) -> None: ...
-    def queue_written(self, request: WriteQueue, raw: bytes) -> None: ...
-    def queue_failed(self, request: WriteQueue, error: KubeError) -> None: ...
-    def shard_written(self, request: WriteShard, raw: bytes) -> None: ...
-    def shard_failed(self, request: WriteShard, error: KubeError) -> None: ...
     def fenced(self) -> None:
         """A write was held back because we no longer lead."""
 
@@ -104,7 +95,7 @@ class Sender:
         self._binds: WorkQueue[BindPod] = WorkQueue(options.concurrency, self._bind, self._amiss)
         self._gates: WorkQueue[OpenGate] = WorkQueue(few, self._open_gate, self._amiss)
         self._marks: WorkQueue[MarkPod] = WorkQueue(few, self._mark, self._amiss)
-        self._writes: WorkQueue[WriteGroup | WriteQueue | WriteShard] = WorkQueue(few, self._write, self._amiss)
+        self._writes: WorkQueue[WriteStatus] = WorkQueue(few, self._write, self._amiss)
         self._reads: WorkQueue[ReadPod] = WorkQueue(few, self._read, self._amiss)
         self._faults: WorkQueue[Amiss] = WorkQueue(few, lambda fault: self._amiss(*fault), self._amiss)
         self._rests: WorkQueue[PausedRead] = WorkQueue(RESTING_AT_ONCE, self._rest, self._amiss)
@@ -132,12 +123,8 @@ class Sender:
             self._gates.put(gate.pod.uid, gate)
         for mark in requests.marks:
             self._marks.put(mark.pod.uid, mark)
-        for group in requests.groups:
-            self._writes.put(("group", str(group.group)), group)
-        for queue in requests.queues:
-            self._writes.put(("queue", queue.queue), queue)
-        for shard in requests.shards:
-            self._writes.put(("shard", shard.shard), shard)
+        for write in requests.statuses:
+            self._writes.put((write.kind, str(write.ref)), write)
         for fault in requests.amiss:
             self._faults.put((type(fault.request), fault.request[0]), fault)
 
@@ -169,24 +156,13 @@ class Sender:
         failure = KubeError(f"{type(error).__name__}: {error}")
         pause_s = self._outcomes.amiss(request, error)
         match request:
+            case ReadPod():
+                return self._rest_first(request, pause_s)
             case BindPod():
-                self._outcomes.bind_failed(request, failure)
                 self._rest_first(ReadPod(request.pod, status.BINDING), pause_s)
             case EvictPod():
-                self._outcomes.evict_failed(request, failure)
                 self._rest_first(ReadPod(request.pod, status.RELEASING), pause_s)
-            case ReadPod():
-                self._rest_first(request, pause_s)
-            case OpenGate():
-                self._outcomes.gate_failed(request, failure)
-            case MarkPod():
-                self._outcomes.mark_failed(request, failure)
-            case WriteGroup():
-                self._outcomes.group_failed(request, failure)
-            case WriteQueue():
-                self._outcomes.queue_failed(request, failure)
-            case WriteShard():
-                self._outcomes.shard_failed(request, failure)
+        return self._outcomes.failed(request, failure)
 
     def _rest_first(self, request: ReadPod, pause_s: float) -> None:
         """Read the pod after a pause, in which it keeps what it was given and no hand waits for it."""
@@ -208,7 +184,7 @@ class Sender:
             except Fenced:
                 return self._outcomes.fenced()
             except KubeError as error:
-                self._outcomes.bind_failed(request, error)
+                self._outcomes.failed(request, error)
                 failure = error
             if isinstance(failure, NotPrepared):
                 break  # elsewhere it may be otherwise
@@ -228,10 +204,7 @@ class Sender:
 
     async def _open_gate(self, request: OpenGate) -> None:
         without = {"spec": {"schedulingGates": [{"name": QUEUE_GATE, "$patch": "delete"}]}}
-        await self._told(
-            self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True),
-            lambda error: self._outcomes.gate_failed(request, error),
-        )
+        await self._told(request, self._transport.patch(PODS, request.pod, without, PatchType.STRATEGIC, repeatable=True))
 
     async def _bind(self, request: BindPod) -> None:
         self._outcomes.reached(request, "PreBound")
@@ -244,27 +217,27 @@ class Sender:
                 return self._outcomes.fenced()
             except KubeError as error:
                 if not _in_doubt(error, attempt):
-                    self._outcomes.bind_failed(request, error)
+                    self._outcomes.failed(request, error)
                     pod = await self._pod_now(request.pod)
                     if attempt >= BIND_TRIES or not _is_bindable(pod):
                         return await self._give_up(request, pod, error)
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
             attempt += 1
         self._outcomes.took("Bind", self._clock.now() - started)
-        return self._outcomes.bound(request)
+        return self._outcomes.done(request, b"")
 
     async def _evict(self, request: EvictPod) -> None:
         for attempt in range(EVICT_TRIES):
             conditions = eviction_conditions(request.why, request.scheduler, rfc3339(self._clock.now()))
             try:
                 await evict(self._transport, request.pod, conditions)
-                return self._outcomes.evicted(request)
+                return self._outcomes.done(request, b"")
             except Fenced:
                 return self._outcomes.fenced()
             except KubeError as error:
                 failure = error
             await self._clock.sleep(BACKOFF.delay_s(attempt, 0.5))
-        self._outcomes.evict_failed(request, failure)
+        self._outcomes.failed(request, failure)
         return self.read_again(ReadPod(request.pod, status.RELEASING))
 
     async def _read(self, request: ReadPod) -> None:
@@ -293,67 +266,34 @@ class Sender:
 
     async def _mark(self, request: MarkPod) -> None:
         at = rfc3339(self._clock.now())
-        await self._told(
-            amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)),
-            lambda error: self._outcomes.mark_failed(request, error),
-        )
+        await self._told(request, amend_status(self._transport, request.pod, lambda status: apply_mark(status, request, at)))
 
     # ---- statuses of whole objects
 
-    async def _write(self, request: WriteGroup | WriteQueue | WriteShard) -> None:
-        match request:
-            case WriteGroup():
-                await self._write_group(request)
-            case WriteQueue():
-                await self._write_queue(request)
-            case WriteShard():
-                await self._write_shard(request)
-
-    async def _write_group(self, request: WriteGroup) -> None:
-        whole = self._originals["PodGroup"].get(str(request.group))
-        if whole is None or whole["metadata"].get("uid") != request.group.uid:
+    async def _write(self, request: WriteStatus) -> None:
+        """PodGroups are written whole, as Volcano does it, for their annotations; of others the status is laid over what it was."""
+        whole = self._originals[request.kind.kind].get(str(request.ref))
+        if whole is None or (request.ref.uid and whole["metadata"].get("uid") != request.ref.uid):
             return
-        whole["status"] = request.status
+        if request.kind == POD_GROUPS:
+            subresource, whole["status"] = "", request.status
+        else:
+            subresource, whole["status"] = "status", (whole.get("status") or {}) | request.status
         if request.annotations:
             laid = (whole["metadata"].get("annotations") or {}) | request.annotations
             whole["metadata"]["annotations"] = {key: value for key, value in laid.items() if value is not None}
-        answer = await self._told(
-            self._transport.update(POD_GROUPS, request.group, whole), lambda error: self._outcomes.group_failed(request, error)
-        )
+        answer = await self._told(request, self._transport.update(request.kind, request.ref, whole, subresource=subresource))
         if answer is not None:
-            self._outcomes.group_written(request, answer)
+            self._outcomes.done(request, answer)
 
-    async def _write_queue(self, request: WriteQueue) -> None:
-        whole = self._originals["Queue"].get(request.queue)
-        if whole is None:
-            return
-        whole["status"] = (whole.get("status") or {}) | {"allocated": request.allocated}
-        answer = await self._told(
-            self._transport.update(QUEUES, ObjectRef(request.queue), whole, subresource="status"),
-            lambda error: self._outcomes.queue_failed(request, error),
-        )
-        if answer is not None:
-            self._outcomes.queue_written(request, answer)
-
-    async def _write_shard(self, request: WriteShard) -> None:
-        whole = self._originals["NodeShard"].get(request.shard)
-        if whole is None:
-            return
-        answer = await self._told(
-            self._transport.update(NODE_SHARDS, ObjectRef(request.shard), whole | {"status": request.status}, subresource="status"),
-            lambda error: self._outcomes.shard_failed(request, error),
-        )
-        if answer is not None:
-            self._outcomes.shard_written(request, answer)
-
-    async def _told(self, call: Awaitable[Any], failed: Callable[[KubeError], None]) -> Any:
+    async def _told(self, request: Request, call: Awaitable[Any]) -> Any:
         """The answer; None if there was none that helps, and that was told."""
         try:
             return await call
         except Fenced:
             self._outcomes.fenced()
         except KubeError as error:
-            failed(error)
+            self._outcomes.failed(request, error)
         return None
 
 

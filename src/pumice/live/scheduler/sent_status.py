@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from pumice.api.kinds import POD_GROUPS, QUEUES, ObjectRef
 from pumice.api.times import instant
 from pumice.api.volcano import PodGroup, QueueStatus
 from pumice.client.retry import Backoff
 from pumice.live.scheduler.options import Ring
-from pumice.live.scheduler.requests import WriteQueue
+from pumice.live.scheduler.requests import WriteStatus
 from pumice.scheduler.framework.decisions import GroupStatus
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -51,7 +52,7 @@ class Pause(NamedTuple):
 
 
 class WriteBackoff:
-    """See above. `now` is the time."""
+    """Writes that were refused, and how long each is left alone. `now` is the time."""
 
     def __init__(self) -> None:
         self._pauses: dict[Write, Pause] = {}
@@ -146,7 +147,7 @@ class Quiet(NamedTuple):
 
 
 class SentStatus:
-    """See the module."""
+    """Notes of what the server was told, until the watch shows it."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupNote] = {}  #: by job uid
@@ -176,6 +177,29 @@ class SentStatus:
         note = self.queues.get(name)
         if note is not None and note.version is not None and version >= note.version:
             del self.queues[name]
+
+    def written(self, request: WriteStatus, version: int) -> None:
+        """The server has it, and the object got this resource version."""
+        key = str(request.ref)
+        if request.kind == POD_GROUPS and (group := self._note_of(request)) is not None:
+            group.version = version
+        elif request.kind == QUEUES and (queue := self.queues.get(key)) is not None:
+            queue.version = version
+        self.pauses.forget(request.kind.kind, key)
+
+    def unwritten(self, request: WriteStatus) -> bool:
+        """The server does not have it, and it is asked for again; no if something newer has been decided since."""
+        key = str(request.ref)
+        if request.kind == POD_GROUPS and self._note_of(request) is None:
+            return False
+        by_kind: dict[str, dict[str, Any]] = {"PodGroup": self.groups, "Queue": self.queues, "NodeShard": self.shards}
+        by_kind[request.kind.kind].pop(key, None)
+        return True
+
+    def _note_of(self, request: WriteStatus) -> GroupNote | None:
+        """What stands of a group, if it is this request's."""
+        note = self.group(str(request.ref), request.ref.uid)
+        return note if note is not None and note.status is request.status else None
 
     def holds(self, job_uid: str, reason: str, message: str) -> bool:
         """Whether what was told last for the reason has the message in it, whatever its amounts."""
@@ -293,7 +317,7 @@ def _meaning(given: Status, reading: Callable[[str], str] = str) -> tuple[Any, .
 
 def queue_request(
     cluster: Cluster, name: str, held: Vector, sent_status: SentStatus, now: float, ring: Ring | None = None
-) -> WriteQueue | None:
+) -> WriteStatus | None:
     """What the server is to know of a queue that holds so much, if it does not."""
     if (ring is not None and not ring.has(name)) or sent_status.pauses.holds("Queue", name, now):
         return None
@@ -305,9 +329,8 @@ def queue_request(
     unknown = note is None and bool(before.state) and not before.allocated
     if not unknown and np.abs(cluster.dimensions.fitted(known) - held).max() < EPSILON:
         return None
-    write = WriteQueue(name, cluster.dimensions.quantities(held))
     sent_status.queues[name] = QueueNote(held)
-    return write
+    return WriteStatus(ObjectRef(name), QUEUES, {"allocated": cluster.dimensions.quantities(held)}, {})
 
 
 def queue_totals(cluster: Cluster) -> dict[str, Vector]:

@@ -19,10 +19,11 @@ from pumice.client.client import Client
 from pumice.http.listener import Listener
 from pumice.http.messages import Request, Response
 from pumice.live.lifecycle import WallClock, first, told_to_end
-from pumice.live.scheduler.loop import Scheduler
+from pumice.live.scheduler.canary import CanaryShare
+from pumice.live.scheduler.http_world import HttpWorld
+from pumice.live.scheduler.loop import CycleObserver, Scheduler
 from pumice.live.scheduler.process import SchedulerSettings
 from pumice.live.scheduler.single_writer import on_a_thread
-from pumice.live.scheduler.world import HttpWorld
 from pumice.scheduler.framework.cycle import rehearse
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.model.cluster import Cluster
@@ -66,6 +67,9 @@ class Comparison(msgspec.Struct):
     sooner: int = 0  #: Pumice would have placed them in an earlier turn
     sooner_s: float = 0.0  #: of waiting that they would have been spared
     gpu_hours: float = 0.0  #: of that, by the GPUs they waited for
+    canary: str = ""  #: what Pumice schedules itself, of which nothing of this is told
+    bound: int = 0  #: pods of that which it has placed
+    evicted: int = 0
     would_place: list[Verdict] = []  #: who waits still, though Pumice would place it
     would_evict: dict[str, str] = {}  #: pods that run, and for whom Pumice would evict them
     verdicts: list[Verdict] = []  #: the last ones that differ
@@ -96,15 +100,19 @@ def page(told: Comparison) -> str:
     shown = [*told.verdicts, *told.would_place]
     rows = [(each.pod, each.theirs or "-", each.ours or "-", span(each.sooner_s), each.why) for each in shown]
     table = columns(("POD", "THEIRS", "OURS", "SOONER BY", "WHY IT WOULD WAIT"), rows)
+    if told.canary:
+        lines.insert(0, f"Pumice scheduled {told.canary}: it placed {told.bound} pods and evicted {told.evicted}. Of the rest:")
     return "\n".join([*lines, *(["", table] if rows else [])])
 
 
 class Shadow(Scheduler):
-    """See the module. It gives what it decides to nobody."""
+    """A scheduler that watches another one. It gives what it decides to nobody."""
 
-    def __init__(self, *given: Any, **more: Any) -> None:
+    def __init__(self, *given: Any, canary: CanaryShare | None = None, **more: Any) -> None:
+        """`canary` is decided by another scheduler of ours, and so not compared."""
         super().__init__(*given, **more)
-        self.comparison = Comparison(self.clock.now(), self.clock.now())
+        self._canary = canary
+        self.comparison = Comparison(self.clock.now(), self.clock.now(), canary=str(canary or ""))
         self._seen: dict[str, tuple[Verdict, Task]] = {}  #: pods that wait, by uid
 
     def told(self, request: Request) -> Response:
@@ -141,16 +149,34 @@ class Shadow(Scheduler):
             if known is not None and known.uid == uid and known.node_name:
                 verdict.theirs, verdict.theirs_at = known.node_name, now
                 told.close(verdict)
-        for task in _pending(self.cluster):
+        for task in filter(self._is_compared, _pending(self.cluster)):
             seen.setdefault(task.uid, (Verdict(task.key, _gpus(task, self.cluster)), task))
         for waiting in decisions.waiting:
             if waiting.task.uid in seen and not seen[waiting.task.uid][0].ours:
                 seen[waiting.task.uid][0].why = waiting.message
         for bind in decisions.binds:
-            seen[bind.task.uid][0].place(bind.node, now)
+            if bind.task.uid in seen:
+                seen[bind.task.uid][0].place(bind.node, now)
         told.would_place = [verdict for verdict, _ in seen.values() if verdict.ours]
         told.would_evict = {each.task.key: each.beneficiary for each in decisions.evictions}
         told.until = now
+
+    def _is_compared(self, task: Task) -> bool:
+        queue = task.job.queue.name if task.job is not None and task.job.queue is not None else ""
+        return self._canary is None or not self._canary.has(task.namespace, queue)
+
+
+class Canary(CycleObserver):
+    """Counts what is really decided beside a shadow."""
+
+    watches = False
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
+        self._comparison.bound += len(decisions.binds)
+        self._comparison.evicted += len(decisions.evictions)
 
 
 def _pending(cluster: Cluster) -> Iterator[Task]:

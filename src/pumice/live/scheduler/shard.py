@@ -7,15 +7,16 @@ others, so that the policies of users need not know of it. A scheduler whose Nod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from pumice.api.kinds import NODE_SHARDS, ObjectRef
 from pumice.api.times import rfc3339
 from pumice.api.volcano import NodeShard
 from pumice.live.scheduler.options import Sharding
-from pumice.live.scheduler.requests import WriteShard
+from pumice.live.scheduler.requests import WriteStatus
 from pumice.live.scheduler.sent_status import SentStatus
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
@@ -59,7 +60,7 @@ def nodes_in_use(cluster: Cluster, shard: NodeShard) -> list[str]:
     return [node for node in shard.spec.nodes_desired or () if node not in taken]
 
 
-def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus, now: float) -> list[WriteShard]:
+def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus, now: float) -> list[WriteStatus]:
     """What our NodeShard should tell, if it does not: a node that we give up is given up at once, one that another uses is awaited."""
     shard: NodeShard | None = cluster.of("NodeShard").get(sharding.name) if sharding.mode != "none" else None
     if shard is None or sent_status.pauses.holds("NodeShard", sharding.name, now):
@@ -73,7 +74,7 @@ def shard_requests(cluster: Cluster, sharding: Sharding, sent_status: SentStatus
         return []
     sent_status.shards[sharding.name] = wanted
     status = dict(zip(("nodesInUse", "nodesToAdd", "nodesToRemove"), wanted, strict=True))
-    return [WriteShard(sharding.name, {**status, "lastUpdateTime": rfc3339(now)})]
+    return [WriteStatus(ObjectRef(sharding.name), NODE_SHARDS, {**status, "lastUpdateTime": rfc3339(now)}, {})]
 
 
 class InShard(Filter):

@@ -65,13 +65,17 @@ def _place(thread: Thread) -> str:
 
 
 class SingleWriter:
-    """See the module."""
+    """The lock of the kept state, with a queue of the changes that wait for it."""
 
     def __init__(self, where: Where = inline) -> None:
         self._where = where
         self._turn = asyncio.Lock()
         self._held = False
         self._waiting: deque[Callable[[], None]] = deque()
+
+    @property
+    def is_taken(self) -> bool:
+        return self._held
 
     def change(self, make: Callable[P, None], *args: P.args, **more: P.kwargs) -> None:
         """Make a change: now, or after whoever has the state for himself."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,32 +20,7 @@ from pumice.client.tls import Trust, context
 from pumice.http.head import basic
 from pumice.http.pool import fetch as call
 from pumice.live.lifecycle import Clock
-from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Nowhere, Usage, World
-
-if TYPE_CHECKING:
-    from pumice.live.scheduler.extenders import HttpExtender
-
-
-# A world in which extenders can be reached; what that takes is loaded when there is one.
-
-
-class HttpWorld(Nowhere):
-    """Extenders over HTTP, nothing else. They are known from cycle to cycle; `heard` is told which of them stop answering, and why."""
-
-    def __init__(self, heard: Callable[[str, str], object] = lambda name, why: None) -> None:
-        self._heard = heard
-        self._known: dict[tuple[str, float, str], HttpExtender] = {}
-
-    def extender(self, url: str, timeout_s: float, options: dict[str, Any]) -> HttpExtender:
-        """Asked for once a cycle."""
-        from pumice.live.scheduler.extenders import HttpExtender
-
-        key = (url, timeout_s, repr(options))
-        if key not in self._known:
-            self._known[key] = HttpExtender(url, timeout_s, options, self._heard)
-        self._known[key].begin()
-        return self._known[key]
-
+from pumice.scheduler.framework.world import NOWHERE, ExtenderService, Usage, World
 
 # Where the use of nodes is measured: Prometheus, Elasticsearch (metricbeat), or the custom metrics API (prometheus_adaptor).
 #

@@ -11,24 +11,31 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
 from pumice.client.transport import ApiError, KubeError, ListScope, Transport
 from pumice.controllers import admission
 from pumice.controllers.objects import key_of, uid_of
 from pumice.http.listener import Handler
 from pumice.http.messages import Request, Response
+from pumice.http.pool import fetch
 from pumice.live.object_cache import ADMISSION, ObjectCache, decode, followed, scopes, whole
 from pumice.live.webhooks import review
 from pumice.live.webhooks.hooks import Webhook
 from pumice.live.webhooks.review import AdmissionReview
 
 log = logging.getLogger(__name__)
+FITS = "/fits"  #: where a scheduler is asked
+PATIENCE_S = 1.0
 
 
 class AdmissionAnswers:
     """`rules` may be changed at any time."""
 
-    def __init__(self, transport: Transport, rules: admission.Settings) -> None:
+    def __init__(self, transport: Transport, rules: admission.Settings, scheduler: str = "") -> None:
+        """`scheduler`: the URL at which it tells what can never run; empty: nobody is asked."""
         self.rules = rules
+        self._scheduler = scheduler
         self.cache = ObjectCache()
         self._transport = transport
         self._reading: asyncio.Task[None] | None = None
@@ -61,7 +68,20 @@ class AdmissionAnswers:
         if found:
             await self._read_anew()
             found = review.problems(asked, self.cache, self.rules)
-        return review.judged(asked, found)
+        return review.judged(asked, found, [] if found else await self._warnings(asked))
+
+    async def _warnings(self, asked: AdmissionReview) -> list[str]:
+        """What the scheduler says can never run. It is not waited for."""
+        submitted = review.submitted(asked) if self._scheduler else None
+        if submitted is None:
+            return []
+        try:
+            told = await fetch(f"{self._scheduler}{FITS}", body=msgspec.json.encode(submitted), timeout_s=PATIENCE_S)
+        except (OSError, ValueError) as error:
+            log.debug("the scheduler does not say whether it can run: %s", error)
+            return []
+        text = bytes(told.body).decode(errors="replace").strip()
+        return [text] if told.status == 200 and text else []
 
     async def _read_anew(self) -> None:
         """Bring the cache up to date; several refusals at once share a reading that began after them."""

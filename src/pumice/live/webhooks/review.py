@@ -7,14 +7,15 @@ alone.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from pumice.client.transport import decode
-from pumice.controllers import admission
-from pumice.controllers.objects import Object
+from pumice.controllers import admission, kinds
+from pumice.controllers.kinds import kind_of
+from pumice.controllers.objects import Object, controller_of
 from pumice.controllers.world import World
 
 # The JSON patch (RFC 6902) that makes one JSON value of another: what a mutating webhook answers.
@@ -102,8 +103,14 @@ def patch(review: AdmissionReview, world: World, settings: admission.Settings) -
     return list(difference(subject, admission.mutate(review.request.operation, subject, world, settings)))
 
 
-def judged(review: AdmissionReview, found: list[admission.Problem]) -> dict[str, Any]:
-    verdict: dict[str, Any] = {"allowed": not found}
+def submitted(review: AdmissionReview) -> Object | None:
+    """What somebody creates whose pods are to run: a job, or a pod that no controller makes."""
+    made = _complete(review.request.object, review.request) if review.request.operation == admission.CREATE else None
+    return made if made is not None and kind_of(made) in (kinds.JOB, kinds.POD) and controller_of(made) is None else None
+
+
+def judged(review: AdmissionReview, found: list[admission.Problem], warnings: Sequence[str] = ()) -> dict[str, Any]:
+    verdict: dict[str, Any] = {"allowed": not found, **({"warnings": list(warnings)} if warnings else {})}
     if found:
         verdict["status"] = {"code": 400, "message": "; ".join(map(str, found))}
     return _response(review, verdict)

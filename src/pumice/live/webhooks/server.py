@@ -43,6 +43,7 @@ class WebhookSettings(msgspec.Struct):
     qps: float = 50.0
     burst: float = 100.0
     healthz_address: str = ""
+    scheduler: str = ""  #: where it says what can never run; empty: nobody is warned
     hosts: tuple[str, ...] = ()  #: names for our certificate, the first of them its own
 
 
@@ -67,7 +68,7 @@ class WebhookReplica:
             if settings.healthz_address:
                 await stack.enter_async_context(Listener(settings.healthz_address, probes(self)))
             ended = stack.enter_context(told_to_end())
-            await first(self._work(client, AdmissionAnswers(client, rules)), ended.wait())
+            await first(self._work(client, AdmissionAnswers(client, rules, settings.scheduler)), ended.wait())
 
     async def _work(self, client: Client, rules: AdmissionAnswers) -> None:
         following = [asyncio.create_task(reflector.run()) for reflector in rules.following.values()]

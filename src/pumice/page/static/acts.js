@@ -2,25 +2,19 @@
 // `pumice up` printed. The API server decides what the token may do; without one nothing is offered.
 
 import { html } from "./dom.js";
+import { ask, token } from "./token.js";
 
-const KEPT = "pumice-token";
 const BATCH = "apis/batch.volcano.sh/v1alpha1", CORE = "api/v1", CLOCK = "api/v1/namespaces/kube-system/configmaps/pumice-clock";
 export const JOB_KIND = "batch.volcano.sh/v1alpha1/Job";
 
-// Whether the address has one. It is taken out of it at once, so that no address that is shared has it.
-export function takeToken() {
-  const found = /^#token=([\w.-]+)$/.exec(location.hash);
-  if (!found) return false;
-  sessionStorage.setItem(KEPT, found[1]);
-  history.replaceState(null, "", "#/cluster");
-  return true;
-}
+let offered = false;
 
-export const mayAct = () => sessionStorage.getItem(KEPT) !== null;
+// Whether the server has an API to act on.
+export const offerActs = (whether) => { offered = whether; };
+export const mayAct = () => offered && token() !== null;
 
 async function request(method, path, body, type = "application/json") {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEPT)}`, "Content-Type": type };
-  const answer = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  const answer = await ask(path, { method, headers: { "Content-Type": type }, body: body && JSON.stringify(body) });
   const told = await answer.json();
   if (answer.ok) return told;
   throw Object.assign(new Error(answer.status === 401 ? "the cluster does not know this page's token; open the address that `pumice up` printed" : told.message), { status: answer.status });

@@ -6,11 +6,15 @@ import { html } from "./dom.js";
 import { duration, number } from "./format.js";
 import { Rows } from "./rows.js";
 import { nodeAddress } from "./words.js";
+import { ask } from "./token.js";
 
 const SELDOM_MS = 3000;
 
 export class Answer {
-  constructor() {
+  // `said` is called when there is another line; without it the line is shown here.
+  constructor(said) {
+    this.said = said;
+    this.line = "";
     this.told = html("div", { "aria-live": "polite" });
     this.options = html("div", { "aria-live": "polite" });
     this.expected = html("p", { "aria-live": "polite", hidden: true });
@@ -24,6 +28,7 @@ export class Answer {
   }
 
   clear() {
+    this.line = "";
     this.told.replaceChildren();
     this.options.replaceChildren();
     this.buttons.hidden = this.expected.hidden = true;
@@ -35,7 +40,7 @@ export class Answer {
     this.asking = true;
     this.askedAt = performance.now();
     try {
-      const reply = await fetch(`api/why?subject=${encodeURIComponent(subject)}`);
+      const reply = await ask(`api/why?subject=${encodeURIComponent(subject)}`);
       if (reply.ok) this.show(await reply.json());
     } catch {
       // The connection is lost, which the header says.
@@ -46,7 +51,7 @@ export class Answer {
   // Questions that take longer, for who wants to know.
   async more(button, question, show) {
     button.disabled = true;
-    const reply = await fetch(`api/${question}?subject=${encodeURIComponent(this.subject)}`).catch(() => null);
+    const reply = await ask(`api/${question}?subject=${encodeURIComponent(this.subject)}`).catch(() => null);
     if (reply) show(await reply.json());
     button.disabled = false;
   }
@@ -59,16 +64,20 @@ export class Answer {
     this.expected.textContent = error ?? (state === "runs" ? "It does not wait any more." : `As things go, ${words}. Run times are taken from: ${from}.`);
   }
 
-  show({ line, remedy, answer }) {
+  show({ line, remedy, evictions, answer }) {
     this.buttons.hidden = answer.state !== "waits";
+    this.line = line;
+    this.said?.();
     this.told.replaceChildren(...[
-      html("p", {}, answer.headline && html("strong", {}, `It ${answer.state}: `), line),
+      !this.said && html("p", {}, answer.headline && html("strong", {}, `It ${answer.state}: `), line),
+      answer.never && html("p", {}, html("strong", {}, "It can never run here: "), answer.never),
       remedy.length && html("p", {}, html("strong", {}, "What would help: "), remedy.join("; ")),
       answer.chain && html("ol", { class: "chain" }, answer.chain.map(({ question, fine, answer: words }) =>
         html("li", { class: fine ? "fine" : "refused" }, html("span", { class: "question" }, question), ` ${words}`))),
       answer.nearest && filled("The nearest nodes", [
-        { name: "Node", cell: ({ node }) => [node, nodeAddress(node)] }, { name: "Lacks", cell: ({ lacks }) => lacks.join("; ") || "nothing" }], answer.nearest),
+        { name: "Node", cell: ({ node }) => [node, nodeAddress(node)] }, { name: "Lacks", words: true, cell: ({ lacks }) => lacks.join("; ") || "nothing" }], answer.nearest),
       answer.alternatives && scores(answer.alternatives),
+      answer.evictions && html("p", {}, html("strong", {}, "Evicted: "), evictions.join("; ")),
     ].filter(Boolean));
   }
 }
@@ -76,7 +85,7 @@ export class Answer {
 function changes({ error, options = [], whole }) {
   if (error) return [html("p", { class: "quiet" }, error)];
   const rows = new Rows("Changes that were each tried in a rehearsed cycle", [
-    { name: "With", cell: ({ change }) => change }, { name: "It", cell: ({ then }) => then }, { name: "And the others", cell: ({ others }) => others }]);
+    { name: "With", words: true, cell: ({ change }) => change }, { name: "It", words: true, cell: ({ then }) => then }, { name: "And the others", words: true, cell: ({ others }) => others }]);
   rows.draw(options.map((option) => [option.change, option]));
   const unfinished = !whole && "The search took too long here and was ended; `pumice whatif` tries everything.";
   const words = options.length ? unfinished : unfinished || "No single change that is tried lets it start now.";

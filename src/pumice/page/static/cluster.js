@@ -1,8 +1,9 @@
 // The nodes as a grid: a cell for each GPU, or each eighth of the CPUs; of very many nodes one cell each. Beside it who waits, and why.
 
+import { mayAct } from "./acts.js";
 import { html } from "./dom.js";
 import { clock, duration, number } from "./format.js";
-import { amount, choice, jobAddress, jobName, jobState, jobTone, nodeAddress, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
+import { amount, choice, expectedStart, jobAddress, jobName, jobState, jobTone, nodeAddress, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
 
 const DETAILED = 400;
 const MOST_CELLS = 16;
@@ -135,13 +136,13 @@ function cellsOf(tones, count, size) {
 function drawWaiting(store, list, section) {
   const found = [...store.jobs].filter(([, job]) => jobState(job) === "waiting").sort(([, a], [, b]) => a.created - b.created);
   const shown = found.slice(0, MOST_WAITING).map(([key, job]) => html("li", {},
-    html("a", { href: jobAddress(key) }, jobName(store, key)), html("span", { class: "since" }, ` waits ${duration(Math.max(0, Math.floor(store.at - job.created)))}`),
+    html("a", { href: jobAddress(key) }, jobName(store, key)), html("span", { class: "since" }, ` waits ${duration(Math.max(0, Math.floor(store.at - job.created)))}${job.expected ? `, expected to start ${expectedStart(job, store.at)}` : ""}`),
     html("p", {}, job.why || "not decided yet")));
   if (found.length > MOST_WAITING) shown.push(html("li", {}, html("a", { href: "#/jobs?state=waiting" }, `and ${found.length - MOST_WAITING} more`)));
   const words = shown.map((item) => item.textContent).join();
   if (section.dataset.words === words) return;
   section.dataset.words = words;
-  list.replaceChildren(...(shown.length ? shown : [html("li", { class: "quiet" }, store.jobs.size ? "Nobody waits." : "There are no jobs yet. Submit one: here, under Jobs, or by kubectl.")]));
+  list.replaceChildren(...(shown.length ? shown : [html("li", { class: "quiet" }, store.jobs.size ? "Nobody waits." : `There are no jobs yet. Submit one${mayAct() ? " under Jobs, or" : ""} by kubectl.`)]));
 }
 
 function drawDecided(store, list) {

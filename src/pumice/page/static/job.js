@@ -5,8 +5,9 @@ import { gantt } from "./charts.js";
 import { html } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { Rows } from "./rows.js";
-import { amount, jobAddress, jobKey, jobState, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
+import { amount, expectedStart, jobAddress, jobKey, jobState, latestStart, nodeAddress, plain, podAddress, RESOURCE_NAMES, RESOURCES } from "./words.js";
 import { Answer } from "./answer.js";
+import { ask } from "./token.js";
 
 const MOST_PODS = 300, MOST_BARS = 60, MOST_EVENTS = 50, ABORTING_MS = 500;
 
@@ -14,7 +15,8 @@ export function job(store, subject) {
   let key = subject;
   const why = html("p", { class: "why" });
   const acts = new Acts();
-  const answer = new Answer();
+  const answer = new Answer(tell);
+  const condition = html("p", { class: "quiet", hidden: true });
   const facts = html("dl", { class: "facts" });
   const chart = gantt({ title: "Pods over time", empty: true });
   const pods = new Rows("Pods", [
@@ -23,28 +25,28 @@ export function job(store, subject) {
     { name: "State", cell: (pod) => pod.status },
     { name: "Node", cell: (pod) => (pod.node ? [pod.node, nodeAddress(pod.node)] : "") },
     { name: "Asks for", cell: (pod) => RESOURCES.filter((name) => pod.asks[name]).map((name) => `${amount(name, pod.asks[name])} ${RESOURCE_NAMES[name]}`).join(", ") },
-    { name: "Why it waits", cell: (pod) => pod.why ?? "" },
+    { name: "Why it waits", words: true, cell: (pod) => pod.why ?? "" },
   ]);
   const decided = new Rows("What was decided about it", [
     { name: "Time", cell: (one) => clock(one.at) },
     { name: "Cycle", number: true, cell: (one) => [one.cycle, `#/decisions/${one.cycle}`] },
-    { name: "Decision", cell: (one) => one.words },
+    { name: "Decision", words: true, cell: (one) => one.words },
   ]);
   const events = new Rows("Events", [
     { name: "Last", cell: ({ lastTimestamp }) => (lastTimestamp ? clock(Date.parse(lastTimestamp) / 1000) : "") },
     { name: "Times", number: true, cell: ({ count }) => String(count ?? 1) },
     { name: "Reason", cell: ({ reason }) => reason ?? "" },
-    { name: "Message", cell: ({ message }) => message ?? "" },
+    { name: "Message", words: true, cell: ({ message }) => message ?? "" },
   ]);
   events.element.hidden = true;
-  const element = html("div", {}, why, acts.element, answer.element, facts, pods.element, chart, decided.element, events.element);
+  const element = html("div", {}, why, acts.element, answer.element, condition, facts, pods.element, chart, decided.element, events.element);
   let asking = false;
 
-  async function ask() {
+  async function look() {
     if (asking) return;
     asking = true;
     try {
-      const answer = await fetch(`api/job?name=${encodeURIComponent(key)}`);
+      const answer = await ask(`api/job?name=${encodeURIComponent(key)}`);
       if (answer.ok) show(await answer.json());
       if (mayAct()) await showEvents();
     } catch {
@@ -84,21 +86,32 @@ export function job(store, subject) {
     if (!row) {
       why.textContent = "There is no such job (any more).";
       why.hidden = false;
+      condition.hidden = true;
       answer.clear();
       if (dirty.all || dirty.jobs.size) lookForSuspended();
     } else {
       acts.offer(offers(key, row));
       const waits = jobState(row) === "waiting";
-      why.textContent = waits ? row.why || "It waits, and no cycle has decided about it yet." : "";
-      why.hidden = !waits;
+      tell();
       describe(row);
       if (!store.past && (dirty.all || dirty.jobs.has(key))) {
-        ask();
+        look();
         if (waits) answer.ask(key.startsWith("pod/") ? key : `podgroup/${key}`);
         else answer.clear();
       }
     }
     if (dirty.all || dirty.cycles) drawDecided();
+  }
+
+  // Why it waits in plain words, once they are known; its condition is in those of Volcano or kube-scheduler.
+  function tell() {
+    const row = store.jobs.get(key);
+    if (!row) return;
+    const line = !store.past && answer.line;
+    why.hidden = jobState(row) !== "waiting";
+    why.textContent = line ? `It waits: ${line}` : row.why || "It waits, and no cycle has decided about it yet.";
+    condition.hidden = why.hidden || !line || !row.why;
+    condition.textContent = `Its condition says: ${row.why}`;
   }
 
   // A suspended job has no PodGroup, so the scheduler does not know of it.
@@ -118,7 +131,8 @@ export function job(store, subject) {
     const held = RESOURCES.filter((name) => row.held[name] || row.asked[name]).map((name) => `${amount(name, row.held[name])} of ${amount(name, (row.held[name] ?? 0) + (row.asked[name] ?? 0))} ${RESOURCE_NAMES[name]}`);
     const counts = Object.entries(row.pods).map(([state, count]) => `${count} ${state}`).join(", ");
     const told = [["State", `${jobState(row)} (${row.phase})`], ["Age", duration(Math.max(0, Math.floor(store.at - row.created)))], ["Queue", row.queue || "none"],
-      ["Pods", counts || "none yet"], ["Gang", row.minimum ? `at least ${row.minimum} together` : "none"], ["Holds", held.join(", ") || "nothing"], ["Priority", String(row.priority ?? 0)]];
+      ["Pods", counts || "none yet"], ["Gang", row.minimum ? `at least ${row.minimum} together` : "none"], ["Holds", held.join(", ") || "nothing"], ["Priority", String(row.priority ?? 0)],
+      ...(row.expected ? [["Expected start", `${expectedStart(row, store.at)}; ${latestStart(row, store.at).toLowerCase()}`]] : [])];
     const words = told.flat().join();
     if (facts.dataset.words === words) return;
     facts.dataset.words = words;

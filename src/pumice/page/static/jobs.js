@@ -5,7 +5,7 @@ import { html } from "./dom.js";
 import { duration, number } from "./format.js";
 import { Rows } from "./rows.js";
 import { submission } from "./submission.js";
-import { asked, choice, jobAddress, jobName, jobState, plain, remember } from "./words.js";
+import { asked, choice, expectedStart, jobAddress, jobName, jobState, latestStart, plain, remember, waited } from "./words.js";
 
 const PAGE = 200;
 const ORDERS = {
@@ -13,6 +13,8 @@ const ORDERS = {
   queue: ([, a], [, b]) => a.queue.localeCompare(b.queue),
   priority: ([, a], [, b]) => (a.priority ?? 0) - (b.priority ?? 0),
   age: ([, a], [, b]) => b.created - a.created,
+  expected: ([, a], [, b]) => (a.expected?.[0] ?? Infinity) - (b.expected?.[0] ?? Infinity) || 0,
+  wait: ([, a], [, b], at) => waited(b, at) - waited(a, at),
   gpus: ([, a], [, b]) => asked(a, "gpu") - asked(b, "gpu"),
   state: ([, a], [, b]) => jobState(a).localeCompare(jobState(b)),
 };
@@ -27,10 +29,12 @@ export function jobs(store, _, parameters) {
     { name: "State", sort: "state", cell: (job) => `${jobState(job)}${jobState(job) === "waiting" && job.phase ? ` (${job.phase})` : ""}` },
     { name: "Queue", sort: "queue", cell: (job) => job.queue },
     { name: "Age", sort: "age", number: true, cell: (job) => duration(Math.max(0, Math.floor(store.at - job.created))) },
+    { name: "Wait", sort: "wait", number: true, cell: (job) => duration(waited(job, store.at)) },
+    { name: "Expected start", sort: "expected", number: true, cell: (job) => (jobState(job) === "waiting" ? expectedStart(job, store.at) : ""), title: (job) => latestStart(job, store.at) },
     { name: "Pods", cell: (job) => Object.entries(job.pods).map(([state, count]) => `${count} ${state}`).join(", ") },
     { name: "GPUs", sort: "gpus", number: true, cell: (job) => number(asked(job, "gpu")) },
-    { name: "Priority", sort: "priority", number: true, cell: (job) => String(job.priority ?? 0) },
-    { name: "Why it waits", cell: (job) => (jobState(job) === "waiting" ? job.why ?? "" : "") },
+    { name: "Priority", sort: "priority", number: true, cell: (job) => (job.priority ? String(job.priority) : "") },
+    { name: "Why it waits", words: true, cell: (job) => (jobState(job) === "waiting" ? job.why ?? "" : "") },
   ], (order) => set("sort", parameters.get("sort") === order ? `-${order}` : order));
   const suspended = html("p", { class: "quiet", hidden: true });
   let shown = PAGE;
@@ -85,5 +89,5 @@ function selected(store, parameters) {
   const found = [...store.jobs].filter(([key, job]) =>
     (!words || `${key} ${job.owner ?? ""}`.toLowerCase().includes(words.toLowerCase())) && (!state || jobState(job) === state) && (!queue || job.queue === (queue === "-" ? "" : queue)));
   const rank = { waiting: 0, running: 1, done: 2 };
-  return found.sort(order ? (a, b) => sign * order(a, b) : (a, b) => rank[jobState(a[1])] - rank[jobState(b[1])] || a[1].created - b[1].created);
+  return found.sort(order ? (a, b) => sign * order(a, b, store.at) : (a, b) => rank[jobState(a[1])] - rank[jobState(b[1])] || a[1].created - b[1].created);
 }

@@ -1,12 +1,13 @@
 // The page: one store, one connection, and the view that the address names. Views are drawn at most ten times a second.
 
-import { mayAct, speedChoice, takeToken } from "./acts.js";
+import { mayAct, offerActs, speedChoice } from "./acts.js";
 import { html } from "./dom.js";
 import { clock } from "./format.js";
 import { Live } from "./live.js";
-import { Past } from "./past.js";
 import { Replay } from "./replay.js";
+import { signIn } from "./signin.js";
 import { Store } from "./store.js";
+import { takeToken } from "./token.js";
 import { Tour } from "./tour.js";
 import { cluster } from "./cluster.js";
 import { node } from "./node.js";
@@ -20,16 +21,20 @@ import { simulate } from "./simulate.js";
 
 const DRAW_MS = 100;
 const VIEWS = { cluster, nodes: node, queues, jobs, job, pod, decisions, policy, simulate };
-const WORDS = { live: "live", lost: "connection lost, trying again" };
+const WORDS = { live: "live", lost: "connection lost, trying again", refused: "not let in" };
 
 const isNew = takeToken();
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const store = new Store(() => drawSoon());
-const past = new Past();
 const tour = new Tour(store);
-const replay = new Replay(past, (then) => { shown = then ?? store; open(); });
-const live = new Live(store, past, (state) => {
+const replay = new Replay(store, (then) => { shown = then ?? store; open(); });
+const live = new Live(store, (state, why) => {
+  refused = state === "refused";
+  if (refused) {
+    view = null;
+    main.replaceChildren(...signIn(why, () => live.begin()));
+  }
   if (state === connection.dataset.state) return;
   const back = state === "live" && connection.dataset.state === "lost";
   connection.dataset.state = state;
@@ -38,6 +43,7 @@ const live = new Live(store, past, (state) => {
 let shown = store; // or a state of the past
 let view = null;
 let waiting = false;
+let refused = false;
 
 // #/jobs?queue=a and #/job/default/train: a name, the rest of the path, and parameters.
 function address() {
@@ -47,7 +53,7 @@ function address() {
 }
 
 function open() {
-  if (location.hash === "#main") return;
+  if (refused || !store.policy) return;
   const { name, subject, parameters } = address();
   view = VIEWS[name](shown, subject, parameters);
   document.title = `${view.title} · Pumice`;
@@ -58,7 +64,7 @@ function open() {
     if (link.hash === `#/${section}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (shown.policy) view.draw({ ...shown.takeDirty(), all: true });
+  view.draw({ ...shown.takeDirty(), all: true });
 }
 
 function drawSoon() {
@@ -66,23 +72,31 @@ function drawSoon() {
   waiting = true;
   setTimeout(() => requestAnimationFrame(() => {
     waiting = false;
+    if (refused) return;
+    if (!view) begin();
     document.getElementById("clock").textContent = clock(store.at);
-    acting.hidden = !store.acts;
     tour.draw();
     if (shown === store) view.draw(store.takeDirty());
   }), DRAW_MS);
 }
 
-const acting = document.getElementById("acting");
-if (mayAct()) acting.replaceChildren(speedChoice(), html("button", { type: "button", onclick: () => tour.show(-1) }, "Tour"));
+// Something is known.
+function begin() {
+  const acting = document.getElementById("acting");
+  acting.hidden = !store.acts;
+  offerActs(store.acts);
+  if (mayAct()) acting.replaceChildren(speedChoice(), html("button", { type: "button", onclick: () => tour.show(-1) }, "Tour"));
+  open();
+}
+
 document.getElementById("pause").addEventListener("click", () => replay.toggle());
 if (isNew) tour.show(-1);
 document.body.append(replay.element, tour.element);
 addEventListener("hashchange", () => {
   if (takeToken()) return location.reload();
+  if (location.hash === "#main") return null;
   open();
-  if (location.hash !== "#main") main.focus({ preventScroll: true });
+  main.focus({ preventScroll: true });
   return scrollTo(0, 0);
 });
-open();
 live.begin();

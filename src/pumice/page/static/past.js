@@ -1,38 +1,29 @@
-// The last minutes, to go back over: the state as it was then, and what the server sent since, as it came. Bounded in time and in bytes;
-// what is too old becomes part of the state.
+// The last minutes, as the server keeps them: the state as it was then, and what it told since.
 
-const KEPT_MS = 600_000, KEPT_BYTES = 24 * 2 ** 20;
+import { Store } from "./store.js";
+import { ask } from "./token.js";
 
 export class Past {
-  // From this state on.
-  begin(store) {
-    this.first = store.copy();
-    this.sent = [];
-    this.size = 0;
+  // Of what is known now; later instants are left out. Until the server has answered, there is only the present.
+  constructor(store) {
+    this.now = store.copy();
+    this.first = this.now;
+    this.changes = [];
   }
 
-  note(text) {
-    const now = performance.now();
-    this.sent.push({ at: now, text });
-    this.size += text.length;
-    while (this.sent.length && (this.size > KEPT_BYTES || this.sent[0].at < now - KEPT_MS)) this.fold();
-  }
-
-  fold() {
-    const { text } = this.sent.shift();
-    this.size -= text.length;
-    this.first.apply(JSON.parse(text));
-  }
-
-  // As it is now, whatever comes.
-  frozen() {
-    return Object.assign(new Past(), { first: this.first.copy(), sent: [...this.sent] });
+  async read() {
+    const answer = await ask("api/past").catch(() => null);
+    if (!answer?.ok) return;
+    const { first, changes } = await answer.json();
+    this.first = new Store();
+    this.first.replace({ ...first, history: this.now.history.filter(({ at }) => at <= first.at), policy: this.now.policy });
+    this.changes = changes.filter(({ number }) => number <= this.now.number);
   }
 
   // The state after so many of the changes.
   state(count) {
     const store = this.first.copy();
-    for (const { text } of this.sent.slice(0, count)) store.apply(JSON.parse(text));
+    for (const change of this.changes.slice(0, count)) store.apply(change);
     store.past = true;
     return store;
   }

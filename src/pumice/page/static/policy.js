@@ -1,6 +1,7 @@
 // The configuration as the scheduler understands it, and what it does otherwise than most would think, on the objects of this cluster.
 
 import { html, table } from "./dom.js";
+import { ask } from "./token.js";
 
 export function policy(store) {
   const findings = html("section", { "aria-live": "polite" });
@@ -14,8 +15,11 @@ export function policy(store) {
     shown = known;
     if (!store.past) lint(findings);
     const actions = html("ol", { class: "actions" }, known.actions.map(({ name, text, args }) => html("li", {}, html("h3", {}, name), html("p", {}, text), argument(args))));
-    const tiers = known.tiers.map((plugins, index) =>
-      table(["Plugin", "What it does", "Arguments", "Switched off"], plugins.map(({ name, text, args, off }) => [name, text, argument(args), off.join(", ")]), `Tier ${index + 1}`));
+    const tiers = known.tiers.map((plugins, index) => {
+      const columns = plugins.some(({ off }) => off.length) ? 4 : 3;
+      const rows = plugins.map(({ name, text, args, off }) => [name, text, argument(args), off.join(", ")].slice(0, columns));
+      return table(["Plugin", "What it does", "Arguments", "Switched off"].slice(0, columns), rows, `Tier ${index + 1}`);
+    });
     const profiles = known.profiles.length ? [html("h2", {}, "kube-scheduler's profiles"), html("p", {}, known.profiles.join(", "))] : [];
     understood.replaceChildren(html("h2", {}, "Actions, in this order"), actions, html("h2", {}, "Plugins"), ...tiers, ...profiles);
   }
@@ -24,7 +28,7 @@ export function policy(store) {
 }
 
 async function lint(findings) {
-  const reply = await fetch("api/lint").catch(() => null);
+  const reply = await ask("api/lint").catch(() => null);
   if (!reply?.ok) return;
   const found = await reply.json();
   const told = found.map(({ level, subject, consequence, example, fix }) => html("li", { class: level },

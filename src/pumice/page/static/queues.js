@@ -2,23 +2,28 @@
 
 import { lines } from "./charts.js";
 import { html, svg } from "./dom.js";
-import { amount, choice, queueTone, remember, RESOURCE_NAMES, resourcesOf } from "./words.js";
+import { amount, choice, queueTone, remember, RESOURCE_NAMES, RESOURCES, resourcesOf } from "./words.js";
 
-const MOST_LINES = 8;
+const MOST_LINES = 8, CHART_EVERY_S = 5;
 
 export function queues(store, _, parameters) {
   const head = html("div", { class: "choices" });
   const body = html("tbody");
   const columns = ["Queue", "Held, asked for, deserved", "Held", "Deserved", "Borrowed", "Asked for", "Guaranteed", "At most", "Weight", "Jobs", "Waiting"];
   const grid = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Queues" }, html("table", { class: "queues" },
-    html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves."),
+    html("caption", {}, "A filled bar is held, a pale one asked for besides; the line is what the queue deserves. A parent has what its children have."),
     html("thead", {}, html("tr", {}, columns.map((name, index) => html("th", { scope: "col", class: index > 1 && "number" }, name)))), body));
   const chart = lines({ title: "", empty: true });
   const element = html("div", {}, head, grid, chart);
   let resource = parameters.get("resource");
   let offered = "";
+  let chartedAt = -Infinity;
 
   function draw(dirty) {
+    if (dirty.all || dirty.history || store.at - chartedAt >= CHART_EVERY_S) {
+      chartedAt = store.at;
+      chart.update(history(store, resource ?? resourcesOf(store)[0] ?? "cpu"));
+    }
     if (!dirty.all && !dirty.queues.size && !dirty.history && !dirty.nodes.size) return;
     const there = resourcesOf(store);
     if (!there.includes(resource)) resource = there[0] ?? "cpu";
@@ -29,26 +34,33 @@ export function queues(store, _, parameters) {
     const rows = tree(store);
     const most = Math.max(1e-9, ...rows.map(({ queue }) => Math.max((queue.held[resource] ?? 0) + (queue.asked[resource] ?? 0), queue.deserved[resource] ?? 0)));
     body.replaceChildren(...rows.map((row) => line(store, row, resource, most)));
-    if (dirty.all || dirty.history) chart.update(history(store, resource));
   }
 
   return { title: "Queues", element, draw };
 }
 
-// Parents before their children, with their depth. A queue whose parent is not there stands at the top.
+// Parents before their children, with their depth; what children have is their parents', too. Jobs whose pods nobody has made yet ask for
+// what they need at least. A queue whose parent is not there stands at the top.
 function tree(store) {
   const children = new Map();
   for (const [name, queue] of store.queues) {
     const parent = store.queues.has(queue.parent) ? queue.parent : "";
     children.set(parent, [...(children.get(parent) ?? []), name]);
   }
-  const found = [];
+  const found = [], promised = new Map();
+  for (const job of store.jobs.values()) if (!Object.keys(job.pods).length) promised.set(job.queue, [...(promised.get(job.queue) ?? []), { held: {}, asked: job.asked, jobs: 0, waiting: 0 }]);
+  const whole = (name) => [...(promised.get(name) ?? []), ...(children.get(name) ?? []).map(whole)].reduce(sum, store.queues.get(name));
   const visit = (name, depth) => {
-    found.push({ name, depth, queue: store.queues.get(name) });
+    found.push({ name, depth, queue: whole(name) });
     for (const child of (children.get(name) ?? []).sort()) visit(child, depth + 1);
   };
   for (const name of (children.get("") ?? []).sort()) visit(name, 0);
   return found;
+}
+
+function sum(one, other) {
+  const added = (name) => Object.fromEntries(RESOURCES.map((resource) => [resource, (one[name][resource] ?? 0) + (other[name][resource] ?? 0)]));
+  return { ...one, held: added("held"), asked: added("asked"), jobs: one.jobs + other.jobs, waiting: one.waiting + other.waiting };
 }
 
 function line(store, { name, depth, queue }, resource, most) {
@@ -71,11 +83,12 @@ function bar(tone, held, asked, deserved, words) {
     deserved != null && svg("line", { class: "deserved", x1: at(deserved), x2: at(deserved), y1: 0, y2: 16 }));
 }
 
+// What is noted each half minute, and the present.
 function history(store, resource) {
-  const points = store.history;
+  const points = [...store.history, { at: store.at, held: Object.fromEntries([...store.queues].map(([name, { held }]) => [name, held])) }];
   const names = [...store.queues.keys()].filter((name) => name !== "root" && points.some(({ held }) => held[name]?.[resource])).sort().slice(0, MOST_LINES);
   return {
     title: "The last hour", description: `${RESOURCE_NAMES[resource]} that queues hold`, shape: "stack", xFormat: "clock", xLabel: "time",
-    x: points.map(({ at }) => at), series: names.map((name) => ({ name, y: points.map(({ held }) => held[name]?.[resource] ?? 0) })), empty: points.length < 2 || !names.length,
+    x: points.map(({ at }) => at), series: names.map((name) => ({ name, y: points.map(({ held }) => held[name]?.[resource] ?? 0) })), empty: points[0].at >= store.at || !names.length,
   };
 }

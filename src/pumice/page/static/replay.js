@@ -2,11 +2,12 @@
 
 import { html } from "./dom.js";
 import { clock } from "./format.js";
+import { Past } from "./past.js";
 
 export class Replay {
   // `show` is called with the state to show, or null for the present.
-  constructor(past, show) {
-    this.past = past;
+  constructor(store, show) {
+    this.store = store;
     this.show = show;
     this.slider = html("input", { type: "range", min: 0, "aria-label": "Instant", oninput: () => this.go(0) });
     this.time = html("output");
@@ -16,20 +17,27 @@ export class Replay {
     this.button = document.getElementById("pause");
   }
 
-  toggle() {
-    const on = this.element.hidden && this.past.first;
+  async toggle() {
+    const on = this.element.hidden && this.store.policy;
     this.element.hidden = !on;
     this.button.textContent = on ? "Go on" : "Pause";
     if (!on) return this.show(null);
-    // What comes meanwhile is kept, but the instants to choose from stay as they are.
-    this.frozen = this.past.frozen();
-    this.slider.max = this.slider.value = this.frozen.sent.length;
-    return this.go(0);
+    const past = this.past = new Past(this.store);
+    this.reach();
+    await past.read();
+    return this.past === past && !this.element.hidden && this.reach();
+  }
+
+  // From its first instant to its last, which is shown.
+  reach() {
+    this.slider.max = this.past.changes.length;
+    this.slider.value = this.slider.max;
+    this.go(0);
   }
 
   go(step) {
     this.slider.value = Number(this.slider.value) + step;
-    const state = this.frozen.state(Number(this.slider.value));
+    const state = this.past.state(Number(this.slider.value));
     this.time.textContent = `${clock(state.at)}, shown as it was`;
     this.slider.setAttribute("aria-valuetext", clock(state.at));
     this.show(state);

@@ -4,8 +4,9 @@ import { Acts, mayAct, simulateFromHere } from "./acts.js";
 import { html } from "./dom.js";
 import { clock, duration, number, percent } from "./format.js";
 import { Rows } from "./rows.js";
+import { ask } from "./token.js";
 
-const AGAIN_MS = 1000;
+const AGAIN_MS = 500;
 
 export function simulate(store) {
   const text = html("textarea", { rows: 18, spellcheck: "false", "aria-label": "Configuration" });
@@ -19,19 +20,19 @@ export function simulate(store) {
   const runs = new Rows("Runs, the newest first", [
     { name: "Run", number: true, cell: ({ number }) => String(number) },
     { name: "From", cell: ({ at }) => clock(at) },
-    { name: "Changed", cell: (run) => changed(run.configuration, store.policy?.text ?? "") },
+    { name: "Changed", words: true, cell: (run) => changed(run.configuration, store.policy?.text ?? "") },
     { name: "Mean wait", number: true, cell: ({ measures }) => duration(measures.wait?.mean) },
     { name: "Longest wait", number: true, cell: ({ measures }) => duration(measures.wait?.max) },
     { name: "All over after", number: true, cell: ({ measures }) => duration(measures.makespan) },
     { name: "Evictions", number: true, cell: ({ measures }) => number(measures.evictions) },
     { name: "GPUs used", number: true, cell: ({ measures }) => percent(measures.utilisation?.gpu) },
-    { name: "Report", cell: (run) => (run.state === "ended" ? ["report", `api/report?number=${run.number}`] : run.state === "failed" ? run.error : "runs …") },
+    { name: "Report", words: true, cell: (run) => (run.state === "ended" ? ["report", `api/report?number=${run.number}`] : run.state === "failed" ? run.error : "runs …") },
   ]);
   const element = html("div", {}, none, runs.element, form);
   let offered = false;
 
   async function look() {
-    const reply = store.acts && (await fetch("api/simulations").catch(() => null));
+    const reply = store.acts && (await ask("api/simulations").catch(() => null));
     const found = reply?.ok ? await reply.json() : [];
     runs.element.hidden = !found.length;
     none.hidden = Boolean(found.length);

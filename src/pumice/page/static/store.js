@@ -11,6 +11,7 @@ export class Store {
     this.changed = changed;
     this.at = 0;
     this.count = 0;
+    this.number = 0; // of the last message
     this.policy = null;
     this.past = false;
     this.clear();
@@ -18,9 +19,9 @@ export class Store {
 
   // Rows are never changed, so they are shared.
   copy() {
-    const { at, count, policy, cycles, history, version } = this;
+    const { at, count, number, policy, cycles, history, version } = this;
     const maps = Object.fromEntries(KINDS.map((kind) => [kind, new Map(this[kind])]));
-    return Object.assign(new Store(), { at, count, policy, cycles, history, version, ...maps });
+    return Object.assign(new Store(), { at, count, number, policy, cycles, history, version, ...maps });
   }
 
   clear() {
@@ -54,6 +55,7 @@ export class Store {
     if (message.policy) this.policy = message.policy;
     this.at = message.at;
     this.count = message.count;
+    this.number = message.number;
     this.remember();
     this.changed();
   }

@@ -1,7 +1,7 @@
 // What jobs, nodes and queues are called and coloured, the same in all views.
 
 import { html } from "./dom.js";
-import { number } from "./format.js";
+import { duration, number } from "./format.js";
 
 const TONES = 8;
 const DONE = ["Succeeded", "Failed"];
@@ -30,6 +30,14 @@ export function jobState(job) {
   if (Object.keys(counts).some((name) => !DONE.includes(name))) return "running";
   return job.phase === "Completed" || DONE.some((name) => counts[name]) ? "done" : "waiting";
 }
+
+// When a job is expected to start: as likely as not, and with a chance of 90 %.
+export const expectedStart = (job, at) => (job.expected ? until(job.expected[0], at) : "–");
+export const latestStart = (job, at) => (job.expected ? `With a chance of 90 %: ${until(job.expected[1], at)}` : "");
+const until = (instant, at) => (instant === null ? "not within a week" : instant - at < 1 ? "any moment" : `in ${duration(Math.ceil(instant - at))}`);
+
+// From its making to the start of its first pod, or until now.
+export const waited = (job, at) => Math.max(0, Math.floor((job.started ?? at) - job.created));
 
 export const asked = (job, resource) => (job.held[resource] ?? 0) + (job.asked[resource] ?? 0);
 

@@ -20,7 +20,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.times import duration, rfc3339
-from pumice.scheduler.actions.timetable import FIRST_STEP_S, Demand, Promise, Timetable, expected_run, places
+from pumice.scheduler.actions.timetable import FIRST_STEP_S, PodSet, Promise, Timetable, expected_run, places
+from pumice.scheduler.framework.alike import Alike, Turns, apart
 from pumice.scheduler.framework.policy import Action
 from pumice.scheduler.framework.questions import Key
 from pumice.scheduler.framework.session import Session
@@ -49,16 +50,24 @@ class InOrderArgs(Struct):
 
 class InOrder(Action):
     name = "in-order"
+    reads_only_state = True
     Args = InOrderArgs
     settles = True
 
     def run(self, session: Session) -> None:
         line = Line(session, self.args.unknown)
-        waiting = line.start_in_order()
-        if waiting and self.args.backfill == "easy":
-            line.backfill(waiting)
-        elif waiting and self.args.backfill == "conservative":
-            line.promise_all(waiting)
+        first = line.start_in_order()
+        if first is None:
+            return
+        if self.args.backfill == "conservative":
+            line.promise_all(first, line.one_by_one(first))
+            return
+        line.tell_behind(first, (alike.first for alike in line.behind))
+        if self.args.backfill == "easy":
+            line.backfill(first)
+
+    def tells_apart(self, job: Job) -> float | None:
+        return job.estimate
 
 
 class Line:
@@ -66,11 +75,9 @@ class Line:
 
     def __init__(self, session: Session, unknown: float) -> None:
         self.session = session
+        self.behind: list[Alike] = []  #: the first that does not fit
         self._unknown = unknown
         self.placing = Placing(session, cache_errors=True)
-
-    def jobs(self) -> list[Job]:
-        return sorted(filter(self._may_start, self.session.jobs(self.session.cluster.waiting.values())), key=self._key)
 
     def _may_start(self, job: Job) -> bool:
         if job.is_pending:
@@ -80,23 +87,32 @@ class Line:
     def _key(self, job: Job) -> Key:
         return (*self.session.job_plugin_key(job), job.created, next(iter(job.tasks.values())).number)
 
-    def start_in_order(self) -> list[Job]:
-        """Those who wait: the first that does not fit, and all behind it."""
-        jobs = self.jobs()
-        for position, job in enumerate(jobs):
+    def start_in_order(self) -> Job | None:
+        """The first that does not fit, if there is one. `behind` are all who come after him."""
+        groups = [alike for alike in self.session.waiting() if self._may_start(alike.first)]
+        for alike in groups:
+            alike.members.sort(key=lambda member: (member.created, member.tasks[0].number))
+        turns = Turns(self.session, groups, self._key)
+        while (job := turns.pop()) is not None:
             if not self._start(job) and not self._is_beyond_quota(job):
-                self._tell_behind(job, jobs[position + 1 :])
-                return jobs[position:]
-        return []
+                self.behind = turns.rest()
+                return job
+        return None
 
     def _is_beyond_quota(self, job: Job) -> bool:
         """Whether nothing but its queue is in its way: there is room. In a full cluster queues have no quota left either."""
         is_refused = any(uid in self.session.refused_by_queue for uid in job.pending)
-        return is_refused and places(self.session.nodes.idle, self._demands(job)) is not None
+        return is_refused and places(self.session.nodes.idle, self._pod_sets(job)) is not None
 
-    def _tell_behind(self, first: Job, others: Iterable[Job]) -> None:
+    def one_by_one(self, first: Job) -> list[Job]:
+        """Those behind the first, each of whom is told so."""
+        jobs = sorted((job for alike in self.behind for job in apart(self.session, alike)), key=self._key)
+        self.tell_behind(first, jobs)
+        return jobs
+
+    def tell_behind(self, first: Job, others: Iterable[Job]) -> None:
         for job in others:
-            self.session.refused_by_queue[next(iter(job.pending))] = f"It waits behind {first.name}"
+            self.session.refused_by_queue[next(uid for uid in job.tasks if uid in job.pending)] = f"It waits behind {first.name}"
 
     def _start(self, job: Job) -> bool:
         """Place what it needs to start, on any nodes with room."""
@@ -110,25 +126,30 @@ class Line:
 
     # -- backfill
 
-    def backfill(self, jobs: list[Job]) -> None:
+    def backfill(self, first: Job) -> None:
         """EASY: the first job alone is promised anything."""
-        first, *others = jobs
-        timetable = Timetable(self.session, self._unknown)
-        if promise := timetable.earliest(self._demands(first), self._length(first)):
+        timetable = self._timetable()
+        if promise := timetable.earliest(self._pod_sets(first), self._length(first)):
             timetable.change(promise, self._length(first), -1)
             self._tell_promise(first, promise)
-        for job in others:
+        turns = Turns(self.session, self.behind, self._key)
+        while (job := turns.pop()) is not None:
             if self._may_fit(job):
                 self._start_beside(job, timetable)
+
+    def _timetable(self) -> Timetable:
+        self.session.went_by_clock = True
+        return Timetable(self.session, self._unknown)
 
     def _may_fit(self, job: Job) -> bool:
         """Whether its first pod finds room anywhere, whatever is promised: most of a long line does not."""
         idle = self.session.nodes.idle
         return all(idle[column].max() + EPSILON > amount for column, amount in next(iter(job.pending.values())).template.needs)
 
-    def promise_all(self, jobs: list[Job]) -> None:
+    def promise_all(self, first: Job, others: list[Job]) -> None:
         """Conservative. Promises made before are kept, or bettered in the order of the jobs."""
-        timetable, kept = Timetable(self.session, self._unknown), self._kept(jobs)
+        jobs = [first, *others]
+        timetable, kept = self._timetable(), self._kept(jobs)
         for job in jobs:
             if job.uid in kept:
                 timetable.change(kept[job.uid], self._length(job), -1)
@@ -136,7 +157,7 @@ class Line:
             length = self._length(job)
             if job.uid in kept:
                 timetable.change(kept[job.uid], length, 1)
-            promise = timetable.earliest(self._demands(job), length)
+            promise = timetable.earliest(self._pod_sets(job), length)
             if promise is None or (promise.start <= self.session.now and not self._has_quota(job, next(iter(job.pending.values())))):
                 continue
             if promise.start > self.session.now or not self._start_beside(job, timetable):
@@ -193,7 +214,7 @@ class Line:
             memory["told"] = (job.uid, nodes), promise.start
             self.session.event(job, "Normal", "Reserved", f"It is promised room on {nodes} from {rfc3339(promise.start)} on")
 
-    def _demands(self, job: Job) -> list[Demand]:
+    def _pod_sets(self, job: Job) -> list[PodSet]:
         """The pods that it needs to start."""
         missing = max(1, job.min_member - job.ready_count)
         counts: dict[Template, int] = {}
@@ -202,7 +223,7 @@ class Line:
             counts[task.template] = counts.get(task.template, 0) + 1
             if task.template not in where:
                 where[task.template] = self.session.evaluation(task).resolvable
-        return [Demand(template.request, count, where[template]) for template, count in counts.items()]
+        return [PodSet(template.request, count, where[template]) for template, count in counts.items()]
 
     def _length(self, job: Job) -> float:
         return expected_run(next(iter(job.pending.values())), self._unknown)

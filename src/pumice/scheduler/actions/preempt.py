@@ -112,8 +112,9 @@ class PreemptSearch(Search):
         return (self.within is not None or victim.job is not task.job) and (victim.best_effort or not task.best_effort)
 
     def in_order(self, evaluation: Evaluation, feasible: Mask, hopeful: Mask) -> Iterable[int]:
-        if self.args.topology_aware:
-            yield from np.flatnonzero(feasible & hopeful).tolist()
+        among = feasible & hopeful
+        if self.args.topology_aware or not among.any():
+            yield from np.flatnonzero(among).tolist()
             return
         scores = np.where(hopeful, evaluation.totals(feasible), NOTHING)  # what nodes score is compared among all feasible ones
         while len(scores) and scores[row := int(scores.argmax())] > NOTHING:

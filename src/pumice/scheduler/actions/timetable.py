@@ -19,7 +19,7 @@ from pumice.scheduler.model.task import Task
 FIRST_STEP_S = 60.0  #: of the time given to a job that outlives its estimate; each further step is twice as long
 
 
-class Demand(NamedTuple):
+class PodSet(NamedTuple):
     """Equal pods that must all have a place."""
 
     amounts: Vector  #: of one
@@ -35,7 +35,7 @@ class Promise(NamedTuple):
 
 
 class Timetable:
-    """See the module."""
+    """Free room over time, node by node."""
 
     def __init__(self, session: Session, unknown: float) -> None:
         """`unknown`: how long those run of whom nothing is told."""
@@ -45,9 +45,10 @@ class Timetable:
         times = np.unique(ends[np.isfinite(ends)])
         released = np.zeros((len(times) + 1, *nodes.idle.shape))
         released[0] = nodes.idle
-        for step, task in zip(np.searchsorted(times, ends), standing, strict=True):
+        for step, task in zip(np.searchsorted(times, ends).tolist(), standing, strict=True):
             if step < len(times):
-                released[step + 1, task.template.columns, task.node] += task.template.amounts
+                for column, amount in task.template.needs:  # so few numbers are quicker one by one
+                    released[step + 1, column, task.node] += amount
         self.times = np.array([now, *times])
         self.room = np.cumsum(released, axis=0)  #: [time, r, n]
 
@@ -58,11 +59,11 @@ class Timetable:
         free: Table = self.room[max(first, 0) : max(last, first + 1)].min(axis=0)
         return free
 
-    def earliest(self, demands: list[Demand], length: float) -> Promise | None:
+    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
         """The first instant from which there is room for so long; None if there never is."""
         for step, time in enumerate(self.times.tolist()):
-            if places(self.room[step], demands) is not None:
-                usage = places(self.free(time, length), demands)
+            if places(self.room[step], pod_sets) is not None:
+                usage = places(self.free(time, length), pod_sets)
                 if usage is not None:
                     return Promise(time, usage)
         return None
@@ -82,10 +83,10 @@ class Timetable:
         return step
 
 
-def places(free: Table, demands: list[Demand]) -> Table | None:
+def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
     """What the pods take of each node, the first nodes first; None if there is no room for all of them."""
     usage = np.zeros_like(free)
-    for amounts, wanted, where in demands:
+    for amounts, wanted, where in pod_sets:
         needed = np.flatnonzero(amounts)
         copies = ((free[needed] - usage[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
         copies = np.where(where, np.clip(copies, 0, wanted), 0)

@@ -6,10 +6,9 @@ from typing import Any
 
 from msgspec import field, structs
 
+from pumice.api.problems import Conf, Path, Problems, check_duration, qualified_name_fault
 from pumice.api.times import duration
 from pumice.api.yaml import Document
-from pumice.scheduler.config.kube_args import check_duration, qualified_name_fault
-from pumice.scheduler.config.problems import Conf, Path, Problems
 from pumice.scheduler.framework.policy import ExtenderSpec
 
 POINTS = (

@@ -10,13 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pumice.api.errors import did_you_mean
-from pumice.scheduler.config.kube_args import ARGS, args_of
+from pumice.api.problems import Path, Problems
 from pumice.scheduler.config.kube_document import PluginRef, PluginSet, PluginSets
-from pumice.scheduler.config.problems import Path, Problems
 from pumice.scheduler.engine.rules import Scorer
 from pumice.scheduler.framework.open_plugins import GIVEN_FILTERS, GIVEN_SCORERS
 from pumice.scheduler.framework.plugin import Plugin
-from pumice.scheduler.framework.policy import FilterMaker, ScorerMaker
+from pumice.scheduler.framework.policy import DefaultPreemptionArgs, FilterMaker, ScorerMaker
 from pumice.scheduler.plugins.kube.catalogue import PLUGINS
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
@@ -24,12 +23,13 @@ from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 _OTHERS = (
     KubePlugin("SchedulingGates", "preEnqueue"),
     KubePlugin("PrioritySort", "queueSort"),
-    KubePlugin("DefaultPreemption", "preEnqueue postFilter podGroupPostFilter"),
+    KubePlugin("DefaultPreemption", "preEnqueue postFilter podGroupPostFilter", args=DefaultPreemptionArgs),
     KubePlugin("DefaultBinder", "bind"),
     KubePlugin("NodeDeclaredFeatures", "preFilter filter"),
     KubePlugin("GangScheduling", "preEnqueue permit"),
 )
 _ALL = {each.name: each for each in (*PLUGINS, *_OTHERS)}
+ARGS = {each.name: each.args for each in _ALL.values() if each.args is not None}
 _ORDER = (
     *("SchedulingGates", "PrioritySort", *(each.name for each in PLUGINS[:-2])),
     *("DefaultPreemption", *(each.name for each in PLUGINS[-2:]), "DefaultBinder", "NodeDeclaredFeatures"),
@@ -99,15 +99,16 @@ class PluginChoice:
 Configured = dict[str, Any]  #: plugin name to its arguments, as given
 
 
-def _args(configured: Configured, name: str) -> Any:
-    return args_of(configured, name) if name in ARGS else None
+def args_of(configured: Configured, name: str) -> Any:
+    """The arguments of a plugin, by default its defaults; None if it has none."""
+    return configured.get(name) or (ARGS[name]() if name in ARGS else None)
 
 
 def filter_maker(name: str, configured: Configured, own: Mapping[str, type[Plugin]]) -> FilterMaker | None:
     """Makes the plugin's filters for a session; None if it filters nothing that we know of."""
     filters = _ALL[name].filters if name in _ALL else None
     if filters is not None:
-        return lambda session: filters(_args(configured, name), session.cluster)
+        return lambda session: filters(args_of(configured, name), session.cluster)
     if name in own:
         return lambda session: session.plugins.rules_for(own[name], GIVEN_FILTERS)
     return None
@@ -121,7 +122,7 @@ def scorer_maker(name: str, weight: int, configured: Configured, own: Mapping[st
 
     made = _ALL[name].scorer if name in _ALL else None
     if made is not None:
-        return lambda session: weighted([made(_args(configured, name), session.cluster)])
+        return lambda session: weighted([made(args_of(configured, name), session.cluster)])
     if name in own:
         return lambda session: weighted(session.plugins.rules_for(own[name], GIVEN_SCORERS))
     return None

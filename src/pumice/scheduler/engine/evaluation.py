@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored
-from pumice.scheduler.engine.view import Scores, View
+from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
+from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
@@ -25,12 +25,19 @@ T = TypeVar("T")
 
 
 class Evaluation:
-    """See the module. `rejected` tells that no node will do, whatever its row says."""
+    """Masks and scores of all nodes for one kind of task. `rejected` tells that no node will do, whatever its row says."""
 
     def __init__(
-        self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY
+        self,
+        task: Task,
+        cluster: Cluster,
+        filters: Sequence[Filter],
+        scorers: Sequence[Scorer],
+        asking: Asking = PLAINLY,
+        kept: SharedScores | None = None,
     ) -> None:
         self._asking = asking
+        self._kept = kept or SharedScores(cluster)
         self.template = task.template
         self.cluster = cluster
         self.table = cluster.nodes
@@ -58,8 +65,9 @@ class Evaluation:
         self._wide_filters = [pair for pair in self.filters if pair[0].reach is Reach.CLUSTER]
         self._node_filters = [pair for pair in self.filters if pair[0].reach is Reach.NODE]
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
-        self._other_scorers = [pair for pair in self.scorers if pair not in self._node_scorers]
+        self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
         self._static_scores: dict[int, Scores] = {}
+        self._levels: dict[int, float | None] = {}
         self._position = self._scored = self._measured = -1
         self._explained: tuple[int, Any] = (-1, None)
 
@@ -72,35 +80,25 @@ class Evaluation:
         elif self._position == len(self.cluster.log):
             return
         else:
-            self._recompute(self._touched(self._position))
+            self._recompute(touched(self.cluster, self._position))
         self._position = len(self.cluster.log)
 
-    def _touched(self, since: int) -> Rows | None:
-        """Rows that changed since a position of the log; None for too many to ask one by one."""
-        log = self.cluster.log
-        if len(log) - since == 1:
-            return np.array([log[-1].row])
-        rows = np.array(sorted({change.row for change in log[since:]}))
-        return rows if len(rows) * 4 < len(self.table) else None
-
     def _start(self) -> None:
-        n = len(self.table)
         static = [pair for pair in self.filters if pair[0].reach is Reach.STATIC]
         self._static_bad, self._static_final, _ = self._verdict(static, View(self.table))
-        self._static_bad |= ~self.table.alive
-        self._static_final |= ~self.table.alive
-        self._node_bad, self._node_final = np.zeros(n, bool), np.zeros(n, bool)
+        gone = ~self.table.alive
+        self._static_bad |= gone
+        self._static_final |= gone
+        n = len(self.table)
         self._wide_bad, self._wide_final = np.zeros(n, bool), np.zeros(n, bool)
-        self.failing = np.zeros(n, bool)  #: rows of which some filter could say nothing
-        self._fits_idle, self._fits_future = np.zeros(n, bool), np.zeros(n, bool)
-        self._node_scores: Scores = np.zeros(n)
         self._recompute(None)
 
     def _recompute(self, rows: Rows | None) -> None:
-        view = View(self.table, rows)
-        at: Any = slice(None) if rows is None else rows
-        self._node_bad[at], self._node_final[at], failing = self._verdict(self._node_filters, view)
-        self.failing[at] = failing
+        verdict = self._verdict(self._node_filters, View(self.table, rows))
+        if rows is None:
+            self._node_bad, self._node_final, self.failing = verdict  #: the last: rows of which some filter could say nothing
+        else:
+            self._node_bad[rows], self._node_final[rows], self.failing[rows] = verdict
         if self._wide_filters:
             self._wide_bad, self._wide_final, failing = self._verdict(self._wide_filters, View(self.table))
             self.failing |= failing
@@ -145,22 +143,29 @@ class Evaluation:
     def _measure(self) -> None:
         """As refresh(), for room by resources, which evictions ask of one row at a time elsewhere."""
         if self._measured != len(self.cluster.log):
-            rows = None if self._measured < 0 else self._touched(self._measured)
-            at: Any = slice(None) if rows is None else rows
-            self._fits_idle[at], self._fits_future[at] = self.room(View(self.table, rows))
+            rows = None if self._measured < 0 else touched(self.cluster, self._measured)
+            room = self.room(View(self.table, rows))
+            if rows is None:
+                self._fits_idle, self._fits_future = room
+            else:
+                self._fits_idle[rows], self._fits_future[rows] = room
             self._measured = len(self.cluster.log)
 
     def _refresh_scores(self) -> None:
         """As refresh(), for what only choosing among candidates needs."""
         if self._scored != len(self.cluster.log):
-            rows = None if self._scored < 0 else self._touched(self._scored)
-            self._node_scores[slice(None) if rows is None else rows] = self._node_score(View(self.table, rows))
+            rows = None if self._scored < 0 else touched(self.cluster, self._scored)
+            scores = self._node_score(SharingView(self._kept, self.table, rows))
+            if rows is None:
+                self._node_scores = scores
+            else:
+                self._node_scores[rows] = scores
             self._scored = len(self.cluster.log)
 
     def _node_score(self, view: View) -> Scores:
         total = np.zeros(len(view))
         for rule, state in self._node_scorers:
-            total += self._asking.score(rule, state, view) * rule.weight
+            total += weighted(self._asking.score(rule, state, view), rule.weight)
         return total
 
     def remember(self, explain: Callable[[Evaluation], T]) -> T:
@@ -193,9 +198,24 @@ class Evaluation:
         self._refresh_scores()
         total = np.where(candidates, self._node_scores, NOTHING)
         for number, (rule, state) in enumerate(self._other_scorers):
-            raw = self._raw_among(candidates, number, rule, state)
-            total[candidates] += (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
+            level = self._level(number, rule, state)
+            if level is not None:
+                total += level
+            else:
+                total[candidates] += self._brought_to_scale(rule, self._raw_among(candidates, number, rule, state))
         return total
+
+    def _brought_to_scale(self, rule: Scorer, raw: Scores) -> Scores:
+        return (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
+
+    def _level(self, number: int, rule: Scorer, state: Any) -> float | None:
+        """What a scorer adds to each node, if it is the same for all and stays so."""
+        if rule.reach is not Reach.STATIC or rule.relative:
+            return None
+        if number not in self._levels:
+            raw = self._raw(number, rule, state)
+            self._levels[number] = None if (raw != raw[0]).any() else float(self._brought_to_scale(rule, raw[:1])[0])
+        return self._levels[number]
 
     def _raw_among(self, candidates: Mask, number: int, rule: Scorer, state: Any) -> Scores:
         """A scorer's word on the candidates alone."""
@@ -243,7 +263,7 @@ class Evaluation:
         found = []
         for number, (rule, state) in enumerate(self._other_scorers):
             raw = self._raw_among(first, number, rule, state)
-            found.append(float((rule.normalize(raw) if rule.normalizes else raw)[0] * rule.weight))
+            found.append(float(self._brought_to_scale(rule, raw)[0]))
         return found
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
@@ -269,13 +289,14 @@ KEPT_AT_LEAST = 64
 
 
 class Evaluations:
-    """See above. For as long as its rules live."""
+    """The evaluations used last, by kind of task. For as long as its rules live."""
 
     def __init__(self, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking = PLAINLY) -> None:
         self._cluster = cluster
         self._filters = filters
         self._scorers = scorers
         self._asking = asking
+        self._shared = SharedScores(cluster)
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
         self._kept: dict[Hashable, Evaluation] = {}  #: in the order of their last use
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
@@ -287,7 +308,7 @@ class Evaluations:
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
         key = self.key(task)
-        found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers, self._asking)
+        found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers, self._asking, self._shared)
         self._kept[key] = found
         if len(self._kept) > self._room:
             del self._kept[next(iter(self._kept))]

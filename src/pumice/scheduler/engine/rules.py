@@ -121,6 +121,11 @@ class Scorer(Rule):
     relative = False  #: a node's score depends on who the other candidates are: it is given a view of them alone
 
 
+def weighted(scores: Scores, weight: float) -> Scores:
+    """Times a weight, which as a rule is 1."""
+    return scores if weight == 1 else scores * weight
+
+
 # Bringing scores to 0..100 as most of kube-scheduler's scorers do.
 
 

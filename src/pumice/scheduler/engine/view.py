@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
 
 import numpy as np
@@ -61,9 +62,9 @@ class View(Suggesting):
         return self._show("idle")
 
     @cached_property
-    def scoring(self) -> Table:
-        """[cpu and memory, n] `seen` as kube's scores count it."""
-        return self._show("scoring")
+    def nonzero_used(self) -> Table:
+        """[cpu and memory, n] `used_for_filters` with a floor for each container, as kube's scores count."""
+        return self._show("nonzero_used")
 
     @cached_property
     def releasing(self) -> Table:
@@ -74,9 +75,9 @@ class View(Suggesting):
         return self._show("pipelined")
 
     @cached_property
-    def seen(self) -> Table:
+    def used_for_filters(self) -> Table:
         """[r, n] as filters and scores of kube see the node: with promised tasks, without those that the session evicted."""
-        return self._show("seen")
+        return self._show("used_for_filters")
 
     @property
     def future_idle(self) -> Table:
@@ -102,6 +103,10 @@ class View(Suggesting):
     def nothing(self) -> Mask:
         return np.zeros(len(self), bool)
 
+    def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
+        """What `ask` says of these rows, which no task is part of. Not to be changed: it may be kept for others (`SharedScores`)."""
+        return ask(self)
+
 
 class PlannedView(View):
     """Rows of another view as they would be with more copies of a task on them. The same row may stand there several times."""
@@ -120,23 +125,61 @@ class PlannedView(View):
         return self._show("used") + self._template.request[:, None] * self._copies
 
     @cached_property
-    def seen(self) -> Table:
-        return self._show("seen") + self._template.request[:, None] * self._copies
+    def used_for_filters(self) -> Table:
+        return self._show("used_for_filters") + self._template.request[:, None] * self._copies
 
     @cached_property
     def idle(self) -> Table:
         return self._show("idle") - self._template.request[:, None] * self._copies
 
     @cached_property
-    def scoring(self) -> Table:
+    def nonzero_used(self) -> Table:
         more = np.array([[self._template.scoring_cpu], [self._template.scoring_memory]])
-        return self._show("scoring") + more * self._copies
+        return self._show("nonzero_used") + more * self._copies
+
+
+class SharedScores:
+    """What rules say of all nodes whatever the task, brought up to date from the cluster's log."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._found: dict[Hashable, tuple[int, Scores]] = {}
+
+    def of(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
+        table, now = self._cluster.nodes, len(self._cluster.log)
+        since, found = self._found.get(key) or (now, ask(View(table)))
+        if since < now:
+            rows = touched(self._cluster, since)
+            found[slice(None) if rows is None else rows] = ask(View(table, rows))
+        self._found[key] = now, found
+        return found
+
+
+class SharingView(View):
+    """A view in which that is kept."""
+
+    def __init__(self, kept: SharedScores, table: Nodes, rows: Rows | None = None) -> None:
+        super().__init__(table, rows)
+        self._kept = kept
+
+    def whatever_task(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
+        found = self._kept.of(key, ask)
+        return found if self.rows is None else found[self.rows]
+
+
+def touched(cluster: Cluster, since: int) -> Rows | None:
+    """Rows that changed since a position of the log; None for too many to ask one by one."""
+    log = cluster.log
+    if len(log) - since == 1:
+        return np.array([log[-1].row])
+    rows = np.array(sorted({change.row for change in log[since:]}))
+    return rows if len(rows) * 4 < len(cluster.nodes) else None
 
 
 def snapshot(table: Nodes, rows: Rows) -> View:
     """A view that stays as it is whatever happens to the table."""
     view = View(table, rows)
-    for name in ("allocatable", "used", "idle", "scoring", "seen", "releasing", "pipelined"):
+    for name in ("allocatable", "used", "idle", "nonzero_used", "used_for_filters", "releasing", "pipelined"):
         getattr(view, name)
     return view
 

@@ -63,7 +63,7 @@ class Plan(NamedTuple):
 
 
 class Attempt:
-    """See the module."""
+    """A gang in a domain, and whom to evict there for it."""
 
     def __init__(self, session: Session, action: GangEviction, job: Job, queue: Queue, wanted: Wanted, domain: HyperNode) -> None:
         self.session = session

@@ -76,7 +76,7 @@ def pipeline_if_it_fits(statement: Statement, task: Task, action: str, evaluatio
 # still fits.
 
 
-class DryRun:
+class EvictionDryRun:
     """For one task. The statement is left as it was."""
 
     def __init__(self, statement: Statement, task: Task, action: str, evaluation: Evaluation) -> None:
@@ -159,10 +159,8 @@ class EvictionCandidates:
         """Nodes where the task could fit if all eligible victims went."""
         self._catch_up()
         enough = self._nodes.alive.copy()
-        template = task.template
-        future = self._nodes.future_idle
-        for column, amount in zip(template.columns, template.amounts, strict=True):
-            enough &= future[column] + self._sums[column] > amount - EPSILON
+        for column, amount in task.template.needs:
+            enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
         return enough
 
     @property

@@ -6,7 +6,7 @@ asked anew who may go, what is surplus, and how the job ranks; of the others not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +18,7 @@ from pumice.scheduler.eviction.offer import Columns, Offer, Ranks, importance, s
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Table
-from pumice.scheduler.model.resources import Mask, Vector
+from pumice.scheduler.model.resources import Mask, Sum, Vector, as_vector
 from pumice.scheduler.model.task import Task
 
 Standing = Callable[[Job], Hashable]  #: what the place of a job among the victims depends on
@@ -26,7 +26,7 @@ SAFE, WHOLE, STAYS = 0, 1, 2
 
 
 class Roster:
-    """See the module. `may_go` and `standing` answer by the state of the job alone."""
+    """The tasks of a domain that may be evicted, as columns. `may_go` and `standing` answer by the state of the job alone."""
 
     def __init__(self, cluster: Cluster, domain: Mask, may_go: Eligible, standing: Standing) -> None:
         self._cluster, width = cluster, cluster.dimensions.width
@@ -50,11 +50,11 @@ class Roster:
             self._spans[job.uid] = (len(self._jobs), begin, begin + len(list(its_tasks)))
             self._jobs.append(job)
         self._owner = np.repeat(np.arange(len(self._jobs)), [end - begin for _, begin, end in self._spans.values()])
-        self._held: Table = np.zeros((width, len(self._jobs)))
+        self._holding: Sum = np.zeros((2, width, len(self._jobs)), np.int64)
         self._standings: dict[Hashable, int] = {}
         self._codes = np.zeros(len(self._jobs), int)  #: of each job, the number of its standing
         for job in self._jobs:
-            self._look_at(job)
+            self._look_at(job, self._span(job))
         self._position = len(cluster.log)
 
     def __bool__(self) -> bool:
@@ -74,7 +74,8 @@ class Roster:
         ranks = Ranks(bundles % 2 == WHOLE, self._ranks(in_order)[self._codes[jobs]], jobs)
         asked = np.flatnonzero(need)
         sizes: Table = np.add.reduceat(self._requests[np.ix_(asked, self._columns.template[entries])], first, axis=1)
-        returns = _returns(sizes, self._held[np.ix_(asked, jobs)], need[asked, None], ranks.whole)
+        held = as_vector(self._holding[:, asked[:, None], jobs])
+        returns = _returns(sizes, held, need[asked, None], ranks.whole)
         order = np.lexsort((-returns, ranks.standing, ranks.whole))
         place = np.empty(2 * len(self._jobs), int)
         place[bundles[order]] = np.arange(len(bundles))
@@ -95,16 +96,22 @@ class Roster:
         log = self._cluster.log
         for job in {change.task.job: None for change in log[self._position :]}:
             if job is not None and job.uid in self._spans:
-                self._look_at(job)
+                span = self._span(job)
+                self._part[span.start : span.stop] = STAYS
+                self._look_at(job, [entry for entry in span if self._may_go(self._tasks[entry])])
         self._position = len(log)
 
-    def _look_at(self, job: Job) -> None:
-        number, begin, end = self._spans[job.uid]
-        here = [entry for entry in range(begin, end) if self._may_go(self._tasks[entry])]
-        self._part[begin:end] = STAYS
+    def _span(self, job: Job) -> range:
+        """The entries of its tasks."""
+        _, begin, end = self._spans[job.uid]
+        return range(begin, end)
+
+    def _look_at(self, job: Job, here: Sequence[int]) -> None:
+        """`here`: the entries of those of its tasks that may go."""
+        number, _, _ = self._spans[job.uid]
         for entry, safe in zip(here, safe_ones(job, [self._tasks[entry] for entry in here]), strict=True):
             self._part[entry] = SAFE if safe else WHOLE
-        self._held[:, number] = job.held
+        self._holding[:, :, number] = job.holding
         self._codes[number] = self._standings.setdefault(self._standing(job), len(self._standings))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from pumice.scheduler.engine.evaluation import Evaluation
-from pumice.scheduler.eviction.make_room import DryRun, EvictionCandidates, is_worth_it, make_room, pipeline_if_it_fits
+from pumice.scheduler.eviction.make_room import EvictionCandidates, EvictionDryRun, is_worth_it, make_room, pipeline_if_it_fits
 from pumice.scheduler.eviction.pick_node import Candidate, cost
 from pumice.scheduler.eviction.put_back import put_back
 from pumice.scheduler.eviction.victims import Budget, PermittedVictims, VictimCache
@@ -122,7 +122,7 @@ class Search:
         without_victims: bool = True,
     ) -> bool:
         """Make room on the node, of those that are compared, whose victims cost least. `without_victims`: one that needs none will do."""
-        run = DryRun(statement, task, self.action, evaluation)
+        run = EvictionDryRun(statement, task, self.action, evaluation)
         enough = self.budget.enough(len(self.session.nodes))
         found: list[Candidate] = []
         for row in rows:

@@ -84,9 +84,8 @@ class PermittedVictims:
     def hopeful(self, task: Task) -> Mask:
         """Nodes that were not asked about, or have room for the task without those who may go."""
         enough: Mask = np.ones(len(self._nodes), bool)
-        room = self._nodes.future_idle + self._sums
-        for column, amount in zip(task.template.columns, task.template.amounts, strict=True):
-            enough &= room[column] > amount - EPSILON
+        for column, amount in task.template.needs:
+            enough &= self._nodes.future_idle_in(column) + self._sums[column] > amount - EPSILON
         return ~self._asked | enough
 
 

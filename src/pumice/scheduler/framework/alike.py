@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pumice.api.annotations import QUEUE_GATE
@@ -181,6 +182,15 @@ class Turns:
         if session.changes == self._changes:
             return
         self._changes = session.changes
+        self._part()
+
+    def rest(self) -> list[Alike]:
+        """All who would have come after the last, in order. There are no more turns."""
+        self._part()
+        return [alike for _, alike in sorted(self._waiting, key=itemgetter(0))]
+
+    def _part(self) -> None:
+        session = self._session
         for alike, noted in self._tried:
             behind = bisect_right(alike.members, self._last, 1, key=lambda member: self._key(member.job))
             if behind < len(alike.members):

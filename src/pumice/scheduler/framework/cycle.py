@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.remembered import MEMORY as REMEMBERED
 from pumice.scheduler.framework.remembered import recall, remember
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.framework.world import NOWHERE, World
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.subjob import SubJob
+from pumice.scheduler.model.task import Task
 
 
 def cycle(
@@ -54,7 +61,7 @@ def _decide(opened: Session) -> Decisions:
 # All that a cycle changes besides places and phases is remembered here: what plugins keep, since when jobs wait, nominations, HyperNodes.
 
 
-class Onlooker(Observer):
+class RehearsalObserver(Observer):
     """Sees the session of a rehearsal."""
 
     session: Session
@@ -64,21 +71,55 @@ class Onlooker(Observer):
             self.session = subject
 
 
+class Unseen(RehearsalObserver):
+    """Keeps the session only to undo it, so that jobs that are alike are tried once."""
+
+    watches = asks_why = False
+
+
+class Rehearsal:
+    """One cycle after another. At the end of its block the cluster is as it was, if what was done between the cycles has been undone."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, world: World = NOWHERE) -> None:
+        self.cluster, self._policy, self._world = cluster, policy, world
+
+    def __enter__(self) -> Self:
+        self._before = _Before(self.cluster)
+        self.cluster.memory.pop(KINDS, None)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._before.put_back()
+
+    def cycle(
+        self, now: float, queue: WaitingPods = EVERYBODY, observer: RehearsalObserver | None = None
+    ) -> tuple[Decisions, Callable[[], None]]:
+        """What is decided, and what takes it back."""
+        seen = observer or Unseen()
+        self.cluster.memory.pop(REMEMBERED, None)
+        decisions = cycle(self.cluster, self._policy, now, self._world, queue, seen)
+        self._before.touched(decisions)
+
+        def take_back() -> None:
+            for eviction in decisions.evictions:
+                eviction.task.deleting = eviction.task.disrupted = False  # first of all: indexes go by it
+            seen.session.restore()
+
+        return decisions, take_back
+
+
 def rehearse(
     cluster: Cluster,
     policy: Policy,
     now: float,
     world: World = NOWHERE,
     queue: WaitingPods = EVERYBODY,
-    onlooker: Onlooker | None = None,
+    observer: RehearsalObserver | None = None,
 ) -> Decisions:
     """What `cycle` would decide. The cluster is afterwards as it was."""
-    seen, before = onlooker or Onlooker(), _Before(cluster)
-    decisions = cycle(cluster, policy, now, world, queue, seen)
-    for eviction in decisions.evictions:
-        eviction.task.deleting = eviction.task.disrupted = False  # first of all: indexes go by it
-    seen.session.restore()
-    before.put_back(decisions)
+    with Rehearsal(cluster, policy, world) as rehearsal:
+        decisions, take_back = rehearsal.cycle(now, queue, observer or RehearsalObserver())
+        take_back()
     return decisions
 
 
@@ -89,18 +130,32 @@ class _Before:
         self._cluster = cluster
         self._memory = {name: copy(kept) for name, kept in cluster.memory.items()}
         self._changed = dict(cluster.changed)
-        jobs = {**cluster.waiting, **cluster.not_enqueued}.values()
-        self._jobs = [(job, job.waiting_since, job.allocated_hypernode, dict(job.nominated_hypernodes)) for job in jobs]
-        self._parts = [(part, part.allocated_hypernode) for job in jobs if not job.has_one_part for part in job.subjobs]
-        tasks = (*cluster.without_job.values(), *(task for job in jobs for task in job.pending.values()))
+        self._jobs: dict[Job, tuple[float | None, str, dict[str, str]]] = {}
+        self._parts: list[tuple[SubJob, str]] = []
+        for job in {**cluster.waiting, **cluster.not_enqueued}.values():
+            self._note(job)
+        tasks = (*cluster.without_job.values(), *(task for job in self._jobs for task in job.pending.values()))
         self._nominated = {task: task.nominated for task in tasks if task.nominated}
+        self._no_longer: dict[Task, None] = {}
 
-    def put_back(self, decisions: Decisions) -> None:
+    def _note(self, job: Job) -> None:
+        self._jobs[job] = job.waiting_since, job.allocated_hypernode, dict(job.nominated_hypernodes)
+        self._parts += () if job.has_one_part else ((part, part.allocated_hypernode) for part in job.subjobs)
+
+    def touched(self, decisions: Decisions) -> None:
+        """Jobs that lose pods wait from now on, too."""
+        self._no_longer |= dict.fromkeys(decisions.nominations)
+        for eviction in decisions.evictions:
+            job = eviction.task.job
+            if job is not None and job not in self._jobs:
+                self._note(job)
+
+    def put_back(self) -> None:
         self._cluster.memory = self._memory
         self._cluster.changed |= self._changed
-        for job, waiting_since, hypernode, nominated in self._jobs:
+        for job, (waiting_since, hypernode, nominated) in self._jobs.items():
             job.waiting_since, job.allocated_hypernode, job.nominated_hypernodes = waiting_since, hypernode, nominated
         for part, hypernode in self._parts:
             part.allocated_hypernode = hypernode
-        for task in decisions.nominations:
+        for task in self._no_longer:
             task.nominated = self._nominated.get(task, "")

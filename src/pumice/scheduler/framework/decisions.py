@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
+from msgspec import Struct, field
 
 from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.rules import Reason
@@ -39,6 +41,7 @@ class Evict(NamedTuple):
     node: str
     beneficiary: str
     action: str
+    permitted_by: tuple[str, ...] = ()  #: plugins that have a say on victims of this action
 
 
 class Pipelined(NamedTuple):
@@ -48,7 +51,7 @@ class Pipelined(NamedTuple):
     node: str
 
 
-class Condition(NamedTuple):
+class GroupCondition(NamedTuple):
     """A PodGroup condition with status True."""
 
     type: str
@@ -61,7 +64,7 @@ class GroupStatus(NamedTuple):
 
     job: Job
     phase: str
-    condition: Condition | None
+    condition: GroupCondition | None
     hypernode: str = ""  #: that its tasks occupy, for the annotation volcano.sh/job-allocated-hypernode; empty for none
 
 
@@ -117,7 +120,7 @@ class Standing(NamedTuple):
 
     members: list[Member]
     phase: str
-    condition: Condition | None
+    condition: GroupCondition | None
     hypernode: str
     pods: list[tuple[int, str, str]]  #: number of each that waits, reason and message
     nominated: list[tuple[int, str]]  #: number of each with room made for it in vain, and where
@@ -133,6 +136,13 @@ class Standing(NamedTuple):
         if condition is not None:
             condition = condition._replace(message=filled(condition.message, member.tasks))
         return GroupStatus(member.job, self.phase, condition, self.hypernode)
+
+    def waiting(self, member: Member) -> list[Waiting]:
+        """What is told of its pods that wait."""
+        return [Waiting(member.tasks[number], reason, filled(message, member.tasks)) for number, reason, message in self.pods]
+
+
+_age = attrgetter("created")
 
 
 class Conclusion(NamedTuple):
@@ -157,19 +167,25 @@ class Conclusion(NamedTuple):
         return MadeWhenRead(len(self.refused) + count + len(self.stranded), self._waiting)
 
     def _waiting(self) -> list[Waiting]:
-        made = [
-            Waiting(member.tasks[number], reason, filled(message, member.tasks))
-            for member, standing in self._by_age()
-            for number, reason, message in standing.pods
-        ]
+        made = [waiting for member, standing in self._by_age() for waiting in standing.waiting(member)]
         return [*self.refused, *made, *self.stranded]
+
+    def last_word(self, job: Job) -> Waiting | None:
+        """What is told of the last of the job's pods that waits."""
+        for standing in self.standings:
+            members = standing.members
+            for place in range(bisect_left(members, job.created, key=_age), len(members)):
+                if members[place].job is job:
+                    return standing.waiting(members[place])[-1] if standing.pods else None
+                if members[place].created != job.created:
+                    break
+        return None
 
     def _by_age(self) -> list[tuple[Member, Standing]]:
         return sorted((member, standing) for standing in self.standings for member in standing.members)
 
 
-@dataclass
-class Decisions:
+class Decisions(Struct):
     binds: list[Bind] = field(default_factory=list)
     evictions: list[Evict] = field(default_factory=list)
     pipelined: list[Pipelined] = field(default_factory=list)

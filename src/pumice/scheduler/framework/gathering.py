@@ -7,8 +7,9 @@ once. Without a period (files) nobody waits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
+
+from msgspec import Struct, field
 
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
@@ -17,8 +18,7 @@ MEMORY = "gathering"  #: its key in the cluster's memory
 MOST_PERIODS = 10
 
 
-@dataclass
-class Kept:
+class Kept(Struct):
     """What is remembered from session to session, until one holds nobody back."""
 
     began: float = inf

@@ -202,6 +202,9 @@ HOOKS: dict[str, Hook] = {
     "close": Hook(),
 }
 
+#: the hook that says whom an action may evict
+VICTIMS_HOOKS = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
+
 SWITCHES = frozenset(hook.switch for hook in HOOKS.values()) - {""} | {
     "enableHierarchy",
     "enabledClusterOrder",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pumice.api.annotations import GROUP_NAME
 from pumice.api.errors import did_you_mean
 from pumice.scheduler.framework.alike import Alike
-from pumice.scheduler.framework.decisions import Conclusion, Condition, Decisions, Pipelined, Standing, Waiting
+from pumice.scheduler.framework.decisions import Conclusion, Decisions, GroupCondition, Pipelined, Standing, Waiting
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, SCHEDULABLE, UNSCHEDULABLE
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.statement import LastTry
@@ -107,7 +107,8 @@ def _standing(session: Session, alike: Alike, told: Container[str]) -> Standing:
         if is_held_back and task.status == status.PENDING and task.uid not in session.fit_errors:
             continue  # nothing is in its way
         if task.status & (status.PENDING | status.ALLOCATED | status.PIPELINED) and task.uid not in told:
-            standing.pods.append((number, *scheduling_reason(session, task, state)))
+            reason = scheduling_reason(session, task, state) if session.observer.asks_why else (UNSCHEDULABLE, "")
+            standing.pods.append((number, *reason))
         last = session.last_try.get(task.uid)
         if last is not None and last.evicted and task.status == status.PENDING:
             standing.nominated.append((number, last.node))
@@ -194,7 +195,7 @@ def scheduling_reason(session: Session, task: Task, state: Callable[[], str]) ->
     return UNSCHEDULABLE, f"{state()}. {headline}" if headline else state()
 
 
-def _not_admitted(session: Session, job: Job) -> Condition | None:
+def _not_admitted(session: Session, job: Job) -> GroupCondition | None:
     """Of a job that was not let in and has no pods yet, so that no plugin speaks of its gang: why."""
     why = session.not_admitted.get(job.uid)
-    return Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, why) if why and not job.tasks else None
+    return GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, why) if why and not job.tasks else None

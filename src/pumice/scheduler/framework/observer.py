@@ -25,10 +25,11 @@ class Stage(Enum):
 
 
 class Observer:
-    """See the module."""
+    """Base of those who watch a cycle."""
 
     asking: Asking = PLAINLY
     watches = True  #: it wants to see every cycle take place, even one whose outcome is known
+    asks_why = True  #: somebody will read why pods wait
 
     def begins(self, stage: Stage, subject: Any) -> None: ...
     def ends(self, stage: Stage, subject: Any) -> None: ...
@@ -47,6 +48,7 @@ class Together(Observer):
         self._observers = observers
         self.asking = observers[0].asking
         self.watches = any(observer.watches for observer in observers)
+        self.asks_why = any(observer.asks_why for observer in observers)
 
     def begins(self, stage: Stage, subject: Any) -> None:
         for observer in self._observers:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
+T = TypeVar("T")
 
 
 class Form(NamedTuple, Generic[R]):
@@ -38,8 +39,20 @@ GIVEN_FILTERS = Form("filters", filters_of, Guard.filter, Broken)
 GIVEN_SCORERS = Form("scorers", scorers_of, Guard.scorer, BrokenScorer)
 
 
+class MadeWhenAsked(dict[str, T]):
+    """By hook; each value is made when first asked for: few hooks are, in most sessions."""
+
+    def __init__(self, make: Callable[[str], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, hook: str) -> T:
+        made = self[hook] = self._make(hook)
+        return made
+
+
 class OpenPlugins:
-    """See the module."""
+    """The plugins of a session, and their hooks by tier."""
 
     def __init__(self, session: Session, *, guarded: bool) -> None:
         """`guarded`: Pumice's own plugins as well."""
@@ -49,11 +62,9 @@ class OpenPlugins:
         everyone = [plugin for tier in self._tiers for _, plugin in tier]
         self._guards: dict[int, Guard] = {}
         broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
-        nobody: list[list[Method]] = [[] for _ in self._tiers]
-        self.tiers = dict.fromkeys(HOOKS, nobody) | self._methods()  #: methods by hook, tier by tier
-        self.flat: dict[str, tuple[Method, ...]] = dict.fromkeys(HOOKS, ())  #: the same in a row
-        for hook in session.policy.takers:
-            self.flat[hook] = tuple([method for tier in self.tiers[hook] for method in tier])
+        self._opened = {id(choice): plugin for choice, plugin in self._pairs()}
+        self.tiers = MadeWhenAsked(self._by_tier)  #: methods by hook, tier by tier
+        self.flat = MadeWhenAsked(self._in_a_row)  #: the same in a row
         self.everyone = [plugin for _, plugin in self._pairs()]  #: that could be opened
         self.filters: list[Filter] = [Broken(failure) for failure in broken]
         self.scorers: list[Scorer] = []
@@ -90,12 +101,12 @@ class OpenPlugins:
     def _pairs(self) -> list[tuple[PluginOption, Plugin]]:
         return [pair for tier in self._tiers for pair in tier]
 
-    def _methods(self) -> dict[str, list[list[Method]]]:
-        opened = {id(choice): plugin for choice, plugin in self._pairs()}
-        return {
-            hook: [[self.hook(opened[id(choice)], hook) for choice in tier if id(choice) in opened] for tier in tiers]
-            for hook, tiers in self._session.policy.takers.items()
-        }
+    def _by_tier(self, hook: str) -> list[list[Method]]:
+        takers, opened = self._session.policy.takers.get(hook) or [[] for _ in self._tiers], self._opened
+        return [[self.hook(opened[id(choice)], hook) for choice in tier if id(choice) in opened] for tier in takers]
+
+    def _in_a_row(self, hook: str) -> tuple[Method, ...]:
+        return tuple([method for tier in self.tiers[hook] for method in tier])
 
     def _open(self, plugin: Plugin) -> Failure | None:
         """Open it; one that fails has no part in the session."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
+from msgspec import Struct, field
 
+from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.framework.hooks import HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
 if TYPE_CHECKING:
     from pumice.scheduler.framework.session import Session
+    from pumice.scheduler.model.job import Job
 
 
 # kube-scheduler's profiles, as the `schedule` action takes them: what a KubeSchedulerConfiguration says, resolved.
@@ -27,16 +28,26 @@ FilterMaker = Callable[["Session"], list[Filter]]
 ScorerMaker = Callable[["Session"], list[Scorer]]
 
 
-@dataclass(frozen=True)
-class DefaultPreemptionArgs:
+class DefaultPreemptionArgs(Args, frozen=True):
     """How many of the nodes where evictions might help are tried: a share, but at least so many."""
 
-    percent: int = 10
-    least: int = 100
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+    def check(self, path: Path, problems: Problems) -> None:
+        percent, least = (*path, "minCandidateNodesPercentage"), (*path, "minCandidateNodesAbsolute")
+        problems.within(percent, self.min_candidate_nodes_percentage, 0, 100)
+        if self.min_candidate_nodes_absolute < 0:
+            problems.invalid(least, self.min_candidate_nodes_absolute, "not in valid range [0, inf)")
+        if self.min_candidate_nodes_percentage == self.min_candidate_nodes_absolute == 0:
+            problems.invalid(percent, 0, "cannot be zero at the same time as minCandidateNodesAbsolute")
+            problems.invalid(least, 0, "cannot be zero at the same time as minCandidateNodesPercentage")
 
 
-@dataclass(frozen=True)
-class ExtenderSpec:
+PREEMPTION_DEFAULTS = DefaultPreemptionArgs()
+
+
+class ExtenderSpec(Struct, frozen=True):
     """A service that is asked over HTTP. An empty verb is not asked."""
 
     url: str
@@ -56,21 +67,19 @@ class ExtenderSpec:
         return "extender/" + self.url.rstrip("/").rpartition("/")[2]
 
 
-@dataclass(frozen=True)
-class Profile:
-    """See above."""
+class Profile(Struct, frozen=True):
+    """A profile of kube-scheduler, as its configuration says."""
 
     name: str
     filters: tuple[FilterMaker, ...]
     scorers: tuple[ScorerMaker, ...]
     post_filters: tuple[str, ...] = ("DynamicResources", "DefaultPreemption")
-    preemption: DefaultPreemptionArgs = DefaultPreemptionArgs()
+    preemption: DefaultPreemptionArgs = PREEMPTION_DEFAULTS
     own: frozenset[str] = frozenset()  #: its plugins that are not kube-scheduler's
     percentage: int = 0  #: of nodes, after which the search for feasible ones stops; 0 and 100 look at all
 
 
-@dataclass(frozen=True)
-class Profiles:
+class Profiles(Struct, frozen=True):
     """All of one configuration."""
 
     by_name: Mapping[str, Profile]
@@ -83,7 +92,7 @@ class Action:
     """Base of all actions. `name` is what configurations write."""
 
     name: ClassVar[str] = ""
-    Args: ClassVar[type[msgspec.Struct]] = NoArgs
+    Args: ClassVar[type[Struct]] = NoArgs
     settles: ClassVar[bool] = False  #: once it has run it has nothing to add, until something changes
     reads_only_state: ClassVar[bool] = False  #: what it does follows from the kept state and the plugins, or it tells `went_by_clock`
 
@@ -93,9 +102,12 @@ class Action:
     def run(self, session: Session) -> None:
         raise NotImplementedError
 
+    def tells_apart(self, job: Job) -> Hashable:
+        """What of a job that waits it looks at, as `Plugin.tells_apart` says. Asked of one that `reads_only_state`."""
+        return None
 
-@dataclass(frozen=True)
-class PluginOption:
+
+class PluginOption(Struct, frozen=True):
     """One plugin of one tier: its class, arguments, and the hooks that are switched off."""
 
     plugin: type[Plugin]
@@ -110,9 +122,8 @@ class PluginOption:
         return hasattr(self.plugin, hook) and self.enabled(hook)
 
 
-@dataclass(frozen=True)
-class Policy:
-    """See the module."""
+class Policy(Struct, frozen=True, dict=True):
+    """Actions and tiers of plugins, as the configuration says."""
 
     actions: tuple[Action, ...]
     tiers: tuple[tuple[PluginOption, ...], ...]

@@ -15,7 +15,7 @@ from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
 from pumice.scheduler.framework.observer import Observer
-from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.open_plugins import MadeWhenAsked, OpenPlugins
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.topology import Purpose
 from pumice.scheduler.model.cluster import Cluster
@@ -30,8 +30,23 @@ Key = tuple[Any, ...]
 Victims = list[Task]
 
 
+class Asked:
+    """A hook of that name, with its answers folded. It is put together when a session first asks."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._hook = name
+
+    def __get__(self, session: Questions, owner: type) -> Callable[..., Any]:
+        question = session.__dict__[self._hook] = session.plugins.question(self._hook)
+        return question
+
+
+def asked() -> Any:
+    return Asked()
+
+
 class Questions:
-    """See the module. `Session` is what asks them."""
+    """The questions of actions to plugins. `Session` is what asks them."""
 
     cluster: Cluster
     policy: Policy
@@ -41,27 +56,25 @@ class Questions:
     refused_by_queue: dict[str, str]  #: by task uid: why its queue may not take it
     refuse_admission: Callable[[Job, str], None]
 
-    job_enqueued: Callable[[Job], None]
-    job_ready: Callable[[Job], bool]
-    job_pipelined: Callable[[Job], bool]
-    overused: Callable[[Queue], bool]
-    preemptive: Callable[[Queue, Sequence[Task]], bool]
-    explain_not_allocatable: Callable[[Queue, Task], str]  #: why its queue may not take the task, with numbers; empty if no plugin can tell
-    pre_predicate: Callable[[Task], Refusal | None]
-    hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]]  #: how good each HyperNode is for a part of a job
-    preemptable: Callable[[Task, Victims], Victims]
-    reclaimable: Callable[[Task, Victims], Victims]
-    unified_evictable: Callable[[Any, Victims], Victims]
-    victim_tasks: Callable[[Iterable[Task]], Victims]
-    on_gate_removed: Callable[[Task], None]
+    job_enqueued: Callable[[Job], None] = asked()
+    job_ready: Callable[[Job], bool] = asked()
+    job_pipelined: Callable[[Job], bool] = asked()
+    overused: Callable[[Queue], bool] = asked()
+    preemptive: Callable[[Queue, Sequence[Task]], bool] = asked()
+    explain_not_allocatable: Callable[[Queue, Task], str] = asked()  #: why its queue may not take the task; empty if no plugin can tell
+    pre_predicate: Callable[[Task], Refusal | None] = asked()
+    hyper_node_order: Callable[[SubJob, list[HyperNode]], list[float]] = asked()  #: how good each HyperNode is for a part of a job
+    preemptable: Callable[[Task, Victims], Victims] = asked()
+    reclaimable: Callable[[Task, Victims], Victims] = asked()
+    unified_evictable: Callable[[Any, Victims], Victims] = asked()
+    victim_tasks: Callable[[Iterable[Task]], Victims] = asked()
+    on_gate_removed: Callable[[Task], None] = asked()
 
     def _ask(self, plugins: OpenPlugins) -> None:
         """From here on these plugins are asked."""
         self.plugins = plugins
         self.filters, self.scorers = plugins.filters, plugins.scorers
-        for hook in DIRECT:
-            setattr(self, hook, plugins.question(hook))
-        self._folded = {hook: plugins.question(hook) for hook in WRAPPED}
+        self._folded = MadeWhenAsked(plugins.question)
         self._queue_rules = plugins.in_order("compare_queues", "queue_order")
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
         self._evaluations = Evaluations(self.cluster, self.filters, self.scorers, self.observer.asking)
@@ -127,8 +140,9 @@ class Questions:
 
     @property
     def job_tellers(self) -> list[Callable[[Job], Hashable]]:
-        """What plugins look at in a job, besides what all do."""
-        return [plugin.tells_apart for plugin in self.plugins.everyone]
+        """What actions and plugins look at in a job, besides what all do."""
+        actions, plugins = self.policy.actions, self.plugins.everyone
+        return [*(action.tells_apart for action in actions), *(plugin.tells_apart for plugin in plugins)]
 
     def task_kind(self, task: Task) -> tuple[Hashable, ...]:
         """Equal for tasks to which all nodes look the same."""
@@ -219,22 +233,6 @@ class Questions:
         """The same for a part of a job."""
         method = next(iter(self.plugins.flat["hyper_node_gradient_for_sub_job"]), None)
         return method(job, subjob, within, purpose) if method else [[within]]
-
-
-WRAPPED = ("victim_queue_order", "job_valid", "job_enqueueable", "job_starving", "sub_job_ready", "sub_job_pipelined", "allocatable")
-DIRECT = (
-    *(
-        "job_enqueued",
-        "job_ready",
-        "job_pipelined",
-        "overused",
-        "preemptive",
-        "explain_not_allocatable",
-        "pre_predicate",
-        "hyper_node_order",
-    ),
-    *("preemptable", "reclaimable", "unified_evictable", "victim_tasks", "on_gate_removed"),
-)
 
 
 def _too_much(job: Job) -> str:

@@ -7,9 +7,10 @@ With one that does not say so every cycle looks at everything anew; what a class
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.job_status import next_stranded
@@ -24,7 +25,7 @@ MEMORY = "decisions"  #: its key in the cluster's memory
 
 
 class Remembered(NamedTuple):
-    """See the module."""
+    """The decisions of the last cycle, and until when they hold."""
 
     policy: Policy
     revision: int

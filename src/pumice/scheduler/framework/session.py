@@ -16,12 +16,13 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework import job_status
 from pumice.scheduler.framework.alike import MEMORY as KINDS
 from pumice.scheduler.framework.alike import Alike, Kinds, age, blanks
-from pumice.scheduler.framework.decisions import Condition, Decisions, Event, FitErrors, Shortage, Waiting
+from pumice.scheduler.framework.decisions import Decisions, Event, FitErrors, GroupCondition, Shortage, Waiting
 from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
-from pumice.scheduler.framework.hooks import UNSCHEDULABLE
+from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
+from pumice.scheduler.framework.past_evictions import note, past_eviction
 from pumice.scheduler.framework.policy import Policy
 from pumice.scheduler.framework.questions import Questions
 from pumice.scheduler.framework.scheduling_queue import EVERYBODY, WaitingPods
@@ -41,7 +42,7 @@ Shortfalls = dict[tuple[str, str, Template], tuple[str, tuple[Shortage, ...]]]  
 
 
 class Session(Questions):
-    """See the module. Use it as a context manager."""
+    """A transaction on the kept state. Use it as a context manager."""
 
     def __init__(
         self,
@@ -75,14 +76,14 @@ class Session(Questions):
         self.fit_errors: dict[str, FitErrors] = {}  #: by task uid
         self.failed_roles: dict[str, set[str]] = {}  #: by job or sub-job uid: roles that found no node
         self.last_try: dict[str, LastTry] = {}  #: by task uid
-        self.conditions: dict[str, Condition] = {}  #: by job uid
+        self.conditions: dict[str, GroupCondition] = {}  #: by job uid
         self.changes = 0  #: another number whenever anything stands that did not before
         self.blanks: dict[str, str] = {}  #: by uid of tasks whose job others are told alike: what stands for their names
         self.refused: list[Waiting] = []  #: pods that the action schedule found no node for
         self.went_by_clock = False  #: whether anything was chosen by how long tasks have run, if it was undone
         self.gathering = Gathering(cluster, policy.gathering_s, now)
         self.ledger = EvictionLedger(cluster, now)
-        cluster.settle()
+        cluster.refresh_sums()
         self.total: Vector = self.nodes.total()  #: what all nodes can give
         self._ask(OpenPlugins(self, guarded=guarded))
         one_by_one = observer.watches or guarded or self.queues_need_comparing or not policy.places_gangs or self.ledger.sees_loops
@@ -114,7 +115,7 @@ class Session(Questions):
             self.cluster.move(task, before, row)
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
-        self.cluster.settle()
+        self.cluster.refresh_sums()
         self.cluster.log.clear()
 
     def close(self) -> Decisions:
@@ -129,10 +130,18 @@ class Session(Questions):
             method(self)
             self.observer.ends(Stage.CLOSE, plugin)
         self.ledger.close(self)
+        if self.decisions.evictions:
+            note(self.cluster, [past_eviction(each, self.cluster, self.now) for each in self.decisions.evictions])
         self.decisions.tell(job_status.conclude(self))
         return self.decisions
 
     # -- what there is
+
+    def permitting(self, action: str) -> tuple[str, ...]:
+        """Plugins that have a say on whom an action evicts: those of the first tier with any."""
+        hook = VICTIMS_HOOKS.get(action)
+        voters = next((tier for tier in self.plugins.tiers[hook] if tier), []) if hook else []
+        return tuple(method.__self__.name for method in voters)  # type: ignore[attr-defined]
 
     def plugin(self, name: str) -> Any:
         """The session's plugin of this name, or None."""

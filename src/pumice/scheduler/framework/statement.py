@@ -87,7 +87,9 @@ class Statement(Journal):
                 decisions.binds.append(Bind(task, task.node_name, self.session.annotations.pop(task.uid, {})))
                 self.cluster.decide(task)
             elif operation.action:
-                decisions.evictions.append(Evict(task, task.node_name, operation.beneficiary, operation.action))
+                decisions.evictions.append(
+                    Evict(task, task.node_name, operation.beneficiary, operation.action, self.session.permitting(operation.action))
+                )
             elif task.status == status.PIPELINED:
                 self.session.undecided.append(operation)
         self.operations.clear()

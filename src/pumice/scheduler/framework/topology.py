@@ -35,7 +35,7 @@ class Purpose(Enum):
 
 
 class Topology:
-    """See the module."""
+    """Limits and places of jobs in the tree of HyperNodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.tree = hypernodes_of(cluster)

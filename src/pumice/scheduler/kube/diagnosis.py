@@ -31,7 +31,7 @@ class WithNominated(View):
         shown = super()._show(name)
         if name == "idle":
             return shown - self._extra
-        return shown + self._extra if name in ("used", "seen") else shown
+        return shown + self._extra if name in ("used", "used_for_filters") else shown
 
 
 class NodeStatuses(NamedTuple):

@@ -26,7 +26,7 @@ class _Budget(NamedTuple):
     disrupted: frozenset[str]
 
 
-class Budgets:
+class BudgetsByNamespace:
     def __init__(self, cluster: Cluster) -> None:
         self._by_namespace: dict[str, list[_Budget]] = {}
         for budget in cluster.of("PodDisruptionBudget").values():

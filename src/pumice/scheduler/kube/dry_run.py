@@ -14,7 +14,7 @@ from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.eviction.pick_node import SHIFT, Candidate, Costs, Numbers
 from pumice.scheduler.kube.diagnosis import NodeStatuses, run_filters, speaking
-from pumice.scheduler.kube.disruption_budgets import Budgets
+from pumice.scheduler.kube.disruption_budgets import BudgetsByNamespace
 from pumice.scheduler.kube.nominator import Nominator
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -42,7 +42,10 @@ def standing(tasks: Iterable[Task]) -> Iterator[Task]:
 
 
 class VictimsTable(Index):
-    """See above. `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row]."""
+    """Pods by node in the order in which preemption would take them, with their requests.
+
+    `stamp[n]` grows when a row is read anew. Arrays are [place, row], [place, r, row].
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
@@ -134,10 +137,10 @@ def _now(task: Task) -> Operation:
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-class DryRun:
+class PreemptionDryRun:
     """For one preemptor."""
 
-    def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominator, budgets: Budgets) -> None:
+    def __init__(self, cluster: Cluster, task: Task, evaluation: Evaluation, nominations: Nominator, budgets: BudgetsByNamespace) -> None:
         self._cluster = cluster
         self._task = task
         self._filters = speaking(evaluation)
@@ -209,7 +212,7 @@ class Walk(NamedTuple):
 class ResourceDryRun:
     """For one kind of preemptor. Arrays have an entry for every row of the node table."""
 
-    def __init__(self, cluster: Cluster, need: Vector, columns: Rows, priority: int, budgets: Budgets, now: float) -> None:
+    def __init__(self, cluster: Cluster, need: Vector, columns: Rows, priority: int, budgets: BudgetsByNamespace, now: float) -> None:
         self._cluster = cluster
         self._need, self.columns, self._priority = need, columns, priority
         self._budgets, self._now = budgets, now

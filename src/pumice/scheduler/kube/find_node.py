@@ -38,7 +38,7 @@ REGION_KEYS = (REGION_LABEL, OLD_REGION_LABEL)
 
 
 class Rotation:
-    """See above. `memory` is what outlives a session."""
+    """The nodes that the next search looks at, in its order. `memory` is what outlives a session."""
 
     def __init__(self, cluster: Cluster, memory: dict[str, Any]) -> None:
         self._table = cluster.nodes
@@ -109,7 +109,7 @@ class FitError(NamedTuple):
 
 
 class NodeFinder:
-    """See the module. One for each profile and session."""
+    """The search for a node. One for each profile and session."""
 
     def __init__(
         self, session: Session, profile: Profile, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation
@@ -147,10 +147,10 @@ class NodeFinder:
 
     def _find(self, task: Task, evaluation: Evaluation) -> int | FitError:
         feasible, words = self.feasible(task, evaluation)
-        rows = np.flatnonzero(feasible)
-        if not len(rows):
+        found = np.count_nonzero(feasible)
+        if not found:
             return self._misfit(task, evaluation, words)
-        return int(rows[0]) if len(rows) == 1 else self.choose(task, evaluation, feasible)
+        return int(feasible.argmax()) if found == 1 else self.choose(task, evaluation, feasible)
 
     # -- feasible nodes
 

@@ -21,7 +21,7 @@ from pumice.scheduler.model.task import Task
 
 
 class Nominator:
-    """See the module. `stamp[n]` grows when the sums of a row change."""
+    """Nominated pods, by node. `stamp[n]` grows when the sums of a row change."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -110,7 +110,7 @@ PROMISED = Reason("node(s) had no room but what is promised to a gang")
 
 
 class PipelinedRoom(Filter):
-    """See the module."""
+    """A filter that keeps the room promised to gangs."""
 
     name = "PromisedRoom"
     reach = Reach.NODE

@@ -19,8 +19,8 @@ from pumice.scheduler.eviction.pick_node import Candidate, cheapest, cost, searc
 from pumice.scheduler.framework.policy import DefaultPreemptionArgs
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.kube.diagnosis import WithNominated, run_filters, sentence
-from pumice.scheduler.kube.disruption_budgets import Budgets
-from pumice.scheduler.kube.dry_run import NO_VICTIMS, DryRun, ResourceDryRun
+from pumice.scheduler.kube.disruption_budgets import BudgetsByNamespace
+from pumice.scheduler.kube.dry_run import NO_VICTIMS, PreemptionDryRun, ResourceDryRun
 from pumice.scheduler.kube.extenders import AttemptFailed, Extender
 from pumice.scheduler.kube.find_node import FitError, Rotation
 from pumice.scheduler.kube.nominator import Nominator, PipelinedRoom
@@ -51,7 +51,7 @@ class DryRunResults:
 
 
 class Preemption:
-    """See the module. One for each session; `extenders` are all that are configured."""
+    """The search for victims. One for each session; `extenders` are all that are configured."""
 
     def __init__(self, session: Session, nominations: Nominator, extenders: Sequence[Extender], rotation: Rotation) -> None:
         self.session = session
@@ -64,8 +64,8 @@ class Preemption:
         self._runs: dict[Hashable, ResourceDryRun] = {}
 
     @cached_property
-    def budgets(self) -> Budgets:
-        return Budgets(self.cluster)
+    def budgets(self) -> BudgetsByNamespace:
+        return BudgetsByNamespace(self.cluster)
 
     def consider(self, task: Task, misfit: FitError, args: DefaultPreemptionArgs) -> PreemptionVerdict:
         """Where evictions would make room, and whose. Raises AttemptFailed."""
@@ -73,7 +73,8 @@ class Preemption:
             return PreemptionVerdict(text=reason)
         order = self.rotation.order
         potential = order[(misfit.resolvable & ~self._promised)[order]]
-        wanted = min(max(len(potential) * args.percent // 100, args.least), len(potential))
+        share = len(potential) * args.min_candidate_nodes_percentage // 100
+        wanted = min(max(share, args.min_candidate_nodes_absolute), len(potential))
         run = self._dry_run(task, misfit)
         asked = [e for e in self.extenders if e.spec.preempt_verb and e.interested(task)]
         if run is not None:
@@ -154,7 +155,7 @@ class Preemption:
 
     def _one_by_one(self, potential: Rows, wanted: int, task: Task, misfit: FitError) -> DryRunResults:
         found = DryRunResults()
-        run = DryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
+        run = PreemptionDryRun(self.cluster, task, misfit.evaluation, self.nominations, self.budgets)
         clean: list[Candidate] = []
         others: list[Candidate] = []
         for row in potential.tolist():

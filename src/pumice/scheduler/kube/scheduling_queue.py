@@ -57,7 +57,7 @@ class _Entry:
 
 @dataclass
 class SchedulingQueue:
-    """See the module. A pod is in exactly one of the four places, or being tried, or on its way to a node."""
+    """Active, backing-off and unschedulable pods. A pod is in exactly one of the four places, or being tried, or on its way to a node."""
 
     cluster: Cluster
     initial_s: float = 1.0

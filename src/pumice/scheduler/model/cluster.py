@@ -28,7 +28,7 @@ Kept = TypeVar("Kept", bound=Index)
 
 
 class Cluster:
-    """See the module. `schedulers` are the schedulerNames whose pods we place."""
+    """The kept state of a cluster. `schedulers` are the schedulerNames whose pods we place."""
 
     def __init__(
         self, schedulers: tuple[str, ...] = ("volcano",), default_queue: str = DEFAULT_QUEUE, ignored: frozenset[str] = DEVICE_SHARES
@@ -48,7 +48,7 @@ class Cluster:
         self.not_enqueued: dict[str, Job] = {}  #: jobs whose phase is Pending
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs of which the next cycle tells, as they have changed
-        self._unsettled: dict[str, Job] = {}  #: jobs that have changed since the last settle()
+        self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
         self.log: list[RowChange] = []
         self.revision = 0  #: another one whenever anything has changed that a cycle could see; what a cycle undid counts, too
         self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
@@ -56,6 +56,7 @@ class Cluster:
         self.imagined = False  #: moves are only thought of now, and will be undone
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
+        self._promises: reservations.Known = {}  #: of jobs that are alike, as they were found before
         self._shared = Shared(self.dimensions)  #: among the pods there are
         self._on_unknown_nodes: dict[str, dict[str, Task]] = {}  #: tasks whose node is not known (yet), by its name
         self.dimensions.widened.append(self._widen)
@@ -146,12 +147,12 @@ class Cluster:
         if task is None:
             self.sequence += 1
             task = Task(pod, template, labels, annotations, self.sequence)
-            self.tasks[key] = task
+            self.tasks[task.key] = task
         else:
             self._detach(task)
             self.tasks[key] = task
             Task.__init__(task, pod, template, labels, annotations, task.number)
-        self._attach(task, fresh, pod.spec.node_name or "", self._group_of(pod))
+        self._attach(task, fresh, task.node_name, self._group_of(pod))
 
     def _group_of(self, pod: Pod) -> str:
         """The name of the pod's PodGroup; with shadow groups, one is made for a pod that has none."""
@@ -220,7 +221,7 @@ class Cluster:
         job.queue = queue
         queue.jobs[job.uid] = job
         queue.add(job)
-        self.changed[job.uid] = self._unsettled[job.uid] = job
+        self.changed[job.uid] = self._stale[job.uid] = job
         if job.phase == PENDING:
             self.not_enqueued[job.uid] = job
 
@@ -228,7 +229,7 @@ class Cluster:
         queue = job.queue
         self.not_enqueued.pop(job.uid, None)
         self.changed[job.uid] = job
-        self._unsettled.pop(job.uid, None)
+        self._stale.pop(job.uid, None)
         if queue is not None:
             reservations.withdraw(job)
             queue.take(job)
@@ -259,7 +260,7 @@ class Cluster:
             return
         self.revision += 1
         job.phase = phase
-        self.changed[job.uid] = self._unsettled[job.uid] = job
+        self.changed[job.uid] = self._stale[job.uid] = job
         if phase == PENDING:
             self.not_enqueued[job.uid] = job
         else:
@@ -356,7 +357,7 @@ class Cluster:
                 self.without_job[task.uid] = task
             return
         job.enter(task)
-        self.changed[job.uid] = self._unsettled[job.uid] = job
+        self.changed[job.uid] = self._stale[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding += task.template.exactly
@@ -371,7 +372,7 @@ class Cluster:
             self.without_job.pop(task.uid, None)
             return
         job.leave(task)
-        self.changed[job.uid] = self._unsettled[job.uid] = job
+        self.changed[job.uid] = self._stale[job.uid] = job
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding -= task.template.exactly
@@ -383,22 +384,22 @@ class Cluster:
 
     # -- between cycles
 
-    def settle(self) -> None:
+    def refresh_sums(self) -> None:
         """Bring the sums that depend on a job as a whole up to date, for the jobs that changed."""
-        known: reservations.Known = {}
-        for job in self._unsettled.values():
+        for job in self._stale.values():
             if job.queue is not None:
-                reservations.settle(job, known)
-        self._unsettled.clear()
+                reservations.refresh(job, self._promises)
+        self._stale.clear()
 
     def forget_changes(self) -> None:
-        """Settle, and begin a new log. Called when a session has closed."""
-        self.settle()
+        """Refresh the sums, and begin a new log. Called when a session has closed."""
+        self.refresh_sums()
         self.changed.clear()
         self.log.clear()
 
     def _widen(self) -> None:
         """A new resource name made all vectors longer."""
+        self._promises.clear()
         self.nodes.widen()
         self._shared.widen()
         for job in self.jobs.values():

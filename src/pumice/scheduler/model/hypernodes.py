@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pumice.api.patterns import PatternError, pattern
 from pumice.api.volcano import HyperNode as HyperNodeObject
-from pumice.api.volcano import Member
+from pumice.api.volcano import HyperNodeMember
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
 
@@ -180,7 +180,7 @@ def _made(item: HyperNodeObject, nodes: Nodes) -> HyperNode:
     return HyperNode(item.metadata.name, item.spec.tier, item.spec.tier_name or "", rows)
 
 
-def _nodes_of(member: Member, nodes: Nodes) -> Mask:
+def _nodes_of(member: HyperNodeMember, nodes: Nodes) -> Mask:
     if member.selector.label_match is not None:
         return nodes.matching(member.selector.label_match.requirements) & nodes.alive
     rows = np.zeros(len(nodes), bool)
@@ -188,7 +188,7 @@ def _nodes_of(member: Member, nodes: Nodes) -> Mask:
     return rows
 
 
-def _named(member: Member, names: Collection[str]) -> list[str]:
+def _named(member: HyperNodeMember, names: Collection[str]) -> list[str]:
     """Those of the names that a member selector means."""
     selector = member.selector
     if selector.exact_match is not None:

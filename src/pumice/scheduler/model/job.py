@@ -38,7 +38,7 @@ PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = "Pending", "Inqueue", "Running",
 
 
 class Job(Suggesting):
-    """See the module. Without a PodGroup (`group` None) its tasks are nobody's."""
+    """A PodGroup with its tasks. Without a PodGroup (`group` None) its tasks are nobody's."""
 
     __slots__ = (
         "_subjobs",
@@ -255,9 +255,9 @@ class Job(Suggesting):
         gated = self.gated_request()
         return amounts if gated is None else np.where(amounts > 0, np.maximum(amounts - gated, 0.0), amounts)
 
-    def outstanding(self) -> Vector:
-        """Per dimension of its minimum resources, what it does not hold yet."""
-        rest, held = np.zeros_like(self.min_resources), self.held
+    def outstanding(self, held: Vector) -> Vector:
+        """Per dimension of its minimum resources, what is not among that which it holds."""
+        rest = np.zeros_like(self.min_resources)
         for column, amount in self.min_amounts.items():
             rest[column] = max(0.0, amount - held[column])
         return rest

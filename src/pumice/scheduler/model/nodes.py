@@ -29,7 +29,7 @@ ABSENT = -1  #: label code of a node without the key
 
 
 class Nodes:
-    """See the module."""
+    """All nodes, as columns."""
 
     def __init__(self, dimensions: Dimensions) -> None:
         self.dimensions = dimensions
@@ -47,7 +47,7 @@ class Nodes:
         self._have_all: dict[int, bool] = {}
         self._reserve(64)
         self.static_version = 0  #: changes when any node's labels, taints or set changes
-        self._labels: dict[str, tuple[Codes, list[str]]] = {}
+        self._labels: dict[str, tuple[Codes, list[str], dict[str, int]]] = {}
         self._masks: dict[Requirement, Mask] = {}
         self._taints: tuple[Codes, list[list[Taint]]] | None = None
 
@@ -67,7 +67,7 @@ class Nodes:
         self._allocatable, self._used = grown("_allocatable", width), grown("_used", width)
         self._idle = grown("_idle", width)
         self._releasing, self._pipelined = grown("_releasing", width), grown("_pipelined", width)
-        self._seen, self._scoring = grown("_seen", width), grown("_scoring", 2)
+        self._used_for_filters, self._nonzero_used = grown("_used_for_filters", width), grown("_nonzero_used", 2)
         alive, cordoned = np.zeros(rows, bool), np.zeros(rows, bool)
         if old:
             alive[:old], cordoned[:old] = self._alive[:old], self._cordoned[:old]
@@ -75,7 +75,7 @@ class Nodes:
         self._capacity = rows
         self._used_cells, self._idle_cells = cells(self._used), cells(self._idle)
         self._releasing_cells, self._pipelined_cells = cells(self._releasing), cells(self._pipelined)
-        self._seen_cells, self._scoring_cells = cells(self._seen), cells(self._scoring)
+        self._used_for_filters_cells, self._nonzero_cells = cells(self._used_for_filters), cells(self._nonzero_used)
         self._view()
 
     def _view(self) -> None:
@@ -85,10 +85,10 @@ class Nodes:
         self.idle: Table = self._idle[:, :n]  #: [r, n] allocatable less used
         self.releasing: Table = self._releasing[:, :n]  #: [r, n] the part of `used` that is on its way out
         self.pipelined: Table = self._pipelined[:, :n]  #: [r, n] promised to tasks that wait for `releasing`
-        self.seen: Table = self._seen[
-            :, :n
-        ]  #: [r, n] what kube's filters and scores see: the promised too, but none that the session evicted
-        self.scoring: Table = self._scoring[:, :n]  #: [cpu and memory, n] `seen` with a floor per container, as kube's scores count
+        #: [r, n] what kube's filters and scores see: the promised too, but none that the session evicted
+        self.used_for_filters: Table = self._used_for_filters[:, :n]
+        #: [cpu and memory, n] the same with a floor for each container, as kube's scores count
+        self.nonzero_used: Table = self._nonzero_used[:, :n]
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
 
@@ -112,6 +112,11 @@ class Nodes:
     def future_idle(self) -> Table:
         """Idle once everything that leaves has left and everything promised has come."""
         return self.idle + self.releasing - self.pipelined
+
+    def future_idle_in(self, column: int) -> Vector:
+        """The same of one resource."""
+        future: Vector = self.idle[column] + self.releasing[column] - self.pipelined[column]
+        return future
 
     def row_idle(self, row: int) -> Vector:
         vector: Vector = self.idle[:, row].copy()
@@ -231,14 +236,14 @@ class Nodes:
                 self._releasing_cells[column][row] += amount * sign
 
     def show(self, task: Task, row: int, sign: float) -> None:
-        """Count a task among those that are seen."""
+        """Count a task among those that filters and scores see."""
         if self._bulk[row] > EXACT:
             self._great[row].show(task, int(sign))
             self._write(row, self._great[row].sums())
             return
-        template, seen, (cpu, memory) = task.template, self._seen_cells, self._scoring_cells
+        template, cells, (cpu, memory) = task.template, self._used_for_filters_cells, self._nonzero_cells
         for column, amount in template.needs:
-            seen[column][row] += amount * sign
+            cells[column][row] += amount * sign
         cpu[row] += template.scoring_cpu * sign
         memory[row] += template.scoring_memory * sign
 
@@ -255,7 +260,7 @@ class Nodes:
 
     def _write(self, row: int, sums: Sums) -> None:
         self.used[:, row], self.releasing[:, row], self.pipelined[:, row] = sums.used, sums.releasing, sums.pipelined
-        self.seen[:, row], self.scoring[:, row] = sums.seen, sums.scoring
+        self.used_for_filters[:, row], self.nonzero_used[:, row] = sums.used_for_filters, sums.nonzero_used
         self.idle[:, row] = self.allocatable[:, row] - sums.used
 
     def _tally(self, row: int) -> Tally:
@@ -274,6 +279,10 @@ class Nodes:
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
         """Per row a code for its value of the label, ABSENT without it; and the values by code. `metadata.name` is a key too."""
+        return self._coded(key)[:2]
+
+    def _coded(self, key: str) -> tuple[Codes, list[str], dict[str, int]]:
+        """These two, and the codes by value."""
         known = self._labels.get(key)
         if known is None:
             values: dict[str, int] = {}
@@ -282,7 +291,7 @@ class Nodes:
                 value = self.names[row] if key == "metadata.name" else self.labels(row).get(key)
                 if value is not None:
                     codes[row] = values.setdefault(value, len(values))
-            known = self._labels[key] = codes, list(values)
+            known = self._labels[key] = codes, list(values), values
         return known
 
     def taint_codes(self) -> tuple[Codes, list[list[Taint]]]:
@@ -304,8 +313,12 @@ class Nodes:
         """Rows whose label satisfies one requirement."""
         mask = self._masks.get(requirement)
         if mask is None:
-            codes, values = self.codes(requirement.key)
-            verdicts = np.array([holds_for(requirement, value) for value in (*values, None)], bool)
+            codes, values, by_value = self._coded(requirement.key)
+            if requirement.operator in ("In", "NotIn"):  # a name is one of thousands
+                verdicts = np.full(len(values) + 1, requirement.operator == "NotIn")
+                verdicts[[by_value[value] for value in requirement.values if value in by_value]] = requirement.operator == "In"
+            else:
+                verdicts = np.array([holds_for(requirement, value) for value in (*values, None)], bool)
             mask = self._masks[requirement] = verdicts[codes]
         return mask
 
@@ -330,8 +343,8 @@ class Nodes:
             assert (self.idle[:, row] == self.allocatable[:, row] - sums.used).all(), f"idle of {self.names[row]}"
             assert (self.releasing[:, row] == sums.releasing).all(), f"releasing of {self.names[row]}"
             assert (self.pipelined[:, row] == sums.pipelined).all(), f"pipelined of {self.names[row]}"
-            assert (self.seen[:, row] == sums.seen).all(), f"seen of {self.names[row]}"
-            assert (self.scoring[:, row] == sums.scoring).all(), f"scoring of {self.names[row]}"
+            assert (self.used_for_filters[:, row] == sums.used_for_filters).all(), f"used_for_filters of {self.names[row]}"
+            assert (self.nonzero_used[:, row] == sums.nonzero_used).all(), f"nonzero_used of {self.names[row]}"
 
 
 def cells(table: Table) -> Cells:

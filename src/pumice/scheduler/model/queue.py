@@ -22,7 +22,7 @@ class Queue(Suggesting):
         self.name = name
         self.wire: QueueObject | None = None
         self.jobs: dict[str, Job] = {}
-        self.holding: Sum = dimensions.nothing()  #: requests of all tasks of its jobs that hold or await a place
+        self.holding = dimensions.nothing()
         self.asking: Sum = dimensions.nothing()  #: requests of all Pending tasks of its jobs
         self.reserved: Sum = dimensions.nothing()  #: what admitted jobs may still ask for (Promises.reserve)
         self.surplus: Sum = dimensions.nothing()  #: what its jobs hold above their minimum (Promises.surplus)
@@ -63,8 +63,21 @@ class Queue(Suggesting):
     # -- sums, as numbers to reckon with
 
     @property
+    def holding(self) -> Sum:
+        """Requests of all tasks of its jobs that hold or await a place."""
+        return self._holding
+
+    @holding.setter
+    def holding(self, total: Sum) -> None:
+        self._holding = total
+        self._held: Vector | None = None
+
+    @property
     def held(self) -> Vector:
-        return as_vector(self.holding)
+        """Another object whenever it has changed."""
+        if self._held is None:
+            self._held = as_vector(self._holding)
+        return self._held
 
     @property
     def pending(self) -> Vector:

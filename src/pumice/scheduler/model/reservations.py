@@ -26,23 +26,28 @@ class Promises(NamedTuple):
         return Promises(*(None if part is None else dimensions.fitted(part) for part in self))
 
 
-Known = dict[tuple[bytes, int, bool, str], Promises]
+#: With the vector of the minimum resources whose identity the key holds.
+Known = dict[tuple[bytes, int, bool, str], tuple[Vector, Promises]]
+MOST_KNOWN = 4096
 
 
-def settle(job: Job, known: Known) -> None:
-    """Bring the job's part in the sums of its queue up to date. `known`: the parts of those that are settled together with it."""
+def refresh(job: Job, known: Known) -> None:
+    """Bring the job's part in the sums of its queue up to date. `known`: the parts of those that were refreshed before."""
     if any(task.gated for task in job.pending.values()):
         _replace(job, _promises(job))
         return
     question = job.holding.tobytes(), id(job.min_resources), job.reserves and not job.beyond, job.phase
     if question not in known:
-        known[question] = _promises(job)
-    _replace(job, known[question])
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[question] = job.min_resources, _promises(job)
+    _replace(job, known[question][1])
 
 
 def _promises(job: Job) -> Promises:
-    rest = job.without_gated(job.outstanding()) if job.reserves and not job.beyond else None
-    surplus = np.maximum(job.held - job.min_resources, 0.0)
+    held = job.held
+    rest = job.without_gated(job.outstanding(held)) if job.reserves and not job.beyond else None
+    surplus = np.maximum(held - job.min_resources, 0.0)
     surplus[PODS] = 0.0  # pods are no resource that a queue counts
     counted = job.without_gated(job.min_resources) if rest is not None and job.phase != "Running" else rest
     return Promises(_kept(rest), _kept(surplus if surplus.any() else None), _kept(counted))
@@ -60,6 +65,8 @@ def withdraw(job: Job) -> None:
 def _replace(job: Job, promises: Promises) -> None:
     queue = job.queue
     assert queue is not None
+    if promises is job.promises:
+        return
     for total, before, after in zip((queue.reserved, queue.surplus, queue.promised), job.promises, promises, strict=True):
         if before is not None:
             total -= before

@@ -173,6 +173,11 @@ def as_vector(total: Sum) -> Vector:
     return vector
 
 
+def as_vectors(totals: Iterable[Sum]) -> NDArray[np.float64]:
+    """The same of many, a row for each."""
+    return as_vector(np.array(list(totals)).swapaxes(0, 1))
+
+
 def fits(need: Vector, room: Vector) -> bool:
     """need <= room in every dimension, up to EPSILON."""
     return bool((need < room + EPSILON).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ class Shared:
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
         self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
-        self._pairs: WeakValueDictionary[tuple[tuple[str, str], ...], Pairs] = WeakValueDictionary()
+        self._pairs: WeakValueDictionary[int, Pairs] = WeakValueDictionary()  #: by their hash, which takes less than they
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
@@ -30,10 +31,11 @@ class Shared:
         return known
 
     def pairs(self, pairs: dict[str, str] | None) -> Pairs:
-        key = tuple(sorted(pairs.items())) if pairs else ()
+        given = pairs or {}
+        key = hash(frozenset(given.items()))
         known = self._pairs.get(key)
-        if known is None:
-            known = self._pairs[key] = Pairs(key)
+        if known is None or known != given:
+            known = self._pairs[key] = Pairs((name, intern(given[name])) for name in sorted(given))
         return known
 
     def widen(self) -> None:

@@ -5,7 +5,6 @@ A task belongs to the first policy whose selector and label keys match it; the o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -123,6 +122,8 @@ class SubJobs:
             if values and all(values):
                 joined = "-".join(values)
                 if len(joined) > MAX_ID:
+                    import hashlib  # OpenSSL is not for those whose names are short
+
                     joined = hashlib.sha256(joined.encode()).hexdigest()[:32]
                 return f"{self.job.uid}/{policy.name}-{joined}", policy, values
         return self.job.uid, None, []

@@ -27,8 +27,8 @@ class Sums(NamedTuple):
     used: Vector
     releasing: Vector
     pipelined: Vector
-    seen: Vector
-    scoring: Vector
+    used_for_filters: Vector
+    nonzero_used: Vector
 
 
 class PartialSum:
@@ -53,11 +53,11 @@ class PartialSum:
 
 class Tally:
     def __init__(self, dimensions: Dimensions) -> None:
-        self._staying, self._releasing, self._pipelined, self._seen = (PartialSum(dimensions.width) for _ in range(4))
-        self._scoring = PartialSum(2)
+        self._staying, self._releasing, self._pipelined, self._used_for_filters = (PartialSum(dimensions.width) for _ in range(4))
+        self._nonzero_used = PartialSum(2)
 
     def widen(self, dimensions: Dimensions) -> None:
-        for part in (self._staying, self._releasing, self._pipelined, self._seen):
+        for part in (self._staying, self._releasing, self._pipelined, self._used_for_filters):
             part.widen(dimensions)
 
     def count(self, task: Task, sign: int) -> None:
@@ -69,11 +69,11 @@ class Tally:
     def show(self, task: Task, sign: int) -> None:
         """Among those that filters and scores see."""
         template = task.template
-        self._seen.add(template.exactly, template.immense, sign)
+        self._used_for_filters.add(template.exactly, template.immense, sign)
         scoring = np.array((template.scoring_cpu, template.scoring_memory))
-        self._scoring.add(as_sum(np.where(scoring < MOST_OF_ONE, scoring, 0.0)), np.flatnonzero(scoring >= MOST_OF_ONE), sign)
+        self._nonzero_used.add(as_sum(np.where(scoring < MOST_OF_ONE, scoring, 0.0)), np.flatnonzero(scoring >= MOST_OF_ONE), sign)
 
     def sums(self) -> Sums:
-        parts = (self._staying, self._releasing, self._pipelined, self._seen, self._scoring)
-        stay, leave, come, seen, scoring = (part.cut() for part in parts)
-        return Sums(stay + leave, leave, come, seen, scoring)
+        parts = (self._staying, self._releasing, self._pipelined, self._used_for_filters, self._nonzero_used)
+        stay, leave, come, used_for_filters, nonzero_used = (part.cut() for part in parts)
+        return Sums(stay + leave, leave, come, used_for_filters, nonzero_used)

@@ -11,9 +11,9 @@ from msgspec import structs
 
 from pumice.api.annotations import PREEMPTABLE, QUEUE_GATE, REVOCABLE_ZONE, TASK_PRIORITY, TASK_SPEC
 from pumice.api.errors import Suggesting
-from pumice.api.meta import Metadata
+from pumice.api.meta import Metadata, OwnerReference
 from pumice.api.pod import Pod, PodStatus
-from pumice.api.times import instant_or
+from pumice.api.times import instant_or, rfc3339
 from pumice.scheduler.model import status
 from pumice.scheduler.model.template import Template
 
@@ -50,7 +50,6 @@ class Task(Suggesting):
         "job",
         "key",
         "labels",
-        "name",
         "namespace",
         "node",
         "node_name",
@@ -70,7 +69,6 @@ class Task(Suggesting):
     def __init__(self, pod: Pod, template: Template, labels: Pairs, annotations: Pairs, number: int) -> None:
         meta = pod.metadata
         self.namespace = template.namespace
-        self.name = meta.name
         self.key = f"{self.namespace}/{meta.name}"
         self.uid = meta.identity
         self.template = template
@@ -88,7 +86,7 @@ class Task(Suggesting):
         self.status = status.PENDING
         self.evicted = False  #: evicted by the present session: still there, but about to go
         self.node = -1  #: row in the node table, -1 while it has no place or its node is unknown
-        self.node_name = pod.spec.node_name or ""
+        self.node_name = sys.intern(pod.spec.node_name or "")
         self.read_state(pod)
 
     def read_state(self, pod: Pod) -> None:
@@ -110,6 +108,10 @@ class Task(Suggesting):
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {status.NAMES[self.status]}>"
+
+    @property
+    def name(self) -> str:
+        return self.key[len(self.namespace) + 1 :]
 
     @property
     def pod_priority(self) -> int:
@@ -188,3 +190,13 @@ def as_pod(task: Task) -> Pod:
     )
     spec = structs.replace(task.template.spec, node_name=task.node_name or None)
     return Pod(meta, spec, PodStatus(nominated_node_name=task.nominated or None))
+
+
+def metadata_of(task: Task) -> Metadata:
+    """With its age and the object that controls it."""
+    kind, _, owner = task.controller.partition("/")
+    return structs.replace(
+        as_pod(task).metadata,
+        creation_timestamp=rfc3339(task.created) if task.created else None,
+        owner_references=[OwnerReference(owner, kind=kind, controller=True)] if owner else None,
+    )

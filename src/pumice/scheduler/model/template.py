@@ -20,7 +20,7 @@ POD_LEVEL = ("cpu", "memory")
 
 
 class Template:
-    """See the module. `spec` is that of the first pod met, without its node."""
+    """The part of pods that equal ones share. `spec` is that of the first pod met, without its node."""
 
     def __init__(self, pod: Pod, dimensions: Dimensions) -> None:
         self.spec: PodSpec = pod.spec

@@ -40,7 +40,7 @@ class DomainTrial(NamedTuple):
 
 
 class Domains:
-    """See the module. Lives for one action."""
+    """The search for a HyperNode that holds a job, or a part of one. Lives for one action."""
 
     def __init__(self, session: Session, placing: Placing) -> None:
         self.session = session

@@ -158,7 +158,7 @@ class LazyHeap(Generic[T]):
 
 
 class JobsByQueue:
-    """See above."""
+    """Jobs with pending tasks: queues in order, and the jobs of each in theirs."""
 
     def __init__(self, session: Session, groups: Iterable[Alike]) -> None:
         self._session = session

@@ -39,6 +39,7 @@ class Placing:
         self.cluster = session.cluster
         self._cache_errors = cache_errors
         self._clearing = session.clearing()
+        self._clears = bool(self._clearing.any())
         self._plan: tuple[Evaluation, Mask | None, Iterator[int], int] | None = None
 
     def place(
@@ -102,7 +103,7 @@ class Placing:
         return None
 
     def _take(self, task: Task, row: int, evaluation: Evaluation, statement: Statement) -> None:
-        if evaluation.fits_idle[row] and self.session.may_bind(task, evaluation, self._clearing)[row]:
+        if evaluation.fits_idle[row] and not (self._clears and not self.session.may_bind(task, evaluation, self._clearing)[row]):
             statement.allocate(task, row)
         else:
             statement.pipeline(task, row)
@@ -112,7 +113,9 @@ class Placing:
         return row if row >= 0 and feasible[row] else -1
 
     def _search(self, task: Task, sheet: PendingTasks, evaluation: Evaluation, feasible: Mask, within: Mask | None) -> int:
-        idle = feasible & evaluation.fits_idle & self.session.may_bind(task, evaluation, self._clearing)
+        idle = feasible & evaluation.fits_idle
+        if self._clears:
+            idle &= self.session.may_bind(task, evaluation, self._clearing)
         if not idle.any():
             return self.session.best_node(task, evaluation, feasible)
         is_run = sheet.run_length(task, MIN_RUN) == MIN_RUN

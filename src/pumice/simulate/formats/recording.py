@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Run:
+class PodRun:
     """A pod, from its start on a node to its end."""
 
     pod: Pod
@@ -64,9 +64,9 @@ def _with_run_time(pod: Pod, seconds: float) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
-def _told(path: str) -> tuple[list[tuple[str, Wire]], list[Run]]:
+def _told(path: str) -> tuple[list[tuple[str, Wire]], list[PodRun]]:
     """The last form of all that is no pod, and what became of each pod. One that was made anew under its name has begun again."""
-    objects, runs = dict[tuple[str, str], Wire](), dict[str, Run]()
+    objects, runs = dict[tuple[str, str], Wire](), dict[str, PodRun]()
     for entry in _entries(path):
         match entry:
             case Put(kind="Pod"):
@@ -87,11 +87,11 @@ def _entries(path: str) -> Iterator[Entry]:
     return (entry for file in files_of(Path(path)) for entry in entries(file, log.warning))
 
 
-def _seen(runs: dict[str, Run], pod: Pod, at: float) -> None:
+def _seen(runs: dict[str, PodRun], pod: Pod, at: float) -> None:
     key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
     run = runs.get(key)
     if run is None or run.pod.metadata.identity != pod.metadata.identity:
-        run = runs[key] = Run(pod)
+        run = runs[key] = PodRun(pod)
     told = status.of_pod(pod)
     if run.started is None and told & (status.RUNNING | status.FINISHED):
         run.started = instant_or(pod.status.start_time, at)
@@ -100,6 +100,6 @@ def _seen(runs: dict[str, Run], pod: Pod, at: float) -> None:
         _ended(run, at)
 
 
-def _ended(run: Run, at: float) -> None:
+def _ended(run: PodRun, at: float) -> None:
     if run.ended is None:
         run.ended = at

@@ -18,12 +18,13 @@ from pumice.api.meta import Wire
 from pumice.api.quantity import quantity
 from pumice.api.structs import convert
 from pumice.api.volcano import Queue
-from pumice.simulate.arriving import Instants, instants_of, seconds
+from pumice.simulate.arriving import Instants, instants_of, rate, seconds
 from pumice.simulate.draws import draw_of
+from pumice.simulate.faults import NO_FAULTS, Api, Breaks, Faults, Losses, Stragglers
 from pumice.simulate.pools import nodes_of_pools
 from pumice.simulate.work import Work, Workload, role
 
-TOP = ("duration", "nodes", "queues", "jobs")
+TOP = ("duration", "nodes", "queues", "jobs", "faults")
 JOB = ("name", "arrivals", "count", "run", "estimate", "pods", "minimum", "request", "queue", "user", "priority", "checkpoint")
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Kind:
+class JobKind:
     """One kind of jobs."""
 
     name: str
@@ -50,19 +51,19 @@ class Kind:
 
 
 def workload(path: str, cluster: list[Node] | None, seed: int = 0) -> Workload:
-    page = Page(path)
+    page = WorkloadFile(path)
     end = page.read(("duration",), seconds) if "duration" in page.value else None
     kinds = page.kinds(endless=end is None)
     nodes = cluster if cluster is not None else page.nodes()
     streams = [_jobs(kind, end, Random(f"{seed}/{number}/{kind.name}")) for number, kind in enumerate(kinds)]
-    return Workload(Path(path).name, merge(*streams, key=lambda work: work.submit), nodes, page.queues())
+    return Workload(Path(path).name, merge(*streams, key=lambda work: work.submit), nodes, page.queues(), faults=page.faults())
 
 
 def nodes(path: str) -> list[Node]:
-    return Page(path).nodes()
+    return WorkloadFile(path).nodes()
 
 
-def _jobs(kind: Kind, end: float | None, random: Random) -> Iterator[Work]:
+def _jobs(kind: JobKind, end: float | None, random: Random) -> Iterator[Work]:
     instants = kind.arrivals(random)
     if end is not None:
         instants = takewhile(lambda instant: instant < end, instants)
@@ -74,7 +75,7 @@ def _jobs(kind: Kind, end: float | None, random: Random) -> Iterator[Work]:
         yield Work(f"{kind.name}-{number:06d}", instant, run, roles, queue, user, priority, estimate, kind.minimum, kind.checkpoint)
 
 
-class Page:
+class WorkloadFile:
     """The file, and errors that name the line."""
 
     def __init__(self, path: str) -> None:
@@ -116,10 +117,18 @@ class Page:
         """Names with the fields of a Queue's spec."""
         return [("Queue", self.read(("queues", name), partial(_queue, name))) for name in self.value.get("queues") or ()]
 
-    def kinds(self, *, endless: bool) -> list[Kind]:
+    def faults(self) -> Faults:
+        """All switches of the block, each with what it takes."""
+        if "faults" not in self.value:
+            return NO_FAULTS
+        self._known(("faults",), tuple(_FAULTS))
+        read: dict[str, Any] = {_FIELDS.get(name, name): self.read(("faults", name), _FAULTS[name]) for name in self.value["faults"]}
+        return Faults(**read)
+
+    def kinds(self, *, endless: bool) -> list[JobKind]:
         return [self._kind(("jobs", number), endless) for number in range(len(self.value["jobs"]))]
 
-    def _kind(self, place: Place, endless: bool) -> Kind:
+    def _kind(self, place: Place, endless: bool) -> JobKind:
         given = self._at(place)
         if not isinstance(given, dict):
             raise self._document.error("a kind of jobs is a mapping", place)
@@ -138,7 +147,7 @@ class Page:
             value = given.get(name, otherwise)
             return draw_of({"choice": value} if isinstance(value, dict) and "choice" not in value else value, str)
 
-        return Kind(
+        return JobKind(
             name=str(given.get("name", f"job-{place[-1]}")),
             arrivals=self.read((*place, "arrivals"), instants_of),
             count=self.read((*place, "count"), _whole) if "count" in given else None,
@@ -178,3 +187,54 @@ def _request(value: Any) -> dict[str, str | int]:
     for amount in value.values():
         quantity(amount)
     return dict(value)
+
+
+def _taken(value: Any, needed: tuple[str, ...], *more: str) -> dict[str, Any]:
+    """A mapping of exactly these settings, the last ones if it has them."""
+    if not isinstance(value, dict) or set(needed) - set(value) or set(value) - {*needed, *more}:
+        told = ", ".join((*needed, *(f"{name} (may be left out)" for name in more)))
+        raise ValueError(f"is a mapping of {told}")
+    return value
+
+
+def _share(value: Any) -> float:
+    share = float(value)
+    if not 0 <= share <= 1:
+        raise ValueError(f"{value} is no share; write a number from 0 to 1")
+    return share
+
+
+def _losses(often: str, back: str) -> Callable[[Any], Losses]:
+    def read(value: Any) -> Losses:
+        given = _taken(value, (often, back))
+        return Losses(rate(given[often]), draw_of(given[back], seconds))
+
+    return read
+
+
+def _stragglers(value: Any) -> Stragglers:
+    given = _taken(value, ("share", "factor"))
+    return Stragglers(_share(given["share"]), float(given["factor"]))
+
+
+def _breaks(value: Any) -> Breaks:
+    given = _taken(value, (), "late", "by", "lost")
+    return Breaks(_share(given.get("late", 0)), seconds(given.get("by", 5)), _share(given.get("lost", 0)))
+
+
+def _api(value: Any) -> Api:
+    given = _taken(value, (), "slow", "errors")
+    return Api(draw_of(given["slow"], seconds) if "slow" in given else None, _share(given.get("errors", 0)))
+
+
+_FAULTS: dict[str, Callable[[Any], Any]] = {
+    "seed": int,
+    "nodes": _losses("lost", "back"),
+    "stragglers": _stragglers,
+    "estimates": lambda value: draw_of(value, float),
+    "scheduler": _losses("restarts", "away"),
+    "clock": seconds,
+    "events": _breaks,
+    "api": _api,
+}
+_FIELDS = {"clock": "skew_s"}

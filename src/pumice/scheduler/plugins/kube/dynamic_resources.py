@@ -11,8 +11,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import field
 
 from pumice.api.devices import ResourceClaim
+from pumice.api.problems import Args, Path, Problems, check_duration
 from pumice.api.structs import encode
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
@@ -63,7 +65,7 @@ class _OfClaims(Rule):
     def usable(self, task: Task) -> ClaimsOfPod | Reason:
         """The pod's claims, or why they can be used nowhere."""
         claims = claims_of(self.cluster, task)
-        if not isinstance(claims, Reason):
+        if not isinstance(claims, Reason) and claims.waiting:
             try:
                 wanted_by(claims.waiting, self.cluster.of("DeviceClass"))
             except Unclear as unclear:
@@ -210,10 +212,20 @@ def _at(positions: list[int], nodes: View) -> Mask:
 
 
 #: Devices not yet allocated for good are free again when their pod's node is gone.
+class DynamicResourcesArgs(Args, frozen=True):
+    filter_timeout: str | None = field(name="filterTimeout", default=None)
+    binding_timeout: str | None = field(name="bindingTimeout", default=None)
+
+    def check(self, path: Path, problems: Problems) -> None:
+        check_duration(self.filter_timeout, 0.0, (*path, "filterTimeout"), "must be non-negative", problems)
+        check_duration(self.binding_timeout, 1.0, (*path, "bindingTimeout"), "must be at least 1 second", problems)
+
+
 PLUGIN = KubePlugin(
     "DynamicResources",
     "preEnqueue preFilter filter postFilter score reserve preBind",
     weight=2,
+    args=DynamicResourcesArgs,
     filters=lambda args, cluster: dynamic_resources(cluster),
     scorer=lambda args, cluster: EarlierAlternatives(cluster),
     hints={

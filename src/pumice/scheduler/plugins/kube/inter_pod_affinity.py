@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
@@ -147,7 +148,15 @@ class InterPodAffinityScorer(Scorer):
         return scaled
 
 
-def _scorer(args: Any, cluster: Cluster) -> Scorer:
+class InterPodAffinityArgs(Args, frozen=True):
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def check(self, path: Path, problems: Problems) -> None:
+        problems.within((*path, "hardPodAffinityWeight"), self.hard_pod_affinity_weight, 0, 100)
+
+
+def _scorer(args: InterPodAffinityArgs, cluster: Cluster) -> Scorer:
     hard, passed_over = args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
     return InterPodAffinityScorer(cluster, hard_weight=hard, ignore_existing=passed_over)
 
@@ -177,6 +186,7 @@ PLUGIN = KubePlugin(
     "InterPodAffinity",
     "preFilter filter preScore score",
     weight=2,
+    args=InterPodAffinityArgs,
     filters=lambda args, cluster: [InterPodAffinityFilter(cluster)],
     scorer=_scorer,
     hints={

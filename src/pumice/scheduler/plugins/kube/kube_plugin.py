@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from pumice.api.problems import Args
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.framework.cluster_events import EventKind, QueueingHint
 from pumice.scheduler.model.cluster import Cluster
 
 
 class KubePlugin(NamedTuple):
-    """Where it runs, its default weight, its rules by its arguments, and what may help a pod that it refused."""
+    """Where it runs, its default weight, its arguments and its rules by them, and what may help a pod that it refused."""
 
     name: str
     points: str  #: extension points, as a configuration writes them
     weight: int = 0
+    args: type[Args] | None = None
     filters: Callable[[Any, Cluster], list[Filter]] | None = None
     scorer: Callable[[Any, Cluster], Scorer] | None = None
     hints: Mapping[EventKind, QueueingHint] = {}

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pumice.api.pod import NodeSelector, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
+from pumice.api.meta import LabelSelectorRequirement
+from pumice.api.pod import NodeAffinity, NodeSelector, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
+from pumice.api.problems import Args, Path, Problems, qualified_name_fault
 from pumice.api.selectors import OPERATORS, Requirement
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected, Scorer, to_hundred
 from pumice.scheduler.engine.view import Scores, View
@@ -148,12 +150,60 @@ class NodeAffinityScorer(Scorer):
         return to_hundred(scores)
 
 
-def _filters(args: Any, cluster: Cluster) -> list[Filter]:
+class NodeAffinityArgs(Args, frozen=True):
+    added_affinity: NodeAffinity | None = None
+
+    def check(self, path: Path, problems: Problems) -> None:
+        added = self.added_affinity
+        if added is None:
+            return
+        at = (*path, "addedAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        if added.required is not None:
+            if not added.required.node_selector_terms:
+                problems.required(at, "must have at least one node selector term")
+            for index, term in enumerate(added.required.node_selector_terms or ()):
+                _check_term(term, (*at, index), problems)
+        for index, preferred in enumerate(added.preferred or ()):
+            here = (*path, "addedAffinity", "preferredDuringSchedulingIgnoredDuringExecution", index)
+            if not 1 <= preferred.weight <= 100:
+                problems.invalid((*here, "weight"), preferred.weight, "must be in the range 1-100")
+            _check_term(preferred.preference, (*here, "preference"), problems)
+
+
+def _check_term(term: NodeSelectorTerm, path: Path, problems: Problems) -> None:
+    for index, expression in enumerate(term.match_expressions or ()):
+        _check_expression(expression, (*path, "matchExpressions", index), problems)
+    for index, expression in enumerate(term.match_fields or ()):
+        here = (*path, "matchFields", index)
+        if expression.operator not in ("In", "NotIn"):
+            problems.invalid((*here, "operator"), expression.operator, "not a valid selector operator")
+        elif len(expression.values or ()) != 1:
+            problems.required((*here, "values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
+        if expression.key != "metadata.name":
+            problems.invalid((*here, "key"), expression.key, "not a valid field selector key")
+
+
+def _check_expression(expression: LabelSelectorRequirement, path: Path, problems: Problems) -> None:
+    values = expression.values or []
+    match expression.operator:
+        case "In" | "NotIn" if not values:
+            problems.required((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
+        case "Exists" | "DoesNotExist" if values:
+            problems.forbidden((*path, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        case "Gt" | "Lt" if len(values) != 1:
+            problems.required((*path, "values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")
+        case operator if operator not in OPERATORS:
+            problems.unsupported((*path, "operator"), operator, OPERATORS)
+    if fault := qualified_name_fault(expression.key):
+        problems.invalid((*path, "key"), expression.key, fault)
+
+
+def _filters(args: NodeAffinityArgs, cluster: Cluster) -> list[Filter]:
     added = args.added_affinity
     return [NodeAffinityFilter(added.required if added else None)]
 
 
-def _scorer(args: Any, cluster: Cluster) -> Scorer:
+def _scorer(args: NodeAffinityArgs, cluster: Cluster) -> Scorer:
     added = args.added_affinity
     return NodeAffinityScorer((added.preferred if added else None) or ())
 
@@ -166,6 +216,7 @@ PLUGIN = KubePlugin(
     "NodeAffinity",
     "preFilter filter preScore score",
     weight=2,
+    args=NodeAffinityArgs,
     filters=_filters,
     scorer=_scorer,
     hints={EventKind.NODE_ADDED: _selected, EventKind.NODE_LABELS: _selected},

@@ -6,16 +6,18 @@ nothing. Real requests count, without floors. `compare` False gives the older sc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import MAX_SCORE, Reach, Scorer
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.model.resources import MEMORY, Vector
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
-from pumice.scheduler.plugins.kube.node_resources_fit import STORAGE
+from pumice.scheduler.plugins.kube.node_resources_fit import CPU_AND_MEMORY, STORAGE, ResourceWeight
 
 DEFAULT_RESOURCES = ("cpu", "memory")
 
@@ -37,23 +39,32 @@ class BalancedAllocation(Scorer):
         columns = [column for name in self.resources if (column := nodes.column(name)) is not None]
         if not template.request[columns].any():
             return np.zeros(len(nodes))
-        with_pod = self._balance(template, nodes, template.request)
+        named = [(name, nodes.column(name)) for name in self.resources]
+        counted = tuple(c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0))
+        with_pod = _balance(nodes, counted, template.request)
         if not self.compare:
             return with_pod
-        without = self._balance(template, nodes, np.zeros_like(template.request))
-        return 50.0 + np.trunc((50.0 + with_pod - without) / 2)
+        with_pod += 50.0
+        with_pod -= nodes.whatever_task((self, counted), lambda rows: _balance(rows, counted, np.zeros_like(template.request)))
+        with_pod /= 2
+        np.trunc(with_pod, out=with_pod)
+        with_pod += 50.0
+        return with_pod
 
-    def _balance(self, template: Any, nodes: View, more: Vector) -> Scores:
-        """100 where all resources are used alike."""
-        named = [(name, nodes.column(name)) for name in self.resources]
-        columns = [c for name, c in named if c is not None and (c <= MEMORY or name == STORAGE or template.request[c] > 0)]
-        parts = [_fraction(nodes.seen[column] + more[column], nodes, column) for column in columns]
-        if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
-            balance = 1.0 - np.abs(parts[0] - parts[1]) / 2
-        else:
-            balance = 1.0 - _deviation(parts)
-        balance *= MAX_SCORE
-        return np.trunc(balance, out=balance)
+
+def _balance(nodes: View, columns: Sequence[int], more: Vector) -> Scores:
+    """100 where all resources are used alike."""
+    parts = [_fraction(nodes.used_for_filters[column] + more[column], nodes, column) for column in columns]
+    if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
+        balance = parts[0]
+        balance -= parts[1]
+        np.abs(balance, out=balance)
+        balance /= 2
+        np.subtract(1.0, balance, out=balance)
+    else:
+        balance = 1.0 - _deviation(parts)
+    balance *= MAX_SCORE
+    return np.trunc(balance, out=balance)
 
 
 def _fraction(used: Scores, nodes: View, column: int) -> Scores:
@@ -80,6 +91,27 @@ def _deviation(parts: list[Scores]) -> Scores:
     return result
 
 
+class BalancedArgs(Args, frozen=True):
+    resources: list[ResourceWeight] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(resource.name for resource in self.resources or CPU_AND_MEMORY)
+
+    def check(self, path: Path, problems: Problems) -> None:
+        seen: set[str] = set()
+        for index, resource in enumerate(self.resources or ()):
+            if resource.counted != 1:
+                problems.invalid((*path, "resources", index, "weight"), resource.weight, "must be 1")
+            if resource.name in seen:
+                problems.duplicate((*path, "resources", index, "name"), resource.name)
+            seen.add(resource.name)
+
+
 PLUGIN = KubePlugin(
-    "NodeResourcesBalancedAllocation", "preScore score", weight=1, scorer=lambda args, cluster: BalancedAllocation(args.names)
+    "NodeResourcesBalancedAllocation",
+    "preScore score",
+    weight=1,
+    args=BalancedArgs,
+    scorer=lambda args, cluster: BalancedAllocation(args.names),
 )

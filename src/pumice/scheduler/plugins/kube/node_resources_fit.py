@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
+from pumice.api.problems import Args, Conf, Path, Problems, qualified_name_fault
+from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer, weighted
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always, row_of
 from pumice.scheduler.model.cluster import Cluster
@@ -53,8 +54,10 @@ class FitFilter(Filter):
             if names[column] in self.served:
                 short &= has > 0
             never = amount > has
-            refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
-            refusals.append(Refused(short & ~never, Reason(f"Insufficient {names[column]}")))
+            if never.any():
+                refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
+                short &= ~never
+            refusals.append(Refused(short, Reason(f"Insufficient {names[column]}")))
         return refusals
 
     def may_lack(self, name: str) -> bool:
@@ -86,11 +89,11 @@ class ResourceScorer(Scorer):
         for name, weight in self.resources.items():
             column = nodes.column(name)
             if column == CPU:
-                yield CPU, weight, nodes.scoring[CPU] + template.newcomer_cpu
+                yield CPU, weight, nodes.nonzero_used[CPU] + template.newcomer_cpu
             elif column == MEMORY:
-                yield MEMORY, weight, nodes.scoring[MEMORY] + template.newcomer_memory
+                yield MEMORY, weight, nodes.nonzero_used[MEMORY] + template.newcomer_memory
             elif column is not None and (template.request[column] > 0 or name == STORAGE):
-                yield column, weight, nodes.seen[column] + template.request[column]
+                yield column, weight, nodes.used_for_filters[column] + template.request[column]
 
     def score(self, template: Any, nodes: View) -> Scores:
         total = np.zeros(len(nodes))
@@ -98,7 +101,7 @@ class ResourceScorer(Scorer):
         for column, weight, requested in self.demands(template, nodes):
             capacity = nodes.allocatable[column]
             if nodes.have_all(column):
-                total += self.rate(requested, capacity) * weight
+                total += weighted(self.rate(requested, capacity), weight)
                 weights = weights + weight
             else:
                 has = capacity > 0
@@ -106,11 +109,11 @@ class ResourceScorer(Scorer):
                 weights = weights + has * weight
         if isinstance(weights, np.ndarray):
             weights[weights == 0] = 1.0
-        mean: Scores = total / weights if np.all(weights) else total
-        return np.floor(mean, out=mean)
+        total /= weights if np.all(weights) else 1.0
+        return np.floor(total, out=total)
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
-        """0..100 for one resource."""
+        """0..100 for one resource. May write over what is requested."""
         raise NotImplementedError
 
 
@@ -118,7 +121,7 @@ class LeastAllocated(ResourceScorer):
     """The emptier the better."""
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:
-        room = capacity - requested
+        room = np.subtract(capacity, requested, out=requested)
         np.maximum(room, 0.0, out=room)
         room *= MAX_SCORE
         room /= capacity
@@ -167,12 +170,91 @@ class RequestedToCapacityRatio(ResourceScorer):
 IGNORES = "ignored resources"  #: key in the cluster's memory: by schedulerName, whether the profile passes a resource over
 
 
-def _filters(args: Any, cluster: Cluster) -> list[Filter]:
+STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+
+
+class ResourceWeight(Conf, frozen=True):
+    name: str = ""
+    weight: int = 0
+
+    @property
+    def counted(self) -> int:
+        """0 is read as not written."""
+        return self.weight or 1
+
+
+CPU_AND_MEMORY = [ResourceWeight(name="cpu", weight=1), ResourceWeight(name="memory", weight=1)]
+
+
+class ShapePoint(Conf, frozen=True):
+    utilization: int = 0
+    score: int = 0
+
+
+class RatioShape(Conf, frozen=True):
+    shape: list[ShapePoint] | None = None
+
+
+def check_shape(shape: Sequence[ShapePoint], path: Path, problems: Problems) -> None:
+    if not shape:
+        problems.required(path, "at least one point must be specified")
+    unsorted = next((i for i in range(1, len(shape)) if shape[i].utilization <= shape[i - 1].utilization), None)
+    if unsorted is not None:
+        problems.invalid((*path, unsorted, "utilization"), shape[unsorted].utilization, "values must be sorted in increasing order")
+    for index, point in enumerate(shape):
+        problems.within((*path, index, "utilization"), point.utilization, 0, 100)
+        problems.within((*path, index, "score"), point.score, 0, 10)
+
+
+class ScoringStrategy(Conf, frozen=True):
+    type: str = "LeastAllocated"
+    resources: list[ResourceWeight] | None = None
+    requested_to_capacity_ratio: RatioShape | None = None
+
+    @property
+    def weights(self) -> dict[str, int]:
+        return {resource.name: resource.counted for resource in self.resources or CPU_AND_MEMORY}
+
+    def check(self, path: Path, problems: Problems) -> None:
+        ratio, at = self.requested_to_capacity_ratio, (*path, "requestedToCapacityRatio")
+        if self.type not in STRATEGIES:
+            problems.unsupported((*path, "type"), self.type, STRATEGIES)
+            return
+        for index, resource in enumerate(self.resources or ()):
+            if not 0 < resource.counted <= 100:
+                rule = f"resource weight of {resource.name} not in valid range (0, 100]"
+                problems.invalid((*path, "resources", index, "weight"), resource.counted, rule)
+        if self.type != "RequestedToCapacityRatio":
+            if ratio is not None:
+                problems.forbidden(at, "must be nil when type is not RequestedToCapacityRatio")
+        elif ratio is None:
+            problems.required(at, "must be specified when type is RequestedToCapacityRatio")
+        else:
+            check_shape(ratio.shape or [], (*at, "shape"), problems)
+
+
+class FitArgs(Args, frozen=True):
+    ignored_resources: list[str] | None = None
+    ignored_resource_groups: list[str] | None = None
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+    def check(self, path: Path, problems: Problems) -> None:
+        for index, name in enumerate(self.ignored_resources or ()):
+            if fault := qualified_name_fault(name):
+                problems.invalid((*path, "ignoredResources", index), name, fault)
+        for index, group in enumerate(self.ignored_resource_groups or ()):
+            fault = "resource group name can't contain '/'" if "/" in group else qualified_name_fault(group)
+            if fault:
+                problems.invalid((*path, "ignoredResourceGroups", index), group, fault)
+        self.scoring_strategy.check((*path, "scoringStrategy"), problems)
+
+
+def _filters(args: FitArgs, cluster: Cluster) -> list[Filter]:
     ignored = frozenset(args.ignored_resources or ()), frozenset(args.ignored_resource_groups or ())
     return [FitFilter(*ignored, classes_by_resource(cluster))]
 
 
-def _scorer(args: Any, cluster: Cluster) -> Scorer:
+def _scorer(args: FitArgs, cluster: Cluster) -> Scorer:
     strategy = args.scoring_strategy
     if strategy.requested_to_capacity_ratio is not None:
         points = [(point.utilization, point.score * 10) for point in strategy.requested_to_capacity_ratio.shape or ()]
@@ -207,6 +289,7 @@ PLUGIN = KubePlugin(
     "NodeResourcesFit",
     "preFilter filter preScore score placementScore",
     weight=1,
+    args=FitArgs,
     filters=_filters,
     scorer=_scorer,
     hints={

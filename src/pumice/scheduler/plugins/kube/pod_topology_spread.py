@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pumice.api.annotations import HOSTNAME, ZONE_LABEL
+from pumice.api.meta import LabelSelector
 from pumice.api.pod import TopologySpreadConstraint
+from pumice.api.problems import Args, Conf, Path, Problems, qualified_name_fault
 from pumice.api.selectors import Requirement, Selector, matches
 from pumice.scheduler.engine.rules import MAX_SCORE, Filter, Reach, Reason, Refused, Scorer
 from pumice.scheduler.engine.view import Scores, View
@@ -51,7 +53,10 @@ class Spread(NamedTuple):
 
 
 class SpreadConstraints:
-    """See the module. `system`: the built-in defaults, under which a node need not have the labels of all."""
+    """The spread constraints of pods, their own or the defaults.
+
+    `system`: the built-in defaults, under which a node need not have the labels of all.
+    """
 
     def __init__(self, cluster: Cluster, defaults: Sequence[TopologySpreadConstraint] = SYSTEM_DEFAULTS, *, system: bool = True) -> None:
         self.cluster = cluster
@@ -285,7 +290,57 @@ class PodTopologySpreadScorer(Scorer):
         return result
 
 
-def _constraints(args: Any, cluster: Cluster) -> SpreadConstraints:
+ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+
+
+class DefaultConstraint(Conf, frozen=True):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class SpreadArgs(Args, frozen=True):
+    defaulting_type: str = ""
+    default_constraints: list[DefaultConstraint] | None = None
+
+    @property
+    def system(self) -> bool:
+        return (self.defaulting_type or "System") == "System"
+
+    def check(self, path: Path, problems: Problems) -> None:
+        if self.defaulting_type not in ("", "System", "List"):
+            problems.unsupported((*path, "defaultingType"), self.defaulting_type, ("System", "List"))
+        elif self.system and self.default_constraints:
+            problems.invalid((*path, "defaultingType"), "System", "when .defaultConstraints are not empty")
+        seen: set[tuple[str, str]] = set()
+        for index, constraint in enumerate(self.default_constraints or ()):
+            self._check_constraint(constraint, (*path, "defaultConstraints", index), problems)
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in seen:
+                problems.duplicate((*path, "defaultConstraints", index), f"{{{pair[0]}, {pair[1]}}}")
+            seen.add(pair)
+
+    def _check_constraint(self, constraint: DefaultConstraint, path: Path, problems: Problems) -> None:
+        if constraint.max_skew <= 0:
+            problems.invalid((*path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)")
+        if not constraint.topology_key:
+            problems.required((*path, "topologyKey"), "can not be empty")
+        elif fault := qualified_name_fault(constraint.topology_key):
+            problems.invalid((*path, "topologyKey"), constraint.topology_key, fault)
+        if not constraint.when_unsatisfiable:
+            problems.required((*path, "whenUnsatisfiable"), "can not be empty")
+        elif constraint.when_unsatisfiable not in ACTIONS:
+            problems.unsupported((*path, "whenUnsatisfiable"), constraint.when_unsatisfiable, ACTIONS)
+        if constraint.label_selector is not None:
+            problems.forbidden((*path, "labelSelector"), "constraint must not define a selector, as they deduced for each pod")
+
+
+def _constraints(args: SpreadArgs, cluster: Cluster) -> SpreadConstraints:
     if args.system:
         return SpreadConstraints(cluster, SYSTEM_DEFAULTS, system=True)
     return SpreadConstraints(cluster, [_constraint(each) for each in args.default_constraints or ()], system=False)
@@ -316,6 +371,7 @@ PLUGIN = KubePlugin(
     "PodTopologySpread",
     "preFilter filter preScore score",
     weight=2,
+    args=SpreadArgs,
     filters=lambda args, cluster: [PodTopologySpreadFilter(_constraints(args, cluster))],
     scorer=lambda args, cluster: PodTopologySpreadScorer(_constraints(args, cluster)),
     hints={

@@ -53,7 +53,7 @@ class TaintFilter(Filter):
     def refuse(self, tolerations: Any, nodes: View) -> Sequence[Refused]:
         codes, lists = nodes.table.taint_codes()
         bad = [any(taint.effect in HARD and not tolerated(taint, tolerations) for taint in taints) for taints in lists]
-        return [Refused(nodes.of(np.array(bad, bool)[codes]), REFUSAL)]  # type: ignore[arg-type]
+        return [Refused(nodes.of(np.array(bad, bool)[codes]), REFUSAL)] if any(bad) else []  # type: ignore[arg-type]
 
 
 class TaintScorer(Scorer):
@@ -69,7 +69,7 @@ class TaintScorer(Scorer):
     def score(self, tolerations: Any, nodes: View) -> Scores:
         codes, lists = nodes.table.taint_codes()
         counts = [sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in taints) for taints in lists]
-        return nodes.of(np.array(counts, float)[codes])  # type: ignore[return-value]
+        return nodes.of(np.array(counts, float)[codes]) if any(counts) else np.zeros(len(nodes))  # type: ignore[return-value]
 
     def normalize(self, scores: Scores) -> Scores:
         return to_hundred(scores, reverse=True)

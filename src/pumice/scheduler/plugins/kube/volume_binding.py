@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pumice.api.core import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim
+from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Rejected
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.framework.cluster_events import ClusterEvent, EventKind, always
@@ -21,6 +22,7 @@ from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.indexes.assumed_volumes import Assumed, AssumedVolumes
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
+from pumice.scheduler.plugins.kube.node_resources_fit import ShapePoint
 from pumice.scheduler.plugins.kube.volume_matching import (
     NONE,
     ClaimUse,
@@ -188,9 +190,22 @@ def _had_claims(cluster: Cluster, task: Task, event: ClusterEvent) -> bool:
 
 
 #: A volume not yet bound is free again when its node is gone.
+class VolumeBindingArgs(Args, frozen=True):
+    bind_timeout_seconds: int = 600
+    shape: list[ShapePoint] | None = None
+
+    def check(self, path: Path, problems: Problems) -> None:
+        if self.bind_timeout_seconds < 0:
+            rule = "invalid BindTimeoutSeconds, should not be a negative value"
+            problems.invalid((*path, "bindTimeoutSeconds"), self.bind_timeout_seconds, rule)
+        if self.shape is not None:
+            problems.forbidden((*path, "shape"), "unexpected field `shape`, feature gate StorageCapacityScoring is off")
+
+
 PLUGIN = KubePlugin(
     "VolumeBinding",
     "preFilter filter preScore score reserve preBind",
+    args=VolumeBindingArgs,
     filters=lambda args, cluster: [BoundVolumes(cluster), WaitingVolumes(cluster)],
     hints={
         EventKind.POD_GONE: _had_claims,

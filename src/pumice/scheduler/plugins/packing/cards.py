@@ -39,7 +39,7 @@ NOTHING = Ask()
 
 
 class Cards(Index):
-    """See the module."""
+    """An index of what is left of each card."""
 
     choose: Callable[[int, Ask, Task], int]  #: the card for a part of one, by row
 

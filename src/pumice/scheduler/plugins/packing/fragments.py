@@ -19,7 +19,7 @@ COVERED = 0.95  #: of all pods are of the kinds that count as typical
 Column = NDArray[np.float64]
 
 
-class Kind(NamedTuple):
+class PodShape(NamedTuple):
     """What tells pods apart here."""
 
     cpu_milli: float
@@ -29,8 +29,8 @@ class Kind(NamedTuple):
 class TypicalPods:
     """The most frequent kinds, as columns [t]."""
 
-    def __init__(self, counts: Counter[Kind]) -> None:
-        chosen: list[tuple[Kind, int]] = []
+    def __init__(self, counts: Counter[PodShape]) -> None:
+        chosen: list[tuple[PodShape, int]] = []
         covered, total = 0, sum(counts.values())
         for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             if covered >= COVERED * total:

@@ -35,7 +35,7 @@ class PackingArgs(Struct):
 
 
 class Packing(Plugin):
-    """See the module."""
+    """Base of the plugins that pack shared GPUs."""
 
     Args = PackingArgs
 

@@ -186,10 +186,13 @@ class Drf(Plugin):
         super().open(session)
         self._total = session.total
         self._tree: Tree | None = None
-        self._shares: dict[bytes, float] = {}  #: by what is held: many jobs hold the same
+        self._shares: dict[bytes, float] = {}  #: by what is held, as a sum or as a vector: many jobs hold the same
 
     def job_order(self, job: Job) -> float:
-        return self._share(job.held)
+        key = job.holding.tobytes()
+        if key not in self._shares:
+            self._shares[key] = self._share(job.held)
+        return self._shares[key]
 
     def _share(self, held: Vector) -> float:
         key = held.tobytes()

@@ -16,7 +16,7 @@ from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.resources import CPU
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.packing.cards import Ask, Lefts
-from pumice.scheduler.plugins.packing.fragments import Column, Kind, TypicalPods
+from pumice.scheduler.plugins.packing.fragments import Column, PodShape, TypicalPods
 from pumice.scheduler.plugins.packing.rule import Packing, PackingArgs, shown
 
 SCALE = 1000.0
@@ -34,20 +34,20 @@ class Fgd(Packing):
         super().open(session)
         given = self.args.typical_pods
         if given:
-            counts = Counter({Kind(cpu, Ask(cards, milli)): count for cpu, cards, milli, count in given})
+            counts = Counter({PodShape(cpu, Ask(cards, milli)): count for cpu, cards, milli, count in given})
         else:
             counts = self._met(session)
         self.typical = TypicalPods(counts)
 
-    def _met(self, session: Session) -> Counter[Kind]:
+    def _met(self, session: Session) -> Counter[PodShape]:
         """Kinds of the pods that have come so far, each pod counted once."""
         memory = session.memory(self.name)
-        counts: Counter[Kind] = memory.setdefault("counts", Counter())
+        counts: Counter[PodShape] = memory.setdefault("counts", Counter())
         last = newest = memory.get("last", 0)
         for job in session.cluster.waiting.values():
             for task in job.pending.values():
                 if task.number > last:
-                    counts[Kind(float(task.template.request[CPU]), self.cards.ask(task.template))] += 1
+                    counts[PodShape(float(task.template.request[CPU]), self.cards.ask(task.template))] += 1
                     newest = max(newest, task.number)
         memory["last"] = newest
         return counts

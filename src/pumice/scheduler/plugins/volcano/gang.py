@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from pumice.scheduler.framework.decisions import Condition, Event
+from pumice.scheduler.framework.decisions import Event, GroupCondition
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_PODS_OF_TASK, NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS, UNSCHEDULABLE, Refusal, Vote
 from pumice.scheduler.framework.job_status import fit_error
 from pumice.scheduler.framework.plugin import Plugin
@@ -94,9 +94,9 @@ class Gang(Plugin):
             if not job.tasks:
                 continue
             if job.is_ready:
-                session.conditions[job.uid] = Condition("Scheduled", "tasks in gang are ready to be scheduled", "")
+                session.conditions[job.uid] = GroupCondition("Scheduled", "tasks in gang are ready to be scheduled", "")
             elif not _only_leaving(job):
-                session.conditions[job.uid] = Condition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
+                session.conditions[job.uid] = GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES, self._complaint(session, job))
                 self._give_back(session, job)
 
     def next_turn(self, session: Session) -> float:

@@ -11,11 +11,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from pumice.api.annotations import CHECKPOINT
-from pumice.api.times import duration
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
+from pumice.scheduler.model.lost_work import at_risk_s, gpus, ran_s, seconds
 from pumice.scheduler.model.task import Task
 
 HOUR_S = 3600.0
@@ -32,9 +31,7 @@ class LostWork(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        self._least = _seconds(self.args.minimum_run_time)
-        columns = session.cluster.dimensions.columns
-        self._gpus = [column for name, column in columns.items() if name.endswith("/gpu")]
+        self._least = seconds(self.args.minimum_run_time)
         told: dict[str, tuple[float, ...]] = session.memory(self.name)
         self._evicted = {uid: recent for uid, times in told.items() if (recent := tuple(at for at in times if at > session.now - HOUR_S))}
 
@@ -42,10 +39,10 @@ class LostWork(Plugin):
         """Whoever would lose more is served first, and so evicted last."""
         if not task.status & status.PREEMPTABLE:
             return 0.0
-        return -self._at_risk_s(task) * float(sum(task.template.request[column] for column in self._gpus)) / 1000
+        return -at_risk_s(task, self.session.now) * gpus(task, self.session.cluster.dimensions)
 
     def preemptable(self, evictor: Any, candidates: list[Task]) -> list[Task]:
-        return [task for task in candidates if self._ran_s(task) >= self._least and not self._has_given_enough(task)]
+        return [task for task in candidates if ran_s(task, self.session.now) >= self._least and not self._has_given_enough(task)]
 
     reclaimable = preemptable
     unified_evictable = preemptable
@@ -62,19 +59,3 @@ class LostWork(Plugin):
     def _has_given_enough(self, task: Task) -> bool:
         most = self.args.evictions_per_hour
         return most > 0 and task.job is not None and len(self._evicted.get(task.job.uid, ())) >= most
-
-    def _ran_s(self, task: Task) -> float:
-        since = task.started if task.started is not None else task.placed_at
-        return 0.0 if since is None else max(0.0, self.session.now - since)
-
-    def _at_risk_s(self, task: Task) -> float:
-        every = _seconds(task.job.annotations.get(CHECKPOINT, "")) if task.job is not None else 0.0
-        return self._ran_s(task) % every if every > 0 else self._ran_s(task)
-
-
-def _seconds(text: str) -> float:
-    """0 for what is no duration."""
-    try:
-        return duration(text)
-    except ValueError:
-        return 0.0

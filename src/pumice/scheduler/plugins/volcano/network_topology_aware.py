@@ -41,7 +41,7 @@ def _part_with_topology(task: Task) -> SubJob | None:
     return None if part.topology is None else part
 
 
-class Standing:
+class PodsByHyperNode:
     """Where the pods of a part of a job are, HyperNode by HyperNode."""
 
     def __init__(self, job: Job, part: SubJob, cluster: Cluster, tree: HyperNodes) -> None:
@@ -87,7 +87,7 @@ class Nearness(Scorer):
         part, job = _part_with_topology(task), task.job
         if part is None or job is None or self._topology.sub_limit(job, part) is None:
             return None
-        return Standing(job, part, self._cluster, self._topology.tree)
+        return PodsByHyperNode(job, part, self._cluster, self._topology.tree)
 
     def key(self, task: Task) -> Hashable:
         part = _part_with_topology(task)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+import numpy as np
 from msgspec import Struct, field
 
 from pumice.scheduler.framework.hooks import Vote
@@ -27,9 +30,13 @@ class Overcommit(Plugin):
         super().open(session)
         self.factor = self.args.factor if self.args.factor >= 1 else DEFAULT_FACTOR
         nodes = session.nodes
-        self._used: Vector = (nodes.allocatable - nodes.room_in_sums(nodes.idle))[:, nodes.alive].sum(axis=1)
+        self._used: Vector = session.total - np.where(nodes.alive, nodes.room_in_sums(nodes.idle), 0.0).sum(axis=1)
         self._limit: Vector = session.total * self.factor
-        self._promised = sum((queue.admitted for queue in session.queues), session.cluster.dimensions.zeros())
+
+    @cached_property
+    def _promised(self) -> Vector:
+        zeros = self.session.cluster.dimensions.zeros()
+        return sum((queue.admitted for queue in self.session.queues if queue.jobs), zeros)
 
     def job_enqueueable(self, job: Job) -> Vote:
         if not job.has_min_resources:

@@ -15,7 +15,7 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.model.task import Task
 
 
-class Budgets(Plugin):
+class Pdb(Plugin):
     name = "pdb"
     reads_only_state = True
 

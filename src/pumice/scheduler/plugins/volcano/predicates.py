@@ -53,7 +53,7 @@ class PodLimit(Filter):
         return task
 
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
-        return [Refused(nodes.allocatable[PODS] <= nodes.seen[PODS], self.reason)]
+        return [Refused(nodes.allocatable[PODS] <= nodes.used_for_filters[PODS], self.reason)]
 
 
 class Predicates(Plugin):

@@ -40,7 +40,8 @@ class Priority(Plugin):
     def unified_evictable(self, context: Any, candidates: list[Task]) -> list[Task]:
         if context.kind == "gangreclaim":
             return candidates
-        return [task for task in candidates if task.job is not None and task.job.priority < context.job.priority]
+        priority = context.job.priority
+        return [task for task in candidates if task.job is not None and task.job.priority < priority]
 
     def job_starving(self, job: Job) -> bool:
         return job.ready_count + job.waiting_count < len(job.tasks)

@@ -6,6 +6,8 @@ asks for or is capped at, never less than it is guaranteed.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from pumice.scheduler.framework.hooks import Vote
@@ -13,26 +15,37 @@ from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import lacking, refuse, refuse_closed, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import EPSILON, PODS, Vector, dominant_share, fits
+from pumice.scheduler.model.resources import EPSILON, PODS, Vector, as_vectors, dominant_share, fits
 from pumice.scheduler.model.task import Task
 
 
 class Share:
     """What a queue deserves, and what limits it, in one session."""
 
-    def __init__(self, queue: Queue, free: Vector) -> None:
+    deserved: Vector
+
+    def __init__(self, queue: Queue, limit: Vector) -> None:
         self.queue = queue
-        self.limit = np.minimum(free + queue.guarantee, queue.capability)  #: all it may ever hold
-        self.request = queue.held + queue.pending
-        self.inqueue = queue.inqueue.copy()
-        self.elastic = queue.elastic
-        self.deserved: Vector = np.zeros_like(queue.held)
+        self.limit = limit  #: all it may ever hold
+        self._share: tuple[Vector | None, float] = (None, 0.0)  #: and what it held then
+
+    @cached_property
+    def inqueue(self) -> Vector:
+        return self.queue.inqueue
+
+    @cached_property
+    def elastic(self) -> Vector:
+        return self.queue.elastic
 
     @property
     def share(self) -> float:
         """The greatest part of its deserved that it holds."""
-        return dominant_share(self.queue.held, self.deserved)
+        held = self.queue.held
+        if self._share[0] is not held:
+            self._share = held, dominant_share(held, self.deserved)
+        return self._share[1]
 
 
 class Proportion(Plugin):
@@ -41,17 +54,21 @@ class Proportion(Plugin):
 
     def open(self, session: Session) -> None:
         super().open(session)
-        guaranteed = sum((queue.guarantee for queue in session.queues), session.cluster.dimensions.zeros())
-        free = np.maximum(session.total - guaranteed, 0.0)
-        self._shares = {queue.name: Share(queue, free) for queue in session.queues if queue.jobs}
-        self._fill(session.total.copy())
+        self._shares: dict[str, Share] = {}
+        queues = [queue for queue in session.queues if queue.jobs]
+        if not queues:
+            return
+        guaranteed = np.sum([queue.guarantee for queue in session.queues], axis=0)
+        guarantee, capability = np.array([queue.guarantee for queue in queues]), np.array([queue.capability for queue in queues])
+        limits = np.minimum(np.maximum(session.total - guaranteed, 0.0) + guarantee, capability)
+        requests = np.array([queue.held for queue in queues]) + as_vectors(queue.asking for queue in queues)
+        self._shares = {queue.name: Share(queue, limit) for queue, limit in zip(queues, limits, strict=True)}
+        self._fill(session.total.copy(), limits, requests, guarantee)
 
-    def _fill(self, remaining: Vector) -> None:
+    def _fill(self, remaining: Vector, limit: Table, request: Table, guarantee: Table) -> None:
         """Water filling, in rounds until nothing changes: a queue that is short of its last crumb starts no pod that needs it."""
         shares = list(self._shares.values())
         weights = np.array([share.queue.weight for share in shares], float)
-        limit, request = np.array([share.limit for share in shares]), np.array([share.request for share in shares])
-        guarantee = np.array([share.queue.guarantee for share in shares])
         deserved, unmet = np.zeros_like(request), np.ones(len(shares), bool)
         while weight := weights[unmet].sum():
             before = deserved[unmet]

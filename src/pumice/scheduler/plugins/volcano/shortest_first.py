@@ -13,6 +13,10 @@ from pumice.scheduler.model.job import Job
 
 class ShortestFirst(Plugin):
     name = "shortest-first"
+    reads_only_state = True
+
+    def tells_apart(self, job: Job) -> float | None:
+        return job.estimate
 
     def job_order(self, job: Job) -> float:
         return inf if job.estimate is None else job.estimate

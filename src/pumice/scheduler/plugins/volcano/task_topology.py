@@ -38,7 +38,7 @@ Neighbours = dict[str, set[str]]
 
 
 class Relations:
-    """See the module. A role that attracts or avoids its own tasks is its own neighbour."""
+    """Which roles attract each other, and which avoid each other. A role that attracts or avoids its own tasks is its own neighbour."""
 
     def __init__(self, affinity: Iterable[list[str]] = (), anti_affinity: Iterable[list[str]] = (), order: Iterable[str] = ()) -> None:
         self.attracts = _neighbours(affinity)
@@ -106,7 +106,7 @@ MIB = 2.0**20
 
 
 class Bucket:
-    """See the module. `roles` counts all its tasks, wherever they are."""
+    """Tasks that are to share a node. `roles` counts all its tasks, wherever they are."""
 
     def __init__(self, index: int, request: Vector) -> None:
         self.index = index

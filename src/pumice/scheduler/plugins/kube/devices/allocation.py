@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pumice.api.devices import DeviceConstraint
 from pumice.scheduler.plugins.kube.devices.pools import DeviceKey, DevicePool, DevicePools, Offered
-from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, Asked, ClaimedDevices, consumption
+from pumice.scheduler.plugins.kube.devices.requests import ALL, Amounts, ClaimedDevices, RequestedDevices, consumption
 from pumice.scheduler.plugins.kube.devices.selectors import Failed, prevented
 from pumice.scheduler.plugins.kube.devices.use import DeviceUse, InUse
 
@@ -29,7 +29,7 @@ class Constraint:
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._values: list[Any] = []
 
-    def add(self, asked: Asked, offered: Offered) -> bool:
+    def add(self, asked: RequestedDevices, offered: Offered) -> bool:
         """Whether the device obeys; only then it is added."""
         if not self._concerns(asked):
             return True
@@ -42,12 +42,12 @@ class Constraint:
         self._values.append(value)
         return True
 
-    def take_back(self, asked: Asked) -> None:
+    def take_back(self, asked: RequestedDevices) -> None:
         """The device that was added last for a request."""
         if self._concerns(asked):
             self._values.pop()
 
-    def _concerns(self, asked: Asked) -> bool:
+    def _concerns(self, asked: RequestedDevices) -> bool:
         names = self._requests
         return asked.claim == self._claim and (not names or asked.name in names or asked.name.partition("/")[0] in names)
 
@@ -64,7 +64,7 @@ STEPS = 10_000
 class Pick(NamedTuple):
     """A device given to a request. `amounts`: what is taken of one that several share."""
 
-    asked: Asked
+    asked: RequestedDevices
     offered: Offered
     amounts: Amounts | None = None
 
@@ -145,7 +145,7 @@ class _Search:
             raise GivenUp
         return found
 
-    def _all_of(self, asked: Asked) -> list[tuple[DevicePool, Offered]]:
+    def _all_of(self, asked: RequestedDevices) -> list[tuple[DevicePool, Offered]]:
         found = []
         for pool in self._reached:
             if pool.incomplete or pool.invalid:
@@ -165,7 +165,7 @@ class _Search:
             return True
         return any(self._devices(number, asked, 0, 0) for asked in self._requests[number])
 
-    def _devices(self, number: int, asked: Asked, done: int, start: int) -> bool:
+    def _devices(self, number: int, asked: RequestedDevices, done: int, start: int) -> bool:
         """The same, of this request the devices but those that are done. `start`: where to go on looking."""
         self._steps -= 1
         if self._steps < 0:
@@ -182,7 +182,7 @@ class _Search:
             return self._with(number, asked, everything[done], done, 0, must=True)
         return self._some(number, asked, done, start)
 
-    def _some(self, number: int, asked: Asked, done: int, start: int) -> bool:
+    def _some(self, number: int, asked: RequestedDevices, done: int, start: int) -> bool:
         if asked.number - done > 1 and not self._are_left(asked, start, asked.number - done):
             return False
         futile: set[bytes] = set()
@@ -197,7 +197,7 @@ class _Search:
                 futile.add(offered.twin)
         return False
 
-    def _are_left(self, asked: Asked, start: int, needed: int) -> bool:
+    def _are_left(self, asked: RequestedDevices, start: int, needed: int) -> bool:
         """Whether enough devices that suit come after a position, looking no further than the search itself would. One that is shared
         may do for all."""
         for _, offered in self._offered[start:]:
@@ -207,12 +207,14 @@ class _Search:
                 return True
         return False
 
-    def _may_have(self, asked: Asked, offered: Offered) -> bool:
+    def _may_have(self, asked: RequestedDevices, offered: Offered) -> bool:
         if not self._is_free(asked, offered) or not self._pools.suits(asked, offered, self._row):
             return False
         return self._amounts(asked, offered) is not None
 
-    def _with(self, number: int, asked: Asked, chosen: tuple[DevicePool, Offered], done: int, start: int, *, must: bool = False) -> bool:
+    def _with(
+        self, number: int, asked: RequestedDevices, chosen: tuple[DevicePool, Offered], done: int, start: int, *, must: bool = False
+    ) -> bool:
         pool, offered = chosen
         if not self._take(asked, pool, offered, must):
             return False
@@ -223,11 +225,11 @@ class _Search:
 
     # -- one device
 
-    def _is_free(self, asked: Asked, offered: Offered) -> bool:
+    def _is_free(self, asked: RequestedDevices, offered: Offered) -> bool:
         holders = self._held.get(offered.key, ())
         return asked.claim not in holders if asked.watches else not holders and offered.key not in self._in_use.alone
 
-    def _amounts(self, asked: Asked, offered: Offered) -> Amounts | None:
+    def _amounts(self, asked: RequestedDevices, offered: Offered) -> Amounts | None:
         """What the request takes of its capacities; None if there is not so much."""
         amounts = consumption(asked.capacity, offered.device)
         if amounts is None or not offered.shared:
@@ -237,7 +239,7 @@ class _Search:
         left = {name: amount - taking.get(name, 0) for name, amount in has.items()}
         return amounts if self._in_use.room(offered.key, left, amounts) else None
 
-    def _take(self, asked: Asked, pool: DevicePool, offered: Offered, must: bool) -> bool:
+    def _take(self, asked: RequestedDevices, pool: DevicePool, offered: Offered, must: bool) -> bool:
         amounts = self._amounts(asked, offered)
         if not self._is_free(asked, offered) or amounts is None or prevented(offered.device.taints or (), asked.tolerations):
             return False
@@ -252,7 +254,7 @@ class _Search:
         self.picks.append(Pick(asked, offered, amounts if offered.shared else None))
         return True
 
-    def _give_back(self, asked: Asked, pool: DevicePool) -> None:
+    def _give_back(self, asked: RequestedDevices, pool: DevicePool) -> None:
         offered, amounts = self.picks.pop()[1:]
         for constraint in self._constraints:
             constraint.take_back(asked)
@@ -263,7 +265,7 @@ class _Search:
         if self._counts(offered):
             self._consume(pool, offered, -1)
 
-    def _obeys(self, asked: Asked, offered: Offered, must: bool) -> bool:
+    def _obeys(self, asked: RequestedDevices, offered: Offered, must: bool) -> bool:
         for number, constraint in enumerate(self._constraints):
             if constraint.add(asked, offered):
                 continue

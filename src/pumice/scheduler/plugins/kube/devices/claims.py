@@ -29,8 +29,13 @@ class ClaimsOfPod(NamedTuple):
     shareable: frozenset[str]  #: those of `waiting` that other pods may name, too
 
 
+NONE = ClaimsOfPod({}, {}, frozenset())
+
+
 def claims_of(cluster: Cluster, task: Task) -> ClaimsOfPod | Reason:
-    """See the module; a reason if one of them is in the way of any node."""
+    """The claims of a pod; a reason if one of them is in the way of any node."""
+    if not task.claims:
+        return NONE
     found = ClaimsOfPod({}, {}, shareable_claims(task))
     for name_in_pod, name in task.claims:
         if not name:

@@ -18,7 +18,7 @@ from pumice.api.structs import encode
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import Mask
-from pumice.scheduler.plugins.kube.devices.requests import Asked
+from pumice.scheduler.plugins.kube.devices.requests import RequestedDevices
 from pumice.scheduler.plugins.kube.devices.selectors import taints_by_rules
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
@@ -114,7 +114,7 @@ class DevicePools:
             self._offered[row] = [(pool, each) for pool in self.reached_from(row) for each in pool.offered]
         return self._offered[row]
 
-    def suits(self, asked: Asked, offered: Offered, row: int) -> bool:
+    def suits(self, asked: RequestedDevices, offered: Offered, row: int) -> bool:
         """Whether a device is of the kind that is asked for, and reached by the row. Raises Failed if a selector has no value."""
         verdict = self._verdicts.get((asked.kind, offered.twin))
         if verdict is None:

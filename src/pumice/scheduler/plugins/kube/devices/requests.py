@@ -27,7 +27,7 @@ from pumice.scheduler.plugins.kube.devices.selectors import Selector
 ALL = 0  #: as a count: every device that suits
 
 
-class Asked(NamedTuple):
+class RequestedDevices(NamedTuple):
     """Some devices of one kind."""
 
     claim: str  #: "namespace/name"
@@ -53,7 +53,7 @@ class Asked(NamedTuple):
 class ClaimedDevices(NamedTuple):
     """All that a pod's claims ask for. Per request its alternatives; constraints with the claim that they are of."""
 
-    requests: tuple[tuple[Asked, ...], ...]
+    requests: tuple[tuple[RequestedDevices, ...], ...]
     constraints: tuple[tuple[str, DeviceConstraint], ...]
 
     @property
@@ -85,7 +85,7 @@ def wanted_by(claims: Mapping[str, ResourceClaim], classes: Mapping[str, Any]) -
 
 def _asked(
     claim: str, request: DeviceRequest, number: int, way: DeviceRequest | ExactRequest | SubRequest, classes: Mapping[str, Any]
-) -> Asked:
+) -> RequestedDevices:
     is_one_of_several = isinstance(way, SubRequest)
     name = f"{request.name}/{way.name}" if isinstance(way, SubRequest) else request.name
     device_class = way.device_class_name or ""
@@ -97,7 +97,7 @@ def _asked(
         for index, selector in enumerate(given or ())
         if selector.cel is not None
     ]
-    return Asked(
+    return RequestedDevices(
         claim,
         name,
         ALL if way.allocation_mode == "All" else way.count or 1,

@@ -18,7 +18,7 @@ class DeviceUse(NamedTuple):
 
 
 class InUse:
-    """See the module. How often, since two claims may say that they have a device."""
+    """Counts of devices in use. How often, since two claims may say that they have a device."""
 
     def __init__(self) -> None:
         self.alone: dict[DeviceKey, int] = {}  #: never 0

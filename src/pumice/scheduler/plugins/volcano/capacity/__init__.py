@@ -25,7 +25,7 @@ from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits
 from pumice.scheduler.model.task import Task
-from pumice.scheduler.plugins.volcano.capacity.accounts import Account, Devices, flat, tree
+from pumice.scheduler.plugins.volcano.capacity.accounts import Devices, QueueAccount, flat, tree
 
 
 class CapacityArgs(Struct):
@@ -47,7 +47,7 @@ class Capacity(Plugin):
         self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
         self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
 
-    def _account(self, queue: Queue | None) -> Account | None:
+    def _account(self, queue: Queue | None) -> QueueAccount | None:
         """The account of a queue whose jobs may be placed."""
         account = self._accounts.get(queue.name) if queue is not None else None
         return account if account is not None and account.sound and account.is_leaf else None
@@ -155,7 +155,7 @@ class Capacity(Plugin):
         self._devices.give(account, task)
         account.hold(-task.template.request)
 
-    def _holder(self, task: Task) -> Account:
+    def _holder(self, task: Task) -> QueueAccount:
         assert task.job is not None and task.job.queue is not None
         return self._accounts[task.job.queue.name]
 
@@ -193,7 +193,7 @@ class Capacity(Plugin):
         """By the resources that it asks for."""
         return asked_for(evictor.template.request).tobytes()
 
-    def _may_lose(self, books: Books, owner: Account, task: Task, taker: Account, reclaimer: Task) -> bool:
+    def _may_lose(self, books: Books, owner: QueueAccount, task: Task, taker: QueueAccount, reclaimer: Task) -> bool:
         """Whether the owner, and its ancestors that are not the taker's, have the task beyond what they deserve."""
         if books.undeserved(owner, task):
             kin = set(owner.above(self._levels)) & set(taker.above(self._levels))
@@ -232,24 +232,24 @@ def _queue_of(task: Task) -> Queue | None:
 class Books:
     """What queues would hold if the victims named so far were gone."""
 
-    def __init__(self, accounts: dict[str, Account]) -> None:
+    def __init__(self, accounts: dict[str, QueueAccount]) -> None:
         self._held: dict[str, Vector] = {}
 
-    def _of(self, account: Account) -> Vector:
+    def _of(self, account: QueueAccount) -> Vector:
         return self._held.get(account.queue.name, account.held)
 
-    def give(self, account: Account, task: Task) -> None:
+    def give(self, account: QueueAccount, task: Task) -> None:
         for level in account.upward:
             self._held[level.queue.name] = self._of(level) - task.template.request
 
-    def keeps_guarantee(self, account: Account, task: Task) -> bool:
+    def keeps_guarantee(self, account: QueueAccount, task: Task) -> bool:
         return fits(account.guarantee, self._of(account) - task.template.request)
 
-    def undeserved(self, account: Account, task: Task) -> bool:
+    def undeserved(self, account: QueueAccount, task: Task) -> bool:
         """Whether the task uses nothing of what the queue deserves."""
         return not (asked_for(task.template.request) & (account.deserved >= EPSILON)).any()
 
-    def above_deserved(self, account: Account, task: Task) -> bool:
+    def above_deserved(self, account: QueueAccount, task: Task) -> bool:
         """Whether the queue holds more than it deserves in something that the task uses."""
         used = asked_for(task.template.request) & account.relevant
         return bool((self._of(account)[used] > account.deserved[used]).any())

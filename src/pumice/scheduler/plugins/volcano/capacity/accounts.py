@@ -23,13 +23,13 @@ from pumice.scheduler.model.resources import EPSILON, MEMORY, PODS, Mask, Vector
 from pumice.scheduler.model.task import Task
 
 
-class Account:
+class QueueAccount:
     """One queue's page. Vectors are its own and follow the session."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.parent: Account | None = None
-        self.children: list[Account] = []
+        self.parent: QueueAccount | None = None
+        self.children: list[QueueAccount] = []
         self.sound = True
         self.held = queue.held.copy()
         self.inqueue = queue.inqueue.copy()
@@ -40,7 +40,7 @@ class Account:
         self.limit = queue.capability  #: all it may hold
         self.deserved = np.maximum(queue.deserved, queue.guarantee)
         self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
-        self.path: tuple[Account, ...] = (self,)  #: from the root down to itself
+        self.path: tuple[QueueAccount, ...] = (self,)  #: from the root down to itself
         self._rank: tuple[float, bool] | None = None
 
     @property
@@ -52,11 +52,11 @@ class Account:
         return self.queue.name == ROOT_QUEUE
 
     @property
-    def upward(self) -> tuple[Account, ...]:
+    def upward(self) -> tuple[QueueAccount, ...]:
         """Itself and all above it, the root last."""
         return self.path[::-1]
 
-    def above(self, levels: int) -> tuple[Account, ...]:
+    def above(self, levels: int) -> tuple[QueueAccount, ...]:
         """So many of its ancestors, the parent first, without the root."""
         return self.path[-2:0:-1][:levels]
 
@@ -90,20 +90,20 @@ class Account:
         relevant[PODS] = False
         return relevant
 
-    def meet(self, other: Account) -> int:
+    def meet(self, other: QueueAccount) -> int:
         """The depth of the deepest queue that both are or stand below; -1 for none."""
         common = takewhile(lambda pair: pair[0] is pair[1], zip(self.path, other.path, strict=False))
         return sum(1 for _ in common) - 1
 
-    def at_depth(self, depth: int) -> Account:
+    def at_depth(self, depth: int) -> QueueAccount:
         return self.path[min(depth, len(self.path) - 1)]
 
 
-def flat(queues: Iterable[Queue], total: Vector) -> dict[str, Account]:
+def flat(queues: Iterable[Queue], total: Vector) -> dict[str, QueueAccount]:
     """Accounts of the queues with jobs, each on its own in the whole cluster."""
     known = list(queues)
     free = np.maximum(total - sum((queue.guarantee for queue in known), np.zeros_like(total)), 0.0)
-    accounts = {queue.name: Account(queue) for queue in known if queue.jobs}
+    accounts = {queue.name: QueueAccount(queue) for queue in known if queue.jobs}
     for account in accounts.values():
         room = free + account.guarantee
         account.limit = np.minimum(room, account.capability)
@@ -112,9 +112,9 @@ def flat(queues: Iterable[Queue], total: Vector) -> dict[str, Account]:
     return accounts
 
 
-def tree(queues: Iterable[Queue]) -> dict[str, Account]:
+def tree(queues: Iterable[Queue]) -> dict[str, QueueAccount]:
     """Accounts of all queues, those of inner ones with the sums of their branches."""
-    accounts = {queue.name: Account(queue) for queue in queues}
+    accounts = {queue.name: QueueAccount(queue) for queue in queues}
     for account in accounts.values():
         if not account.is_root:
             account.parent = accounts.get(account.queue.parent)
@@ -130,7 +130,7 @@ def tree(queues: Iterable[Queue]) -> dict[str, Account]:
     return accounts
 
 
-def _downward(root: Account) -> Iterator[Account]:
+def _downward(root: QueueAccount) -> Iterator[QueueAccount]:
     """All below and with it, parents before children."""
     waiting = [root]
     while waiting:
@@ -139,7 +139,7 @@ def _downward(root: Account) -> Iterator[Account]:
         waiting += account.children
 
 
-def _descend(account: Account) -> None:
+def _descend(account: QueueAccount) -> None:
     """Soundness, and for the children their paths and bounds."""
     parent = account.parent
     account.sound = (parent is None or parent.sound) and (account.is_leaf or not _has_jobs(account.queue))
@@ -151,7 +151,7 @@ def _descend(account: Account) -> None:
         child.limit = np.minimum(free + child.guarantee, child.capability)
 
 
-def _ascend(account: Account) -> None:
+def _ascend(account: QueueAccount) -> None:
     """What it holds and promises counts above it."""
     parent = account.parent
     if account.is_root and account.children:
@@ -179,7 +179,7 @@ MILLI = 1000.0
 class Devices:
     """What accounts hold of devices, in a session. `columns` marks the dimensions that count them."""
 
-    def __init__(self, cluster: Cluster, accounts: Sequence[Account], counts: bool, capacity: bool) -> None:
+    def __init__(self, cluster: Cluster, accounts: Sequence[QueueAccount], counts: bool, capacity: bool) -> None:
         """`counts`: at all; `capacity`: amounts of what devices share out, too."""
         self._cluster = cluster
         self._held: dict[str, Vector] = {}  #: by queue
@@ -190,7 +190,7 @@ class Devices:
         if self.columns.any():
             self._open(accounts)
 
-    def _open(self, accounts: Sequence[Account]) -> None:
+    def _open(self, accounts: Sequence[QueueAccount]) -> None:
         for account in accounts:
             account.limit = np.where(self.columns, account.capability, account.limit)
             self._held[account.queue.name] = np.zeros(len(self.columns))
@@ -201,10 +201,10 @@ class Devices:
                 if task.claims and task.status & status.HELD:
                     self.take(account, task)
 
-    def held(self, account: Account) -> Vector:
+    def held(self, account: QueueAccount) -> Vector:
         return self._held.get(account.queue.name, np.zeros(len(self.columns)))
 
-    def take(self, account: Account, task: Task) -> None:
+    def take(self, account: QueueAccount, task: Task) -> None:
         """The task's claims count for the account and all above it."""
         for key, amounts in self._claimed(task).items():
             for level in account.upward:
@@ -213,7 +213,7 @@ class Devices:
                 if claims[key] == 1:
                     self._held[level.queue.name] += amounts
 
-    def give(self, account: Account, task: Task) -> None:
+    def give(self, account: QueueAccount, task: Task) -> None:
         """Undo take()."""
         for key, amounts in self._claimed(task).items():
             for level in account.upward:
@@ -222,7 +222,7 @@ class Devices:
                 if claims[key] == 0:
                     self._held[level.queue.name] -= amounts
 
-    def fit(self, account: Account, task: Task) -> bool:
+    def fit(self, account: QueueAccount, task: Task) -> bool:
         """Whether the account, and all above it, may hold the task's claims too."""
         claimed = self._claimed(task)
         for level in account.upward if claimed else ():

@@ -119,7 +119,7 @@ class ServiceFailure(Exception):
 
 
 class ExtenderClient:
-    """See above. Without a connection every call fails."""
+    """The calls of one session to an extender. Without a connection every call fails."""
 
     def __init__(self, connection: ExtenderService | None) -> None:
         self._connection = connection

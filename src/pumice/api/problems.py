@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -13,6 +14,7 @@ from msgspec import structs
 from pumice.api.errors import InputError, did_you_mean, raise_all
 from pumice.api.explain import explain
 from pumice.api.structs import convert
+from pumice.api.times import duration
 from pumice.api.yaml import Document
 
 Path = tuple[str | int, ...]
@@ -51,6 +53,35 @@ class Problems:
         raise_all(self.errors)
 
 
+# Rules that several fields share.
+
+NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+PREFIX_RULE = "prefix part must be a lowercase DNS subdomain (e.g. 'example.com')"
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def qualified_name_fault(name: str) -> str:
+    """Why it is no qualified name; empty if it is one."""
+    prefix, slash, rest = name.rpartition("/")
+    if slash and not (_DOMAIN.fullmatch(prefix) and len(prefix) <= 253):
+        return PREFIX_RULE
+    return "" if _NAME.fullmatch(rest) and len(rest) <= 63 else NAME_RULE
+
+
+def check_duration(text: str | None, least_s: float, path: Path, rule: str, problems: Problems) -> None:
+    if text is None:
+        return
+    try:
+        if duration(text) < least_s:
+            problems.invalid(path, text, rule)
+    except ValueError as error:
+        problems.add(path, str(error))
+
+
 # Plain values into structs, strictly: a field that the struct does not have is a fault, as in kube-scheduler's decoder.
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -58,6 +89,16 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 class Conf(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Base of the structs of a configuration."""
+
+
+class Args(Conf, frozen=True):
+    """Base of a plugin's arguments. `check` notes what kube-scheduler refuses."""
+
+    kind: str = ""
+    api_version: str = ""
+
+    def check(self, path: Path, problems: Problems) -> None:
+        raise NotImplementedError
 
 
 def decode(kind: type[T], value: Any, path: Path, problems: Problems) -> T:

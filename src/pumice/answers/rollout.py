@@ -1,0 +1,191 @@
+"""One way in which a state may go on: running pods end, jobs come, the scheduler decides; on the kept state itself, and taken back.
+
+It costs what happens until those who are asked about have started, however many pods stand. The scheduler decides when something has
+happened, but not before a twentieth of the time until the last decision has passed after it: what comes late is known that roughly anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Any, NamedTuple
+
+from pumice.answers.sketch import Sketch
+from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.framework.cycle import Rehearsal
+from pumice.scheduler.framework.decisions import Bind
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.job import COMPLETED
+from pumice.scheduler.model.task import Task
+from pumice.simulate.objects import group_of, instant_text, pods_of, queue
+from pumice.simulate.work import Work
+
+PACE = 1 / 20  #: of the time that has passed, between two decisions
+PERIOD_S = 1.0  #: from one decision to the next of a scheduler that has not come to rest, and until an evicted pod is gone
+
+RUNS = status.BINDING | status.BOUND | status.RUNNING
+ACTIVE = RUNS | status.PENDING | status.PIPELINED
+
+
+class Batch(NamedTuple):
+    """Pods of a job that began together and end together."""
+
+    tasks: list[Task]
+    since: float
+
+
+class Coming(NamedTuple):
+    """A job that will come, and how long it will run."""
+
+    work: Work
+    run: float
+
+
+class Rollout:
+    """One rollout. `runs`: how long each job that is there runs from its start on, by name; so do pods that belong to none."""
+
+    def __init__(self, cluster: Cluster, policy: Policy, now: float, runs: dict[str, float], batches: Iterable[Batch]) -> None:
+        self._cluster, self._policy = cluster, policy
+        self._began = self._now = self._not_before = now
+        self._runs = dict(runs)
+        self._starts: dict[str, float] = {}
+        self._since: dict[Task, float] = {}  #: of pods that were started here; inf of those that were evicted
+        self._settles = all(action.settles for action in policy.actions)
+        self._is_put_off = False  #: something has happened that no decision has seen
+        ends = ((max(now, batch.since + runs[name_of(batch.tasks[0])]), batch) for batch in batches)
+        self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = [
+            (end, serial, self._end, batch) for serial, (end, batch) in enumerate(ends) if end < inf
+        ]
+        self._serial = len(self._heap)
+        heapify(self._heap)
+
+    def starts(self, wanted: set[str], promised: Iterable[Coming], coming: Iterator[Coming], until: float) -> dict[str, float]:
+        """When pods of these start; those are left out that do not until then. To be asked once.
+
+        `promised`: jobs that are there, whose pods are still to be made.
+        """
+        with Rehearsal(self._cluster, self._policy) as self._rehearsal, Sketch(self._cluster) as self._sketch:
+            for work, run in promised:
+                self._submit(work, run)
+            self._expect(coming)
+            self._look(self._now)
+            while self._heap and self._heap[0][0] <= until and not wanted <= self._starts.keys():
+                self._step()
+        return {name: when for name, when in self._starts.items() if name in wanted}
+
+    def _at(self, when: float, call: Callable[[Any], None], subject: Any) -> None:
+        self._serial += 1
+        heappush(self._heap, (when, self._serial, call, subject))
+
+    def _look(self, when: float) -> None:
+        """There may be something to decide at this instant."""
+        self._at(when, _nothing, None)
+
+    def _step(self) -> None:
+        """All that happens at the next instant, and what is decided then."""
+        self._now = now = self._heap[0][0]
+        while self._heap and self._heap[0][0] == now:
+            _, _, call, subject = heappop(self._heap)
+            call(subject)
+        if now >= self._not_before:
+            self._is_put_off = False
+            self._not_before = now + PACE * (now - self._began)
+            self._decide()
+        elif not self._is_put_off:
+            self._is_put_off = True
+            self._look(self._not_before)
+
+    # -- jobs come, and end
+
+    def _expect(self, coming: Iterator[Coming]) -> None:
+        """The next that comes, and after it the others."""
+        if (found := next(coming, None)) is not None:
+            self._at(found.work.submit, self._come, (found, coming))
+
+    def _come(self, found: tuple[Coming, Iterator[Coming]]) -> None:
+        (work, run), others = found
+        self._submit(work, run)
+        self._expect(others)
+
+    def _submit(self, work: Work, run: float) -> None:
+        cluster, sketch, created = self._cluster, self._sketch, instant_text(work.submit)
+        grouped = work.group is not None if work.scheduler else self._policy.profiles is None or self._policy.has_action("allocate")
+        if work.queue not in cluster.queues or cluster.queues[work.queue].wire is None:
+            sketch.put("Queue", queue(work.queue))
+        if grouped:
+            sketch.put("PodGroup", group_of(work, created))
+        for pod in pods_of(work, created, work.scheduler or schedulers_of(self._policy)[0], grouped=grouped):
+            sketch.put("Pod", pod)
+            self._runs[name_of(cluster.tasks[f"{work.namespace}/{pod.metadata.name}"])] = run
+
+    def _end(self, batch: Batch) -> None:
+        for task in batch.tasks:
+            if task.status & RUNS and self._since.get(task, batch.since) == batch.since:
+                self._sketch.move(task, status.SUCCEEDED, -1)
+        job = batch.tasks[0].job
+        if job is not None and not job.count(ACTIVE):
+            self._sketch.phase(job, COMPLETED)
+
+    # -- what the scheduler decides
+
+    def _decide(self) -> None:
+        cluster = self._cluster
+        if not (cluster.waiting or cluster.without_job or cluster.not_enqueued):
+            return
+        decisions, take_back = self._rehearsal.cycle(self._now)
+        self._sketch.takes_back(take_back)
+        self._evict([eviction.task for eviction in decisions.evictions])
+        self._start(decisions.binds)
+        for task, node in decisions.nominations.items():
+            task.nominated = node
+        if decisions.again_at < inf:
+            self._look(max(self._now, decisions.again_at))
+        if not self._settles and (decisions.binds or decisions.evictions) and cluster.waiting:
+            self._look(self._now + PERIOD_S)
+
+    def _start(self, binds: list[Bind]) -> None:
+        together: dict[str, list[Task]] = {}
+        for bind in binds:
+            task = bind.task
+            if bind.annotations:
+                self._sketch.set(task, annotations=task.annotations)
+                self._cluster.annotate(task, bind.annotations)
+            self._sketch.set(task, started=self._now, placed_at=self._now)
+            self._sketch.move(task, status.RUNNING, task.node)
+            self._since[task] = self._now
+            together.setdefault(name_of(task), []).append(task)
+        for name, tasks in together.items():
+            self._starts.setdefault(name, self._now)
+            self._at(self._now + self._runs[name], self._end, Batch(tasks, self._now))
+
+    def _evict(self, victims: list[Task]) -> None:
+        """The pods of a gang go together. What they did is lost."""
+        for task in dict.fromkeys(each for victim in victims for each in _with_gang(victim)):
+            self._since[task] = inf
+            if task.status != status.RELEASING:
+                self._sketch.move(task, status.RELEASING, task.node)
+            self._at(self._now + PERIOD_S, self._come_back, task)
+
+    def _come_back(self, task: Task) -> None:
+        """An evicted pod is gone, and waits anew."""
+        self._sketch.move(task, status.PENDING, -1)
+        self._sketch.set(task, disrupted=False, started=None, placed_at=None)
+
+
+def _nothing(subject: Any) -> None:
+    """The cycle that follows is all that is wanted."""
+
+
+def _with_gang(victim: Task) -> list[Task]:
+    job = victim.job
+    if job is None or job.min_member < job.count(ACTIVE | status.RELEASING):
+        return [victim]
+    return [victim, *(task for task in job.tasks.values() if task.status & RUNS)]
+
+
+def name_of(task: Task) -> str:
+    """Of the job, or of the pod that belongs to none."""
+    return task.key if task.job is None else task.job.uid

@@ -1,0 +1,9 @@
+"""Simulations in which every object is real: the embedded store, admission, controllers, simulated kubelets, and the live scheduler.
+
+The same scenario, the same measures and jobs as `pumice.simulate`, in virtual time and without HTTP. `world.py` brings them together,
+`jobs.py` plays the users whose jobs come, and notes what becomes of them.
+"""
+
+from pumice.live.whole.world import play
+
+__all__ = ["play"]

@@ -1,0 +1,273 @@
+"""The users of a whole simulation: they submit jobs, make pods anew that were evicted, clear away what is over, and write it all down.
+
+Writes to the store are noted as they come; `digest` looks at what they came to when everybody else is done with this instant. A pod that is
+evicted takes the others of its job with it if the job cannot go on without; they come back when all of them are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+from pumice.api.errors import InputError
+from pumice.cluster.apiserver import DeleteOptions, Store
+from pumice.cluster.apiserver.watch import WatchEvent
+from pumice.controllers.objects import Object, spec_of, status_of, terminating, uid_of
+from pumice.live.whole.objects import document, group_document, pod_document
+from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.framework.decisions import Decisions, Evict
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.model.task import Task
+from pumice.simulate.life import Life, Run
+from pumice.simulate.objects import class_name, object_name, priority_class, queue
+from pumice.simulate.record import Record
+from pumice.simulate.work import Role, Work
+from pumice.simulate.world import Habits
+
+Key = tuple[str, str]
+AT_ONCE = DeleteOptions(grace_s=0)
+
+
+@dataclass(eq=False, slots=True)
+class JobPod:
+    """A pod of a job, under whatever uid it is there now."""
+
+    life: Life
+    number: int
+    role: Role
+    name: str
+    node_name: str = ""
+    run: Run[JobPod] | None = None  #: while it runs
+    killed: bool = False  #: it runs for as long as its job may
+    over: bool = False  #: it has done its work
+    leaving: Leaving | None = None  #: with whom it comes back
+
+    @property
+    def key(self) -> Key:
+        return self.life.work.namespace, self.name
+
+    @property
+    def identity(self) -> str:
+        return f"{self.life.work.namespace}/{self.name}"
+
+
+@dataclass(eq=False, slots=True)
+class Leaving:
+    """Pods of a job that come back together."""
+
+    pods: list[JobPod]
+    left: set[JobPod] = field(default_factory=set)  #: those that are not gone yet
+
+
+class Cause(NamedTuple):
+    """Why a pod is evicted."""
+
+    action: str
+    beneficiary: str = ""
+
+
+LOST = Cause("node-fail")
+
+
+class WholeJobs:
+    """The users of a simulated cluster. `now` is the time on the workload's own axis."""
+
+    def __init__(self, store: Store, policy: Policy, record: Record, habits: Habits, now: Callable[[], float]) -> None:
+        self.lives: dict[str, Life] = {}  #: by namespace and name, of jobs that have not ended
+        self._store, self._record, self._habits, self._now = store, record, habits, now
+        self._scheduler = schedulers_of(policy)[0]
+        self._grouped = policy.profiles is None or policy.has_action("allocate")
+        self._number = 0
+        self._pods: dict[Key, JobPod] = {}
+        self._changed: dict[Key, None] = {}
+        self._causes: dict[str, Evict] = {}  #: of evictions under way, by pod uid
+        store.ledger.listeners.append(self._heard)
+
+    @property
+    def active(self) -> bool:
+        """Whether any pod runs, or is on its way out."""
+        return any(life.runs for life in self.lives.values()) or any(pod.leaving for pod in self._pods.values())
+
+    def _heard(self, storage: str, event: WatchEvent) -> None:
+        if storage == "pods":
+            self._changed[event.key] = None
+
+    def decided(self, decisions: Decisions) -> None:
+        """What the scheduler says of its evictions, and of those who wait."""
+        for eviction in decisions.evictions:
+            self._causes[eviction.task.uid] = eviction
+        starting = {pod.life.number for bind in decisions.binds if (pod := self._of(bind.task)) is not None}
+        for waiting in decisions.waiting:
+            pod = self._of(waiting.task)
+            if pod is not None and pod.life.start is None and pod.life.number not in starting:
+                pod.life.reason = waiting.message
+
+    def _of(self, task: Task) -> JobPod | None:
+        return self._pods.get((task.namespace, task.name))
+
+    # -- jobs come
+
+    def submit(self, work: Work) -> None:
+        life = Life(self._number, work)
+        self._number += 1
+        if life.uid in self.lives:
+            raise InputError(f"two jobs are called {work.name}; names must differ while both are there")
+        self.lives[life.uid] = life
+        self._prepare(work)
+        if self._is_grouped(work):
+            self._store.create("podgroups.scheduling.volcano.sh", group_document(work), work.namespace)
+        roles = (role for role in work.roles for _ in range(role.count))
+        for number, role in enumerate(roles):
+            self._make(JobPod(life, number, role, f"{object_name(work)}-{number}"))
+        self._record.submitted(life)
+
+    def _is_grouped(self, work: Work) -> bool:
+        return work.group is not None if work.scheduler else self._grouped
+
+    def _prepare(self, work: Work) -> None:
+        """The namespace, queue and class of priority that the job names."""
+        find, create = self._store.find, self._store.create
+        if find("namespaces", "", work.namespace) is None:
+            create("namespaces", {"metadata": {"name": work.namespace}})
+        if find("queues.scheduling.volcano.sh", "", work.queue) is None:
+            create("queues.scheduling.volcano.sh", document("Queue", queue(work.queue)))
+        if work.priority and find("priorityclasses.scheduling.k8s.io", "", class_name(work.priority)) is None:
+            create("priorityclasses.scheduling.k8s.io", document("PriorityClass", priority_class(work.priority)))
+
+    def _make(self, pod: JobPod) -> None:
+        life, work = pod.life, pod.life.work
+        length = life.length(pod.identity, pod.name)
+        most = work.estimate if self._habits.kill_at_estimate and work.estimate is not None else inf
+        pod.killed = most < length
+        self._pods[pod.key] = pod
+        scheduler, grouped = work.scheduler or self._scheduler, self._is_grouped(work)
+        body = pod_document(work, pod.number, pod.role, scheduler, min(length, most), grouped=grouped, killed=pod.killed)
+        self._store.create("pods", body, work.namespace)
+
+    # -- what becomes of them
+
+    def digest(self) -> bool:
+        """Look at what has changed; whether anything has."""
+        if not self._changed:
+            return False
+        changed, self._changed = self._changed, {}
+        self._record.move_on(self._now())
+        found = [(pod, self._store.ledger.get("pods", key)) for key in changed if (pod := self._pods.get(key)) is not None]
+        self._end([pod for pod, there in found if pod.run is not None and there is not None and _is_over(there)])
+        for pod, there in found:
+            if pod.run is not None and (there is None or terminating(there)):
+                self._evict(pod, self._cause(there))
+            if there is None:
+                if self._store.ledger.get("pods", pod.key) is None:  # else it came back with one that was looked at before
+                    self._gone(pod)
+            elif _is_over(there) and not pod.over and not pod.leaving:
+                self._reject(pod)
+        self._start([(pod, there) for pod, there in found if there is not None and pod.run is None and _runs(there)])
+        return True
+
+    def _cause(self, there: Object | None) -> Cause:
+        decided = self._causes.pop(uid_of(there), None) if there is not None else None
+        return Cause(decided.action, decided.beneficiary) if decided is not None else LOST
+
+    def _start(self, starting: list[tuple[JobPod, Object]]) -> None:
+        now, together = self._now(), dict[tuple[int, float], Run[JobPod]]()
+        for pod, there in starting:
+            life = pod.life
+            length = life.length(pod.identity, pod.name)
+            run = together.setdefault((life.number, length), Run(life, {}, now, length))
+            pod.run, pod.node_name = run, spec_of(there)["nodeName"]
+            run.tasks[pod.identity] = pod
+        for run in together.values():
+            life, first = run.life, run.life.start is None
+            life.start = now if first else life.start
+            life.runs.append(run)
+            self._record.started(life, run.tasks.values(), first=first)
+
+    def _end(self, pods: list[JobPod]) -> None:
+        """Their runs are over."""
+        by_run: dict[Run[JobPod], list[JobPod]] = {}
+        for pod in pods:
+            assert pod.run is not None
+            by_run.setdefault(pod.run, []).append(pod)
+        for run, over in by_run.items():
+            life, done = run.life, self._now() - run.began
+            self._take_out(over)
+            for pod in over:
+                pod.over = True
+            life.unfinished -= len(over)
+            self._record.stopped(life, over, done, kept=done)
+            if not life.unfinished:
+                self._finish(life, "killed" if over[-1].killed else "done")
+
+    def _take_out(self, pods: list[JobPod]) -> None:
+        for pod in pods:
+            run, pod.run = pod.run, None
+            assert run is not None
+            del run.tasks[pod.identity]
+            if not run.tasks:
+                run.life.runs.remove(run)
+
+    def _finish(self, life: Life, state: str) -> None:
+        """The job has ended: what there is of it is cleared away."""
+        work = life.work
+        life.end = self._now()
+        del self.lives[life.uid]
+        for number in range(work.pods):
+            pod = self._pods.pop((work.namespace, f"{object_name(work)}-{number}"))
+            self._store.delete("pods", pod.name, work.namespace, AT_ONCE)
+        if self._is_grouped(work):
+            self._store.delete("podgroups.scheduling.volcano.sh", object_name(work), work.namespace)
+        self._record.ended(life, state)
+
+    def _evict(self, pod: JobPod, cause: Cause) -> None:
+        life = pod.life
+        victims = [each for run in life.runs for each in run.tasks.values()] if life.work.restarts_whole else [pod]
+        leaving = Leaving(victims, set(victims))
+        for victim in victims:
+            self._interrupt(victim, leaving)
+        self._record.evicted(life, victims, cause.action, cause.beneficiary)
+
+    def _interrupt(self, pod: JobPod, leaving: Leaving) -> None:
+        """Its work ends here; what was not saved is lost."""
+        run, life, now = pod.run, pod.life, self._now()
+        assert run is not None
+        done, kept = now - run.began, life.kept(run, now)
+        self._take_out([pod])
+        pod.leaving = leaving
+        life.left[pod.identity] = run.length - kept
+        life.lost += done - kept
+        life.evictions += 1
+        self._record.stopped(life, [pod], done, kept=kept)
+        there = self._store.ledger.get("pods", pod.key)
+        if there is None:
+            leaving.left.discard(pod)
+        elif not terminating(there):
+            self._store.delete("pods", pod.name, pod.life.work.namespace)
+
+    def _gone(self, pod: JobPod) -> None:
+        """It comes back to wait again, as soon as those are gone that left with it."""
+        leaving = pod.leaving
+        if leaving is None:
+            self._make(pod)
+            return
+        leaving.left.discard(pod)
+        if not leaving.left:
+            for each in leaving.pods:
+                each.leaving = None
+            self._record.returned(pod.life)
+            for each in sorted(leaving.pods, key=lambda each: each.number):
+                self._make(each)
+
+    def _reject(self, pod: JobPod) -> None:
+        """Its node did not take it, so that it never ran."""
+        self._store.delete("pods", pod.name, pod.life.work.namespace, AT_ONCE)
+
+
+def _is_over(pod: Object) -> bool:
+    return status_of(pod).get("phase") in ("Succeeded", "Failed")
+
+
+def _runs(pod: Object) -> bool:
+    return status_of(pod).get("phase") == "Running" and not terminating(pod)

@@ -1,0 +1,236 @@
+"""A whole cluster in virtual time: the control plane, the live scheduler over its store, and the users whose jobs come.
+
+At each instant the control plane works until it is quiet, then the users look at what has changed, then the scheduler decides, until
+nobody has anything left to do; only then time passes. Everything is decided by what is in the store, in the same order each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from math import inf
+
+from pumice.api.core import Node
+from pumice.api.errors import InputError
+from pumice.client.transport import Transport
+from pumice.cluster.apiserver import Server
+from pumice.cluster.apiserver.server import EventExpiry
+from pumice.cluster.clock import VirtualClock
+from pumice.cluster.control_plane import ControlPlane
+from pumice.cluster.virtual_loop import VirtualLoop
+from pumice.live.scheduler.loop import CycleObserver
+from pumice.live.scheduler.options import Options
+from pumice.live.whole.faults import FaultyTransport, SkewedClock
+from pumice.live.whole.jobs import WholeJobs
+from pumice.live.whole.objects import document, stages
+from pumice.live.whole.scheduler import InstantScheduler
+from pumice.scheduler.config.configurations import schedulers_of
+from pumice.scheduler.framework.decisions import Decisions
+from pumice.scheduler.model.cluster import Cluster
+from pumice.simulate.accidents import NodeLosses, accidents_of, disturbed, random_of
+from pumice.simulate.record import Record
+from pumice.simulate.run import Scenario
+from pumice.simulate.work import Work, Workload
+from pumice.simulate.world import not_in_order
+
+PATIENCE_S = 600.0  #: after which nothing more is expected where no job runs and none will come
+
+
+def play(scenario: Scenario, workload: Workload, record: Record) -> None:
+    """A player for `simulate`. Raises InputError."""
+    if not workload.nodes:
+        raise InputError("there are no nodes", where=workload.name)
+    faults = workload.faults
+    if faults.stragglers or faults.estimates:
+        workload = replace(workload, jobs=disturbed(workload.jobs, faults, scenario.seed or 0))
+    first = next(workload.jobs, None)
+    if first is None:
+        return
+    clock = VirtualClock((workload.began or 0.0) + first.submit)
+    state = random.getstate()
+    random.seed(f"{scenario.seed or 0}/retries")  # clients vary their pauses with it
+    try:
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
+            runner.run(WholeWorld(scenario, workload, record, clock, first).play())
+    finally:
+        random.setstate(state)
+
+
+class WholeWorld(CycleObserver):
+    """A whole cluster that is simulated."""
+
+    def __init__(self, scenario: Scenario, workload: Workload, record: Record, clock: VirtualClock, first: Work) -> None:
+        self._scenario, self._record, self._clock = scenario, record, clock
+        self._origin = workload.began or 0.0
+        self._workload, self._faults = workload, workload.faults
+        self._random = random_of(workload.faults, scenario.seed or 0, "calls")
+        self._coming = workload.jobs
+        self._next: Work | None = first  #: that will come
+        numbers = count(1)
+        server = Server(clock=clock.now, new_uid=lambda: f"00000000-0000-0000-0000-{next(numbers):012d}", plain=True)
+        schedulers = schedulers_of(scenario.policy)
+        self._plane = ControlPlane(clock, server, stages(scenario.habits.grace_s), schedulers, slice_s=inf)
+        self._store = self._plane.store
+        self._expiry = EventExpiry(self._store)
+        self._jobs = WholeJobs(self._store, scenario.policy, record, scenario.habits, self._now)
+        self._options = Options(schedulers=tuple(schedulers), period_s=0.0)
+        self._waits: asyncio.Future[None] | None = None  #: the scheduler, until there is nothing left to do but to decide
+        self._over = asyncio.Event()
+        self._failure: Exception | None = None
+        self._due: list[Callable[[], None]] = []  #: what goes wrong at this instant, or is well again
+        self._nodes = Cluster(schedulers)  #: with the nodes that there are, and nothing else
+        self._is_up = False  #: the scheduler has read what there is
+        self._moved_at = self._now()  #: when anything happened to a job
+        for node in workload.nodes:
+            self._nodes.put("Node", node)
+        objects = (*workload.objects, *(("Node", node) for node in workload.nodes))
+        self._plane.quiet()
+        self._plane.add(document(kind, item) for kind, item in objects)
+        self._plane.quiet()
+
+    def _now(self) -> float:
+        return self._clock.now() - self._origin
+
+    async def play(self) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.may_pass = self._may_pass
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._begin_to_decide()
+            await self._over.wait()
+            loop.may_pass = lambda until: True
+            self._deciding.cancel()
+        if self._failure is not None:
+            raise self._failure
+        self._record.close(sorted(self._jobs.lives.values(), key=lambda life: life.number))
+
+    # -- the scheduler
+
+    def _begin_to_decide(self) -> None:
+        """A scheduler that knows nothing yet."""
+        transport: Transport = self._plane.transport("pumice")
+        if self._faults.of_objects:
+            transport = FaultyTransport(transport, self._faults, self._random, self._clock)
+        scheduler = InstantScheduler(
+            transport,
+            self._scenario.policy,
+            self._options,
+            SkewedClock(self._clock, self._faults.skew_s) if self._faults.skew_s else self._clock,
+            self._all_quiet,
+            observer=self,
+            when_synced=lambda: self._knows(scheduler.cluster),
+        )
+        self._deciding = self._tasks.create_task(scheduler.run())
+
+    def _knows(self, cluster: Cluster) -> None:
+        """The scheduler has read what there is."""
+        if self._is_up:
+            self._record.gauges.cluster = cluster
+            return
+        self._is_up = True
+        self._record.begin(self._now(), cluster)
+        nodes = NodeLosses(self._workload.nodes, self._fail, self._join)
+        for accidents in accidents_of(self._faults, self._scenario.seed or 0, self._at, nodes, lambda random: self._leave()):
+            accidents.begin(self._now(), lambda: self._next is not None or self._jobs.active)
+
+    # -- what goes wrong
+
+    def _at(self, when: float, call: Callable[[], None]) -> None:
+        self._clock.at(self._origin + when, partial(self._due.append, call))
+
+    def _leave(self) -> Callable[[], None] | None:
+        """Nothing, if it is away already."""
+        if self._deciding.cancelling():
+            return None
+        self._deciding.cancel()
+        return self._begin_to_decide
+
+    def _fail(self, name: str) -> None:
+        self._record.move_on(self._now())
+        self._store.delete("nodes", name)
+        self._nodes.remove("Node", name)
+        self._record.node("node-fail", name, self._nodes)
+
+    def _join(self, node: Node) -> None:
+        self._record.move_on(self._now())
+        self._plane.add([document("Node", node)])
+        self._nodes.put("Node", node)
+        self._record.node("node-join", node.metadata.name, self._nodes)
+
+    # -- jobs come
+
+    def _arrive(self) -> None:
+        """The next job comes, and with it all that come at the same instant."""
+        self._expiry.sweep()
+        now, work = self._now(), self._next
+        self._record.move_on(now)
+        while work is not None and work.submit <= now:
+            self._jobs.submit(work)
+            before, work = work, next(self._coming, None)
+            if work is not None and work.submit < before.submit:
+                raise not_in_order(work)
+        if work is not None:
+            self._clock.at(self._origin + work.submit, _nothing)
+        self._next, self._moved_at = work, now
+
+    # -- time passes
+
+    def _may_pass(self, until: float) -> bool:
+        try:
+            if self._has_worked():
+                return False
+            if self._is_over(until):
+                self._over.set()
+                return False
+            self._record.look(until - self._origin)
+        except Exception as error:
+            self._failure = error
+            self._over.set()
+            return False
+        return True
+
+    def _has_worked(self) -> bool:
+        """Let everybody have his turn at this instant; whether anybody had something to do."""
+        before = self._store.ledger.version
+        self._plane.quiet()
+        if self._jobs.digest():
+            self._moved_at = self._now()
+        if self._store.ledger.version != before:
+            return True
+        if self._due:
+            self._due.pop(0)()
+            return True
+        if self._next is not None and self._next.submit <= self._now() and self._is_up:
+            self._arrive()
+            return True
+        waits, self._waits = self._waits, None
+        if waits is None or waits.done():
+            return False
+        waits.set_result(None)
+        return True
+
+    async def _all_quiet(self) -> None:
+        self._waits = asyncio.get_running_loop().create_future()
+        await self._waits
+
+    def _is_over(self, until: float) -> bool:
+        until -= self._origin
+        if until > self._scenario.habits.until:
+            return True
+        if self._next is not None or (self._jobs.lives and until <= self._moved_at + PATIENCE_S):
+            return False
+        return not self._jobs.active
+
+    # -- what the scheduler decided
+
+    def cycled(self, decisions: Decisions, at: float, took_s: float) -> None:
+        self._jobs.decided(decisions)
+
+
+def _nothing() -> None:
+    """That this instant comes is all that is wanted."""

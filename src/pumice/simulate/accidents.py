@@ -1,0 +1,86 @@
+"""What goes wrong happens: jobs are disturbed as they come, nodes and the scheduler are lost and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import ceil
+from random import Random
+
+from pumice.api.core import Node
+from pumice.simulate.faults import Faults, Losses
+from pumice.simulate.work import Work
+
+At = Callable[[float, Callable[[], None]], None]  #: call something at an instant
+
+
+def random_of(faults: Faults, seed: int, what: str) -> Random:
+    """For one of the switches."""
+    return Random(f"{seed if faults.seed is None else faults.seed}/faults/{what}")
+
+
+def disturbed(jobs: Iterator[Work], faults: Faults, seed: int) -> Iterator[Work]:
+    """The jobs with slow pods and wrong estimates."""
+    slow, wrong = random_of(faults, seed, "pods"), random_of(faults, seed, "jobs")
+    for work in jobs:
+        if faults.stragglers is not None:
+            share, factor = faults.stragglers
+            work = replace(work, slow={number: factor for number in range(work.pods) if slow.random() < share} or None)
+        if faults.estimates is not None:
+            told = work.run if work.estimate is None else work.estimate
+            work = replace(work, estimate=told * faults.estimates(wrong))
+        yield work
+
+
+class Accidents:
+    """Something is lost and comes back, again and again while `goes_on`. At whole seconds, as objects tell the time."""
+
+    def __init__(self, losses: Losses, random: Random, at: At, lose: Callable[[Random], Callable[[], None] | None]) -> None:
+        """`lose` gives what brings it back, or nothing if there is nothing to lose."""
+        self._losses, self._random, self._at, self._lose = losses, random, at, lose
+
+    def begin(self, now: float, goes_on: Callable[[], bool]) -> None:
+        self._goes_on = goes_on
+        self._plan(now)
+
+    def _plan(self, now: float) -> None:
+        when = float(ceil(now + self._random.expovariate(self._losses.rate)))
+        self._at(when, lambda: self._happen(when))
+
+    def _happen(self, now: float) -> None:
+        if not self._goes_on():
+            return
+        back = self._lose(self._random)
+        if back is not None:
+            self._at(float(ceil(now + self._losses.back(self._random))), back)
+        self._plan(now)
+
+
+class NodeLosses:
+    """One node after the other fails, and joins again."""
+
+    def __init__(self, nodes: list[Node], fail: Callable[[str], None], join: Callable[[Node], None]) -> None:
+        self._up = {node.metadata.name: node for node in nodes}
+        self._fail, self._join = fail, join
+
+    def lose(self, random: Random) -> Callable[[], None] | None:
+        if not self._up:
+            return None
+        name = random.choice(sorted(self._up))
+        node = self._up.pop(name)
+        self._fail(name)
+        return lambda: self._back(node)
+
+    def _back(self, node: Node) -> None:
+        self._up[node.metadata.name] = node
+        self._join(node)
+
+
+def accidents_of(
+    faults: Faults, seed: int, at: At, nodes: NodeLosses, leave: Callable[[Random], Callable[[], None] | None]
+) -> Iterator[Accidents]:
+    """Of nodes and of the scheduler, where the faults have them."""
+    if faults.nodes is not None:
+        yield Accidents(faults.nodes, random_of(faults, seed, "nodes"), at, nodes.lose)
+    if faults.scheduler is not None:
+        yield Accidents(faults.scheduler, random_of(faults, seed, "scheduler"), at, leave)

@@ -1,0 +1,122 @@
+"""Who was evicted is told by whom, for whom, by which rule, and what that cost: from memory, from events, from conditions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pumice.answers import Why, why
+from pumice.answers.text import page
+from pumice.api.annotations import CHECKPOINT
+from pumice.api.times import rfc3339
+from pumice.cluster.told_evictions import as_events, remember
+from pumice.live.scheduler.dump import dump
+from pumice.live.scheduler.effects import effects
+from pumice.live.scheduler.sent_status import SentStatus
+from pumice.scheduler.framework.cycle import cycle
+from pumice.scheduler.framework.past_evictions import past_evictions
+from pumice.scheduler.model.cluster import Cluster
+from pumice.testing import cluster, node, pod, podgroup, priority_class
+from pumice.testing.scene import NOW, policy
+from tests.answers.test_commands import type_in
+
+BY = policy("enqueue, allocate, preempt", ["priority", "gang", "conformance", "predicates"])
+BECAUSE = "preempt for default/urgent, as priority, gang, conformance permit; it loses 1200 s of work on 4 GPUs"
+
+
+def contested() -> Cluster:
+    """A full node, and an urgent job."""
+    low = podgroup("low", 0).phase("Running").annotation(CHECKPOINT, "40m")
+    runs = pod("low-0").cpu(4).gpu(4).gang("low").on("n1").having("status", "startTime", value=rfc3339(NOW - 3600))
+    urgent = podgroup("urgent").priority_class("high").phase("Inqueue")
+    return cluster(priority_class("high", 10), node("n1").cpu(4).gpu(4), low, runs, urgent, pod("urgent").cpu(4).gpu(4).gang("urgent"))
+
+
+def test_who_leaves_is_told_because_of_whom_and_what_is_lost() -> None:
+    made = contested()
+    cycle(made, BY, NOW)
+    told = why(made, BY, NOW, "job/low")
+    assert (told.state, told.line) == ("leaves", f"its pods are leaving, evicted because of {BECAUSE}: 1 Releasing")
+    assert f"2026-01-01T00:00:00Z   default/low-0   {BECAUSE}" in page(told)
+    [eviction] = told.evictions
+    assert (eviction.action, eviction.beneficiary) == ("preempt", "default/urgent")
+    assert (eviction.lost_s, eviction.gpus) == (1200.0, 4.0)
+
+
+def test_who_came_again_is_told_why_it_waits_and_what_happened() -> None:
+    made = contested()
+    cycle(made, BY, NOW)
+    made.remove("Pod", "default/low-0")
+    assert page(why(made, BY, NOW, "pod/low-0")) == f"pod/low-0 was evicted: at 2026-01-01T00:00:00Z, because of {BECAUSE}"
+    made.put(*pod("low-1").cpu(4).gpu(4).gang("low").build())
+    told = why(made, BY, NOW, "podgroup/low")
+    assert (told.state, [each.pod for each in told.evictions]) == ("waits", ["default/low-0"])
+    assert not why(made, BY, NOW, "pod/low-1").evictions, "another pod of it was evicted"
+
+
+def test_a_rehearsed_eviction_has_not_happened() -> None:
+    made = contested()
+    assert why(made, BY, NOW, "pod/low-0").state == "is evicted"
+    assert not past_evictions(made)
+
+
+def read_from(made: Cluster, path: Path, *more: dict[str, object]) -> Why:
+    """As `pumice why -f` tells it: of the state that a scheduler writes into a file, and of other objects."""
+    listing = json.loads(dump(made, ""))
+    path.write_text(json.dumps(listing | {"items": [*listing["items"], *more]}))
+    told = type_in("why", "job/low", "-f", str(path), "-o", "json", "--now", rfc3339(NOW))
+    return msgspec.json.decode(told.stdout, type=Why)
+
+
+def test_a_state_in_a_file_remembers(tmp_path: Path) -> None:
+    made = contested()
+    cycle(made, BY, NOW)
+    assert read_from(made, tmp_path / "state.json").evictions == past_evictions(made)
+
+
+def test_what_the_scheduler_tells_in_events_is_read_as_it_was_meant() -> None:
+    made = contested()
+    asked = effects(made, cycle(made, BY, NOW), SentStatus(), NOW, "cycle-1")
+    other = contested()
+    told = [record for record in asked.events if record.reason == "Evict"]
+    events = [
+        replace(
+            event,
+            message=record.message,
+            involved_object=replace(event.involved_object, kind=record.regarding.kind, name=record.regarding.name),
+        )
+        for event in as_events(made)
+        for record in told
+    ]
+    assert [event.involved_object.kind for event in events] == ["Pod", "PodGroup"]
+    remember(other, [("Event", event) for event in events])
+    assert past_evictions(other) == past_evictions(made)
+
+
+def test_what_other_schedulers_tell_is_told_in_their_words(tmp_path: Path) -> None:
+    about = {"kind": "Pod", "name": "low-0", "namespace": "default"}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": about,
+        "reason": "Preempted",
+        "message": "Preempted by pod 4711 on node n1",
+        "lastTimestamp": rfc3339(NOW),
+    }
+    told = read_from(contested(), tmp_path / "events.json", event)
+    assert [(each.pod, each.words) for each in told.evictions] == [("default/low-0", "Preempted by pod 4711 on node n1")]
+
+
+def test_conditions_of_a_pod_that_leaves_tell_it() -> None:
+    made = contested()
+    condition = {"type": "Ready", "status": "False", "reason": "Evict", "message": f"Pod is evicted, because of {BECAUSE}"}
+    leaving = (
+        pod("low-0").on("n1").having("metadata", "deletionTimestamp", value=rfc3339(NOW)).having("status", "conditions", value=[condition])
+    )
+    remember(made, [leaving.build()])
+    assert past_evictions(made)[0].words == BECAUSE
+    assert past_evictions(made)[0].permitted_by == ("priority", "gang", "conformance")

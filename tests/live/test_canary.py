@@ -1,0 +1,124 @@
+"""A canary decides and writes for one queue or namespace; everything else is only compared, and nobody else's pod is evicted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pumice.api.errors import InputError
+from pumice.api.kinds import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from pumice.cli.scheduler import scheduler as command
+from pumice.live.scheduler.canary import CanaryShare, share_of
+from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.shadow import Canary, Shadow, page
+from tests.live.memory import MemoryServer
+from tests.live.stories import PREEMPTING, policy, running, scheduling, server, until
+from tests.live.virtual import VirtualClock, run
+from tests.recording.test_shadow import place
+
+
+def canary(*texts: str) -> Options:
+    return Options(sharding=Sharding(share=share_of(texts)))
+
+
+def two_queues(cpu: int = 4) -> MemoryServer:
+    api = server("a", cpu=cpu)
+    api.queue("ours")
+    return api
+
+
+def test_only_the_share_is_placed_and_nothing_else_is_written() -> None:
+    async def story() -> None:
+        api = two_queues()
+        async with scheduling(api, options=canary("queue/ours")) as scheduler:
+            await scheduler.synced.wait()
+            api.gang("mine", pods=2, queue="ours")
+            api.gang("theirs", pods=2)
+            api.pod("early-0", 1, group="early")
+            await asyncio.sleep(1)
+            api.put(POD_GROUPS, "early", spec={"minMember": 1, "queue": "ours"})
+            await until(lambda: len(api.placed()) == 3)
+            await asyncio.sleep(60)
+        assert set(api.placed()) == {"mine-0", "mine-1", "early-0"}
+        assert not api.found(POD_GROUPS, "theirs").get("status"), "the other scheduler speaks of it"
+        assert not any(status for status in (api.found(QUEUES, name)["status"].get("running") for name in ("default", "ours")))
+        assert not api.breaches
+
+    run(story())
+
+
+@pytest.mark.parametrize(("share", "evicted"), [("queue/default", 1), ("queue/ours", 0)])
+def test_it_evicts_pods_of_its_share_alone(share: str, evicted: int) -> None:
+    async def story() -> None:
+        api = two_queues(cpu=2)
+        api.put(PRIORITY_CLASSES, "high", value=10)
+        api.gang("low", pods=2, minimum=1)
+        for number in range(2):
+            place(api, f"low-{number}", "a")
+        queue = share.removeprefix("queue/")
+        async with scheduling(api, PREEMPTING, options=canary(share)) as scheduler:
+            await scheduler.synced.wait()
+            api.gang("high", pods=1, queue=queue, priorityClassName="high")
+            await asyncio.sleep(60)
+        assert len(api.deleted) == evicted
+
+    run(story())
+
+
+def test_the_rest_is_compared_and_the_report_says_what_is_whose() -> None:
+    async def story() -> None:
+        api = two_queues()
+        options, share = canary("queue/ours"), share_of(["queue/ours"])
+        shadow = Shadow(api, policy(), Options(), VirtualClock(), canary=share)
+        async with scheduling(api, options=options) as scheduler, running(shadow):
+            scheduler.watch(Canary(shadow.comparison))
+            await asyncio.gather(scheduler.synced.wait(), shadow.synced.wait())
+            api.gang("mine", pods=2, queue="ours")
+            api.gang("theirs", pods=1)
+            await until(lambda: len(api.placed()) == 2)
+            await asyncio.sleep(60)
+            place(api, "theirs-0", "a")
+            await asyncio.sleep(5)
+        told = shadow.comparison
+        assert (told.bound, told.evicted, told.placed, told.sooner) == (2, 0, 1, 1)
+        assert page(told).startswith("Pumice scheduled queue/ours: it placed 2 pods and evicted 0. Of the rest:\n")
+
+    run(story())
+
+
+def test_a_namespace_is_a_share_too_and_who_leaves_the_share_is_left_alone() -> None:
+    async def story(act: Callable[[MemoryServer], Awaitable[None]], *share: str) -> dict[str, Any]:
+        api = two_queues()
+        async with scheduling(api, options=canary(*share)) as scheduler:
+            await scheduler.synced.wait()
+            await act(api)
+            await asyncio.sleep(60)
+        return api.placed()
+
+    async def arrives(api: MemoryServer) -> None:
+        api.gang("job", pods=1)
+
+    async def leaves(api: MemoryServer) -> None:
+        api.put(POD_GROUPS, "job", spec={"minMember": 1, "queue": "ours"})
+        await asyncio.sleep(1)
+        api.put(POD_GROUPS, "job", spec={"minMember": 1, "queue": "default"})
+        api.pod("job-0", 1, group="job")
+        api.pod("gone-0", 1, group="never")
+        await asyncio.sleep(1)
+        api.remove(PODS, "gone-0")
+
+    assert set(run(story(arrives, "namespace/other"))) == set()
+    assert set(run(story(arrives, "namespace/default"))) == {"job-0"}
+    assert set(run(story(leaves, "queue/ours"))) == set()
+
+
+def test_a_share_is_named_by_kind() -> None:
+    assert share_of([]) is None
+    assert share_of(["queue/a", "namespace/b"]) == CanaryShare(frozenset({"a"}), frozenset({"b"}))
+    with pytest.raises(InputError, match="write queue/NAME or namespace/NAME"):
+        share_of(["research"])
+    with pytest.raises(InputError, match="leave one of them out"):
+        command.main(["--shadow", "--canary", "queue/a"], standalone_mode=False)

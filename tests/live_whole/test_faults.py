@@ -1,0 +1,121 @@
+"""What goes wrong: in both speeds alike where both have it, and whatever happens every job ends once and no node holds too much."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.api.errors import InputError
+from pumice.cli.simulate import simulate
+from pumice.live.whole import jobs, play
+from pumice.simulate.run import Player, play_fast
+from pumice.simulate.world import World
+from tests.live.stories import PREEMPTING
+from tests.live_whole.test_whole_and_fast import both, played
+
+OF_BOTH: dict[str, dict[str, Any]] = {
+    "nodes": {"nodes": {"lost": "60/h", "back": "45s"}},
+    "stragglers": {"stragglers": {"share": 0.3, "factor": 3}},
+    "estimates": {"estimates": {"lognormal": 1, "sigma": 0.5}},
+    "scheduler": {"scheduler": {"restarts": "60/h", "away": "15s"}},
+    "clock": {"clock": "5s"},
+}
+OF_OBJECTS: dict[str, dict[str, Any]] = {
+    "events": {"events": {"late": 0.2, "by": "3s", "lost": 0.1}},
+    "api": {"api": {"slow": {"exponential": "300ms"}, "errors": 0.2}},
+}
+RARE = {"nodes": {"lost": "10/h", "back": "45s"}}  #: so that work of minutes without checkpoints ends at all
+KINDS: list[dict[str, Any]] = [
+    {"name": "gang", "arrivals": {"every": "7s"}, "count": 12, "run": {"choice": {"20s": 1, "60s": 1}}, "pods": {"choice": {1: 1, 3: 1}}},
+    {
+        "name": "elastic",
+        "arrivals": {"every": "20s"},
+        "count": 5,
+        "run": "40s",
+        "pods": 2,
+        "minimum": 1,
+        "checkpoint": "10s",
+        "priority": 5,
+    },
+]
+PAGE = {"nodes": "3x4cpu", "jobs": [kind | {"request": {"cpu": 1}} for kind in KINDS]}
+PLAYERS: dict[str, Player] = {"fast": play_fast, "whole": play}
+
+
+@pytest.mark.parametrize("fault", sorted(OF_BOTH.keys() - {"nodes"}))
+def test_both_speeds_have_the_same_faults(tmp_path: Path, fault: str) -> None:
+    calm = played(play_fast, tmp_path, PAGE, "EASY")
+    assert both(tmp_path, PAGE | {"faults": OF_BOTH[fault]}, "EASY") != calm or fault == "clock"
+
+
+def test_both_speeds_lose_the_same_nodes(tmp_path: Path) -> None:
+    gangs = {"arrivals": {"every": "30s"}, "count": 6, "run": "60s", "pods": {"choice": {1: 1, 3: 1}}, "request": {"cpu": 1}}
+    page = {"nodes": "3x4cpu", "jobs": [gangs], "faults": OF_BOTH["nodes"]}
+    _, jobs, events = both(tmp_path, page, "volcano")
+    assert any("node-fail" in event for event in events) and any(job["evictions"] for job in jobs)
+
+
+@pytest.fixture
+def nobody_holds_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each of the two speeds, after everything that happens."""
+    step, digest = World.step, jobs.WholeJobs.digest
+
+    def watched_step(world: World) -> bool:
+        more = step(world)
+        nodes = world.cluster.nodes
+        assert (nodes.used <= nodes.allocatable).all()
+        return more
+
+    def watched_digest(users: jobs.WholeJobs) -> bool:
+        held: dict[str, int] = defaultdict(int)
+        for pod in users._store.all("pods"):
+            if pod["status"]["phase"] == "Running":
+                held[pod["spec"]["nodeName"]] += 1
+        assert max(held.values(), default=0) <= 4
+        return digest(users)
+
+    monkeypatch.setattr(World, "step", watched_step)
+    monkeypatch.setattr(jobs.WholeJobs, "digest", watched_digest)
+
+
+@pytest.mark.usefixtures("nobody_holds_too_much")
+@pytest.mark.parametrize("speed", PLAYERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_every_job_ends_once_whatever_goes_wrong(tmp_path: Path, seed: int, speed: str) -> None:
+    faults: dict[str, Any] = {"seed": seed}
+    for switch in (*OF_BOTH.values(), RARE, *(OF_OBJECTS.values() if speed == "whole" else ())):
+        faults |= switch
+    _, rows, events = played(PLAYERS[speed], tmp_path, PAGE | {"faults": faults}, PREEMPTING)
+    assert {row["state"] for row in rows} == {"done"}
+    ends = Counter(event.split(",")[2] for event in events if event.split(",")[1] == "end")
+    assert set(ends.values()) == {1} and len(ends) == len(rows) == 17
+    assert played(PLAYERS[speed], tmp_path, PAGE | {"faults": faults}, PREEMPTING)[1:] == (rows, events)
+
+
+@pytest.mark.parametrize("fault", OF_OBJECTS)
+def test_what_goes_wrong_on_the_wire_needs_objects(tmp_path: Path, fault: str) -> None:
+    page = PAGE | {"faults": OF_OBJECTS[fault]}
+    (tmp_path / "wire.yaml").write_text(json.dumps(page))
+    refused = CliRunner().invoke(simulate, ["--workload", f"yaml:{tmp_path}/wire.yaml"]).exception
+    assert str(refused) == f"wire.yaml: faults.{fault}: nothing is sent to anybody here; say --whole, or leave it out"
+    assert played(play, tmp_path, page, "volcano") != played(play, tmp_path, PAGE, "volcano")
+
+
+@pytest.mark.parametrize(
+    "faults, told",
+    [
+        ("{nods: 1}", 'there is no setting "nods"; did you mean "nodes"?'),
+        ("{nodes: {lost: 2/d}}", "nodes: is a mapping of lost, back"),
+        ("{stragglers: {share: 3, factor: 2}}", "3 is no share; write a number from 0 to 1"),
+        ("{api: {slo: 1s}}", "api: is a mapping of slow (may be left out), errors (may be left out)"),
+    ],
+)
+def test_a_wrong_switch_is_told_with_its_line(tmp_path: Path, faults: str, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        played(play_fast, tmp_path, f"nodes: 1x1cpu\njobs: []\nfaults: {faults}\n", "volcano")
+    assert told in str(error.value) and ":3:" in str(error.value)
