@@ -60,6 +60,17 @@ def test_from_the_cluster_to_why_a_job_waits_it_is_one_click(decided: Desk, tab:
     assert tab.page.get_by_text("Its condition says: pod group is not ready").is_visible()
 
 
+def test_what_changes_right_after_an_answer_is_answered_as_well(bare: Desk, tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pumice.page.expected.MOST", 0)  # no forecast, which is a change of its own
+    bare.put(small())
+    bare.cycle()
+    opened(tab, bare, "job/default/huge")
+    tab.page.wait_for_selector(".why:has-text('would hold only 8')")
+    bare.remove("Node", "gpu-7")
+    bare.cycle()
+    tab.page.wait_for_selector(".why:has-text('would hold only 7')")
+
+
 def test_a_job_that_waits_has_the_chain_of_questions_and_what_would_help(decided: Desk, tab: Tab) -> None:
     opened(tab, decided, "job/default/huge")
     refused = tab.page.locator(".chain .refused")

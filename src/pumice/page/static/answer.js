@@ -1,6 +1,6 @@
 // Why something waits, or stands where it does, as the scheduler answers it: the binding constraint with its numbers, what would help, the
-// chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom; what would let it
-// start now, and when it will, only when somebody wants to know.
+// chain of questions, the nearest nodes, and how the nodes score. It is rehearsed for whoever asks, so it is asked seldom, and once more
+// after the last change; what would let it start now, and when it will, only when somebody wants to know.
 
 import { html } from "./dom.js";
 import { duration, number } from "./format.js";
@@ -24,28 +24,29 @@ export class Answer {
     this.element = html("div", { class: "answer" }, this.told, this.buttons, this.expected, this.options);
     this.subject = "";
     this.askedAt = -Infinity;
-    this.asking = false;
+    this.due = 0;
   }
 
   clear() {
-    this.line = "";
+    clearTimeout(this.due);
+    this.due = 0;
+    this.line = this.subject = "";
     this.told.replaceChildren();
     this.options.replaceChildren();
     this.buttons.hidden = this.expected.hidden = true;
   }
 
-  async ask(subject) {
-    if (this.asking || performance.now() - this.askedAt < SELDOM_MS) return;
+  ask(subject) {
     this.subject = subject;
-    this.asking = true;
+    this.due ||= setTimeout(() => this.askNow(), Math.max(0, this.askedAt + SELDOM_MS - performance.now()));
+  }
+
+  async askNow() {
+    const { subject } = this;
+    this.due = 0;
     this.askedAt = performance.now();
-    try {
-      const reply = await ask(`api/why?subject=${encodeURIComponent(subject)}`);
-      if (reply.ok) this.show(await reply.json());
-    } catch {
-      // The connection is lost, which the header says.
-    }
-    this.asking = false;
+    const reply = await ask(`api/why?subject=${encodeURIComponent(subject)}`).catch(() => null); // A lost connection is said in the header.
+    if (reply?.ok && subject === this.subject) this.show(await reply.json());
   }
 
   // Questions that take longer, for who wants to know.

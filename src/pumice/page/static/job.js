@@ -40,17 +40,22 @@ export function job(store, subject) {
   ]);
   events.element.hidden = true;
   const element = html("div", {}, why, acts.element, answer.element, condition, facts, pods.element, chart, decided.element, events.element);
-  let asking = false;
+  let asking = false, changed = false;
 
+  // Again when it changed meanwhile.
   async function look() {
+    changed = true;
     if (asking) return;
     asking = true;
-    try {
-      const answer = await ask(`api/job?name=${encodeURIComponent(key)}`);
-      if (answer.ok) show(await answer.json());
-      if (mayAct()) await showEvents();
-    } catch {
-      // The connection is lost, which the header says.
+    for (; changed;) {
+      changed = false;
+      try {
+        const answer = await ask(`api/job?name=${encodeURIComponent(key)}`);
+        if (answer.ok) show(await answer.json());
+        if (mayAct()) await showEvents();
+      } catch {
+        // The connection is lost, which the header says.
+      }
     }
     asking = false;
   }
