@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import defaultdict
+from typing import Any
 
 from pumice.cluster.apiserver.openapi import descriptions
+from pumice.cluster.apiserver.openapi_v2 import ANSWERED, PROTOBUF
 from pumice.cluster.apiserver.schema import shape_of
 from tests.apiserver.server_process import in_thread
 from tests.apiserver.wire import Wire
@@ -27,6 +30,87 @@ def test_what_is_described_exists() -> None:
     for name in descriptions():
         struct, field = name.rsplit(".", 1) if name.count(".") == 3 else (name, "")
         assert not field or field in shape_of(struct).fields, name
+
+
+def fields(message: bytes) -> dict[int, list[bytes]]:
+    """A message of gnostic's: its fields are text or messages."""
+    found: dict[int, list[bytes]] = defaultdict(list)
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key, size = divmod(number(), 8), number()
+        assert key[1] == 2
+        found[key[0]].append(message[at : at + size])
+        at += size
+    return found
+
+
+def named(messages: list[bytes]) -> dict[str, bytes]:
+    pairs = [fields(message) for message in messages]
+    return {pair[1][0].decode(): pair[2][0] for pair in pairs}
+
+
+def schema(message: bytes) -> dict[str, Any]:
+    """In JSON, by the numbers of openapiv2.proto."""
+    found: dict[str, Any] = {}
+    for number, values in fields(message).items():
+        match number:
+            case 1 | 2:
+                found[{1: "$ref", 2: "format"}[number]] = values[0].decode()
+            case 19:
+                found["required"] = [value.decode() for value in values]
+            case 21:
+                found["additionalProperties"] = schema(fields(values[0])[1][0])
+            case 22:
+                found["type"] = fields(values[0])[1][0].decode()
+            case 23:
+                found["items"] = schema(fields(values[0])[1][0])
+            case 25:
+                found["properties"] = {name: schema(value) for name, value in named(fields(values[0])[1]).items()}
+            case 31:
+                found |= extensions(values)
+            case _:
+                raise AssertionError(number)
+    return found
+
+
+def extensions(messages: list[bytes]) -> dict[str, Any]:
+    return {name: json.loads(fields(value)[2][0]) for name, value in named(messages).items()}
+
+
+def operation(path: bytes) -> dict[str, Any]:
+    (patch,) = fields(path).pop(8)
+    found = fields(patch)
+    parameters = [fields(fields(fields(fields(each)[1][0])[2][0])[3][0]) for each in found[8]]
+    ((code, response),) = named(fields(found[9][0])[1]).items()
+    return {
+        "operationId": found[5][0].decode(),
+        "parameters": [{"name": each[4][0].decode(), "in": each[2][0].decode(), "type": each[6][0].decode()} for each in parameters],
+        "responses": {code: {"description": fields(fields(response)[1][0])[1][0].decode()}},
+        **extensions(found[13]),
+    }
+
+
+def test_version_2_says_in_protobuf_what_it_says_in_json() -> None:
+    with in_thread(plain=True) as running, Wire(running) as wire:
+        wire.send(wire.request("GET", "/openapi/v2", Accept=PROTOBUF))
+        _, headers, body = wire.answer()
+        assert headers["content-type"] == ANSWERED
+        plain, found = wire.ask("GET", "/openapi/v2")[1], fields(body)
+        assert found[1] == [plain["swagger"].encode()]
+        title, version = (fields(found[2][0])[number][0].decode() for number in (1, 2))
+        assert {"title": title, "version": version} == plain["info"]
+        assert {path: {"patch": operation(item)} for path, item in named(fields(found[8][0])[2]).items()} == plain["paths"]
+        assert {name: schema(value) for name, value in named(fields(found[9][0])[1]).items()} == plain["definitions"]
 
 
 def test_version_2_has_every_kind_and_only_references_that_lead_somewhere() -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from pumice.api.annotations import QUEUE_GATE
-from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind
+from pumice.api.kinds import EVENTS, NODE_SHARDS, POD_GROUPS, PODS, QUEUES, Kind, ObjectRef
 from pumice.client.retry import is_refusal
 from pumice.client.transport import ApiError, NoAnswer
 from pumice.live.scheduler.options import Options, Sharding
+from pumice.live.scheduler.sender import BACKOFF
 from pumice.live.scheduler.sent_status import WriteBackoff
+from tests.live.faults import Faults, Faulty
 from tests.live.memory import MemoryServer
+from tests.live.seat import CALM
 from tests.live.stories import scheduling, server, until
 from tests.live.virtual import run
 
@@ -107,6 +112,44 @@ def test_a_refusal_that_passes_delays_little() -> None:
             await until(lambda: bool(refusing.tries))
             refusing.on = False
             await until(done, within_s=5)
+
+    run(story())
+
+
+class Misread(Faulty):
+    """Whoever reads a pod fails, or is given one of long ago."""
+
+    def __init__(self, api: MemoryServer, *, fails: bool) -> None:
+        super().__init__(api, Faults(CALM))
+        self.tries: list[float] = []
+        self.on = True
+        self._fails = fails
+
+    async def get(self, resource: Kind, ref: ObjectRef) -> bytes:
+        found = await super().get(resource, ref)
+        if not self.on:
+            return found
+        self.tries.append(asyncio.get_running_loop().time())
+        if self._fails:
+            raise ApiError(500, "InternalError", "no disk")
+        pod = json.loads(found)
+        pod["metadata"]["resourceVersion"] = "1"
+        pod["spec"]["nodeName"] = "gone"
+        return json.dumps(pod).encode()
+
+
+@pytest.mark.parametrize(("fails", "at_once"), [(True, 1), (False, 2)])
+def test_a_pod_that_is_not_read_well_after_its_bind_was_refused_is_asked_for_ever_more_rarely(fails: bool, at_once: int) -> None:
+    async def story() -> None:
+        api = server("a")
+        api.gang("train", pods=1)
+        refusing, misread = Refusing(api, "create", PODS), Misread(api, fails=fails)
+        async with scheduling(misread):
+            await until(lambda: len(misread.tries) > 8)
+            pauses = [after - before for before, after in pairwise(misread.tries[at_once - 1 :])]
+            assert pauses == pytest.approx([BACKOFF.delay_s(attempt, 0.5) for attempt in range(len(pauses))], abs=0.01)
+            refusing.on = misread.on = False
+            await until(lambda: bool(api.placed("train-0")), within_s=30)
 
     run(story())
 

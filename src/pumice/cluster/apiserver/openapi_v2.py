@@ -41,7 +41,7 @@ def _schema(schema: Object) -> Object:
         return found
     if "oneOf" in schema and "type" not in schema:  # a quantity
         return found | {"type": "string"}
-    found |= {key: schema[key] for key in _KEPT if key in schema}
+    found |= {key: schema[key] for key in _KEPT if schema.get(key)}
     if isinstance(schema.get("properties"), dict):
         found["properties"] = {name: _schema(inner) for name, inner in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
