@@ -23,7 +23,7 @@ from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.nodes import Nodes
-from pumice.scheduler.model.resources import Vector
+from pumice.scheduler.model.resources import Dimensions, Vector
 from pumice.scheduler.model.task import Task
 
 Amounts = dict[str, str]
@@ -62,21 +62,19 @@ class MoreRoom(Change, frozen=True, tag="room"):
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"{_listed(self.amounts)} more on node {self.node}"
+        return f"{_in_words(self.amounts)} more on node {self.node}"
 
     def make(self, sketch: Sketch) -> None:
         nodes = sketch.cluster.nodes
         row = nodes.rows[self.node]
-        more = nodes.dimensions.vector(_quantities(self.amounts))
+        more = nodes.dimensions.vector(quantities(self.amounts))
         sketch.put("Node", giving(nodes, row, nodes.allocatable[:, row] + more))
 
 
 def giving(nodes: Nodes, row: int, amounts: Vector) -> Node:
     """The node of a row, with these amounts to give."""
     wire, dimensions = nodes.wire[row], nodes.dimensions
-    given = {
-        name: quantity(dimensions.format(column, amounts[column])) for column, name in enumerate(dimensions.names) if amounts[column] > 0
-    }
+    given = quantities(listed(dimensions, amounts))
     return replace(wire, status=replace(wire.status, allocatable={**(wire.status.allocatable or {}), **given}))
 
 
@@ -121,12 +119,12 @@ class MoreQuota(Change, frozen=True, tag="quota"):
     amounts: Amounts
 
     def __str__(self) -> str:
-        return f"{self.field} {_listed(self.amounts)} for queue {self.queue}"
+        return f"{self.field} {_in_words(self.amounts)} for queue {self.queue}"
 
     def make(self, sketch: Sketch) -> None:
         queue = sketch.cluster.queues[self.queue].wire
         assert queue is not None
-        amounts = _quantities(self.amounts)
+        amounts = quantities(self.amounts)
         if self.field == "guarantee":
             before = queue.spec.guarantee
             spec = replace(queue.spec, guarantee=Guarantee(((before.resource if before else None) or {}) | amounts))
@@ -331,12 +329,29 @@ class Gone(Change, frozen=True, tag="gone"):
             sketch.remove("PodGroup", job.uid)
 
 
-def _quantities(amounts: Amounts) -> dict[str, Quantity]:
+def quantities(amounts: Amounts) -> dict[str, Quantity]:
     return {name: quantity(text) for name, text in amounts.items()}
 
 
-def _listed(amounts: Amounts) -> str:
+def _in_words(amounts: Amounts) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
+
+
+def merged(changes: Iterable[Change], dimensions: Dimensions) -> list[Change]:
+    """The same changes, with all that a node gets in one."""
+    rooms: dict[str, Vector] = {}
+    found: list[Change] = []
+    for change in changes:
+        if isinstance(change, MoreRoom):
+            rooms[change.node] = dimensions.vector(quantities(change.amounts)) + rooms.get(change.node, 0.0)
+        else:
+            found.append(change)
+    return [*(MoreRoom(node, listed(dimensions, amounts)) for node, amounts in rooms.items()), *found]
+
+
+def listed(dimensions: Dimensions, vector: Vector) -> Amounts:
+    """What is above zero, by name."""
+    return {name: dimensions.format(column, vector[column]) for column, name in enumerate(dimensions.names) if vector[column] > 0}
 
 
 def make_all(sketch: Sketch, changes: Iterable[Change]) -> None:

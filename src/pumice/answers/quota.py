@@ -11,7 +11,9 @@ from pumice.scheduler.framework.decisions import Shortage
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
 from pumice.scheduler.model.queue import Queue
-from pumice.scheduler.model.resources import PODS, Vector
+from pumice.scheduler.model.resources import PODS, Vector, in_bytes, is_scalar
+
+DEVICE = 1000.0  #: nobody has parts of one to give
 
 
 def headline(session: Session, job: Job, shortages: Sequence[Shortage], *, promised: bool = False) -> Headline:
@@ -44,7 +46,10 @@ def _more_room(session: Session, shortages: Sequence[Shortage]) -> tuple[Change,
     if row is None:
         return ()
     factor = plugin.factor if plugin is not None else 1.0
-    amounts = {dimensions.names[each.column]: dimensions.format(each.column, -(-each.short // factor) + 1) for each in shortages}
+    amounts = {}
+    for each in shortages:
+        name, least = dimensions.names[each.column], -(-each.short // factor) + 1
+        amounts[name] = dimensions.format(each.column, -(-least // DEVICE) * DEVICE if is_scalar(name) and not in_bytes(name) else least)
     return (MoreRoom(session.nodes.names[row], amounts),)
 
 

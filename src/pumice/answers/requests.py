@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pumice.answers.changes import Amounts, Change, waiting_of
+from pumice.answers.changes import Amounts, Change, listed, quantities, waiting_of
 from pumice.answers.sketch import Sketch, pod_of
 from pumice.api.core import PriorityClass
 from pumice.api.errors import InputError, did_you_mean
@@ -14,6 +14,8 @@ from pumice.api.pod import Container, ResourceRequirements
 from pumice.api.quantity import Quantity, QuantityError, format_milli, quantity
 from pumice.api.volcano import QueueSpec
 from pumice.scheduler.model import status
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.resources import Dimensions, Vector
 
 
 class FewerPods(Change, frozen=True, tag="fewer-pods"):
@@ -40,7 +42,7 @@ class FewerPods(Change, frozen=True, tag="fewer-pods"):
 
 
 class SmallerPods(Change, frozen=True, tag="smaller-pods"):
-    """Each pod that waits asks for no more than so much, in its first container."""
+    """Each pod that waits asks for no more than so much, in its first container; and their PodGroup for so much less."""
 
     whose: str
     amounts: Amounts
@@ -49,11 +51,24 @@ class SmallerPods(Change, frozen=True, tag="smaller-pods"):
         return f"pods of {', '.join(f'{amount} {name}' for name, amount in self.amounts.items())}"
 
     def make(self, sketch: Sketch) -> None:
-        for task in waiting_of(sketch.cluster, self.whose):
+        waiting, dimensions = waiting_of(sketch.cluster, self.whose), sketch.cluster.dimensions
+        job = waiting[0].job
+        before = _asked_together(job, dimensions)
+        for task in waiting:
             first, *others = task.template.spec.containers or [Container()]
-            before = first.resources or ResourceRequirements()
-            asked = {**(before.requests or {}), **{name: quantity(amount) for name, amount in self.amounts.items()}}
-            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(before, requests=asked, limits=None)), *others]))
+            resources = first.resources or ResourceRequirements()
+            asked = {**(resources.requests or {}), **{name: quantity(amount) for name, amount in self.amounts.items()}}
+            sketch.put("Pod", pod_of(task, containers=[replace(first, resources=replace(resources, requests=asked, limits=None)), *others]))
+        if job is not None and job.group is not None and job.group.spec.min_resources:
+            least = dimensions.vector(job.group.spec.min_resources) - before + _asked_together(job, dimensions)
+            spec = replace(job.group.spec, min_resources=quantities(listed(dimensions, least)))
+            sketch.put("PodGroup", replace(job.group, spec=spec))
+
+
+def _asked_together(job: Job | None, dimensions: Dimensions) -> Vector:
+    """By the pods that wait and must start together."""
+    waiting = list(job.pending.values())[: max(job.min_member - job.ready_count, 0)] if job is not None else []
+    return sum((task.template.request for task in waiting), start=dimensions.zeros())
 
 
 class OtherQueue(Change, frozen=True, tag="other-queue"):

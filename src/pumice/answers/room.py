@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.answers.answer import Because, Headline
-from pumice.answers.changes import Change, MoreRoom
+from pumice.answers.changes import Change, MoreRoom, listed
 from pumice.answers.nodes import NodesFor
 from pumice.scheduler.model.nodes import Table
 from pumice.scheduler.model.resources import EPSILON, Vector
@@ -132,9 +132,7 @@ def _room(nodes: NodesFor, row: int, missing: Missing) -> MoreRoom:
 
 
 def _more(nodes: NodesFor, row: int, short: Vector) -> MoreRoom:
-    dimensions = nodes.table.dimensions
-    amounts = {name: dimensions.format(column, short[column]) for column, name in enumerate(dimensions.names) if short[column] > 0}
-    return MoreRoom(nodes.table.names[row], amounts)
+    return MoreRoom(nodes.table.names[row], listed(nodes.table.dimensions, short))
 
 
 def _worst(nodes: NodesFor, row: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from pumice.answers.answer import Because, Headline, Near, Why
-from pumice.answers.changes import Change, Gone, MoreNodes, make_all
+from pumice.answers.changes import Change, Gone, MoreNodes, make_all, merged
 from pumice.answers.difference import CycleOutcome, Difference, difference, outcome
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
@@ -150,7 +150,7 @@ class _Search:
         return self._option((change(most),))
 
     def _all_that_lacks(self) -> Option | None:
-        """Where several things lack: one remedy after another."""
+        """Where several things lack: one remedy after another, without those that the others make needless."""
         given: list[Change] = []
         with Sketch(self._cluster) as sketch:
             for _ in range(MOST_REMEDIES):
@@ -159,7 +159,14 @@ class _Search:
                     break
                 given += told.headline.remedy
                 make_all(sketch, told.headline.remedy)
-        return self._option(tuple(given)) if len(given) > 1 else None
+        if len(given) < 2:
+            return None
+        needed = merged(given, self._cluster.dimensions)
+        for change in [*needed] if self._helps(*needed) else ():
+            without = [each for each in needed if each is not change]
+            if without and self._helps(*without):
+                needed = without
+        return self._option(tuple(needed))
 
     # -- kinds of changes
 
