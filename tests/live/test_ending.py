@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pumice.live.lifecycle import first
 from pumice.live.scheduler.loop import Scheduler
 from pumice.live.scheduler.options import Options
 from tests.live.memory import MemoryServer
@@ -46,5 +47,30 @@ def test_it_ends_whenever_it_is_told_to_and_leaves_nothing_running(waiting: bool
             await asyncio.sleep(1)
             left = asyncio.all_tasks() - {asyncio.current_task()}
             assert not left, f"after {turns} turns: {left}"
+
+    run(story())
+
+
+def test_of_works_side_by_side_the_first_failure_is_told_even_if_another_fails_at_its_end() -> None:
+    ended: list[str] = []
+
+    async def fails_when_cancelled() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ended.append("other")
+            raise OSError("at its end")
+
+    async def fails() -> None:
+        await asyncio.sleep(1)
+        raise ValueError("first")
+
+    async def story() -> None:
+        given = asyncio.create_task(asyncio.sleep(60))
+        with pytest.raises(ValueError, match="first"):
+            await first(fails_when_cancelled(), fails(), given)
+        assert ended == ["other"] and not given.done()
+        given.cancel()
 
     run(story())
