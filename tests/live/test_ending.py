@@ -58,7 +58,7 @@ def test_of_works_side_by_side_the_first_failure_is_told_even_if_another_fails_a
         try:
             await asyncio.sleep(60)
         finally:
-            await asyncio.sleep(0)
+            await asyncio.sleep(1)
             ended.append("other")
             raise OSError("at its end")
 
