@@ -35,7 +35,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "scheduler/framework": ("scenarios", "framework", "plugins", "properties", "topology", "kube_scheduler", "live"),
     "scheduler/model": ("scenarios", "model", "properties", "plugins", "topology", "reading", "framework"),
     "scheduler/eviction": ("topology", "scenarios", "framework", "kube_scheduler", "properties", "simulate"),
-    "live": ("live", "live_controllers", "webhooks", "kube_scheduler"),
+    "live": ("live", "live_controllers", "webhooks", "recording", "live_whole", "kube_scheduler"),
     "cluster/apiserver": ("apiserver", "embedded", "hostile"),
     "client": ("kube", "live", "live_controllers"),
     "http": ("apiserver", "kube", "webhooks", "live"),
