@@ -26,6 +26,16 @@ def test_patch_strategies_are_told_with_the_keys_that_are_retained() -> None:
         assert spec["nodeName"]["description"].startswith("The node that it is bound to")
 
 
+def test_the_parameters_of_an_operation_are_those_that_are_served() -> None:
+    with in_thread(plain=True) as running, Wire(running) as wire:
+        pods = wire.ask("GET", "/openapi/v3/api/v1")[1]["paths"]["/api/v1/namespaces/{namespace}/pods"]
+        told = {method: {parameter["name"] for parameter in pods[method]["parameters"]} for method in ("get", "post", "delete")}
+        selects = {"labelSelector", "fieldSelector"}
+        assert told["get"] >= {*selects, "limit", "continue", "resourceVersion", "resourceVersionMatch"}
+        assert told["delete"] == {*selects, "dryRun", "propagationPolicy", "gracePeriodSeconds"}
+        assert told["post"] == {"dryRun", "fieldValidation", "fieldManager"}
+
+
 def test_what_is_described_exists() -> None:
     for name in descriptions():
         struct, field = name.rsplit(".", 1) if name.count(".") == 3 else (name, "")

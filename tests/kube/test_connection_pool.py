@@ -18,6 +18,7 @@ from pumice.http.pool import ConnectionPool, NotConnected
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n"
 HELLO = Answer(200, "", b"hello")
+TOLD = Answer(204, "", b"", ('field "a" is old', "and"))
 ZIPPED = gzip.compress(b"hello", mtime=0)
 
 
@@ -84,6 +85,7 @@ async def ask(pool: ConnectionPool, timeout_s: float = 5.0) -> Answer:
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, HELLO),
         (b"HTTP/1.1 204 No Content\r\n\r\n", Answer(204, "", b"")),
         (b"HTTP/1.1 429 Slow Down\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", Answer(429, "7", b"")),
+        (b'HTTP/1.1 204 Fine\r\nWarning: 299 - "field \\"a\\" is old"\r\nWarning: 299 b "and"\r\n\r\n', TOLD),
         (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", Answer(200, "", b"until the end")),
     ],
 )
