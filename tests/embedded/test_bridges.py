@@ -297,3 +297,14 @@ def test_sleep_on_a_fast_clock_is_short() -> None:
         return clock.now()
 
     assert asyncio.run(story()) >= 100.0
+
+
+def test_a_watch_tells_at_once_what_happened_before_it_began() -> None:
+    async def first_lines() -> list[bytes]:
+        cluster = store()
+        cluster.create("pods", pod("early"), "default")
+        lines = InProcess(cluster, "test").watch(ListScope(PODS), resource_version="0", timeout_s=60, idle_s=60)
+        return await asyncio.wait_for(anext(lines), 10)
+
+    told = [msgspec.json.decode(line) for line in asyncio.run(first_lines())]
+    assert [(event["type"], event["object"]["metadata"]["name"]) for event in told] == [("ADDED", "early")]
