@@ -159,10 +159,10 @@ class _Search:
                     break
                 given += told.headline.remedy
                 make_all(sketch, told.headline.remedy)
-        if len(given) < 2:
-            return None
         needed = merged(given, self._cluster.dimensions)
-        for change in [*needed] if self._helps(*needed) else ():
+        if len(given) < 2 or not self._helps(*needed):
+            return None
+        for change in list(needed):
             without = [each for each in needed if each is not change]
             if without and self._helps(*without):
                 needed = without
