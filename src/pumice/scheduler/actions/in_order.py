@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from math import inf
 from typing import Literal
 
-import numpy as np
 from msgspec import Struct, field
 
 from pumice.api.times import duration, rfc3339
@@ -177,7 +176,7 @@ class Line:
     def _start_beside(self, job: Job, timetable: Timetable) -> bool:
         """Start it if it takes nothing that is promised, for as long as it is expected to run."""
         length = self._length(job)
-        free, usage = timetable.free(self.session.now, length), np.zeros_like(timetable.room[0])
+        free, usage = timetable.free_now(length), list[tuple[int, int, float]]()
         with self.session.statement() as statement:
             for task in reversed(PendingTasks.of(self.session, job, job.pending.values()).tasks):
                 if self.session.job_ready(job):
@@ -194,11 +193,11 @@ class Line:
                     return False
                 statement.allocate(task, row)
                 free[columns, row] -= amounts
-                usage[columns, row] += amounts
+                usage += ((column, row, amount) for column, amount in task.template.needs)
             if not self.session.job_ready(job):
                 return False
             statement.commit()
-        timetable.change(Promise(self.session.now, usage), length, -1)
+        timetable.change(Promise(self.session.now, tuple(usage)), length, -1)
         return True
 
     def _has_quota(self, job: Job, task: Task) -> bool:
@@ -207,7 +206,7 @@ class Line:
 
     def _tell_promise(self, job: Job, promise: Promise) -> None:
         """Once, and again when it has become another."""
-        nodes = ", ".join(self.session.nodes.names[row] for row in np.flatnonzero(promise.usage.any(axis=0))[:MOST_NAMED])
+        nodes = ", ".join(self.session.nodes.names[row] for row in sorted({row for _, row, _ in promise.usage})[:MOST_NAMED])
         memory = self.session.memory(InOrder.name)
         who, start = memory.get("told", (("", ""), 0.0))
         if who != (job.uid, nodes) or abs(start - promise.start) >= FIRST_STEP_S:

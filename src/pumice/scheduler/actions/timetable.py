@@ -1,10 +1,12 @@
 """The room on all nodes from now on, as far as it is known: running pods are expected to end, waiting jobs are promised places.
 
-Between two of its times nothing changes. What has outlived its estimate is expected to end after one more minute, then two more, then four.
+When pods are expected to end is kept in order from cycle to cycle (`PlannedEnds`), so that a timetable does not cost a look at every pod
+that runs. What has outlived its estimate is expected to end after one more minute, then two more, then four.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from math import inf, log2
 from typing import NamedTuple
 
@@ -12,11 +14,15 @@ import numpy as np
 
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
-from pumice.scheduler.model.nodes import Table
+from pumice.scheduler.model.index import Index
+from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.nodes import Table, cells
 from pumice.scheduler.model.resources import EPSILON, Mask, Vector
 from pumice.scheduler.model.task import Task
 
 FIRST_STEP_S = 60.0  #: of the time given to a job that outlives its estimate; each further step is twice as long
+
+Usage = tuple[tuple[int, int, float], ...]  #: column, row and amount of each part
 
 
 class PodSet(NamedTuple):
@@ -31,85 +37,232 @@ class Promise(NamedTuple):
     """Room for a job from an instant on."""
 
     start: float
-    usage: Table  #: [r, n]
+    usage: Usage
 
 
-class Timetable:
-    """Free room over time, node by node."""
+class RoomChange(NamedTuple):
+    """More room from an instant on, or less. Of those at one instant, what is given back comes first."""
 
-    def __init__(self, session: Session, unknown: float) -> None:
-        """`unknown`: how long those run of whom nothing is told."""
-        nodes, now = session.nodes, session.now
-        standing = [task for tasks in nodes.tasks for task in tasks.values()]
-        ends = np.array([expected_end(task, now, unknown) for task in standing])
-        times = np.unique(ends[np.isfinite(ends)])
-        released = np.zeros((len(times) + 1, *nodes.idle.shape))
-        released[0] = nodes.idle
-        for step, task in zip(np.searchsorted(times, ends).tolist(), standing, strict=True):
-            if step < len(times):
-                for column, amount in task.template.needs:  # so few numbers are quicker one by one
-                    released[step + 1, column, task.node] += amount
-        self.times = np.array([now, *times])
-        self.room = np.cumsum(released, axis=0)  #: [time, r, n]
-
-    def free(self, start: float, length: float) -> Table:
-        """What is free all the time from `start` on."""
-        first = int(np.searchsorted(self.times, start, "right")) - 1
-        last = int(np.searchsorted(self.times, start + length, "left"))
-        free: Table = self.room[max(first, 0) : max(last, first + 1)].min(axis=0)
-        return free
-
-    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
-        """The first instant from which there is room for so long; None if there never is."""
-        for step, time in enumerate(self.times.tolist()):
-            if places(self.room[step], pod_sets) is not None:
-                usage = places(self.free(time, length), pod_sets)
-                if usage is not None:
-                    return Promise(time, usage)
-        return None
-
-    def change(self, promise: Promise, length: float, sign: int) -> None:
-        """Take the promised room (-1), or give it back (+1)."""
-        first, last = self._step(promise.start), self._step(promise.start + length)
-        self.room[first:last] += sign * promise.usage
-
-    def _step(self, time: float) -> int:
-        """Where something changes at this time."""
-        step = int(np.searchsorted(self.times, time))
-        if time < inf and (step == len(self.times) or self.times[step] != time):
-            before = self.room[max(step - 1, 0)]
-            self.times = np.insert(self.times, step, time)
-            self.room = np.insert(self.room, step, before, axis=0)
-        return step
+    time: float
+    is_less: bool
+    number: int  #: no two at one instant have the same
+    usage: Usage
 
 
-def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
-    """What the pods take of each node, the first nodes first; None if there is no room for all of them."""
-    usage = np.zeros_like(free)
-    for amounts, wanted, where in pod_sets:
-        needed = np.flatnonzero(amounts)
-        copies = ((free[needed] - usage[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
-        copies = np.where(where, np.clip(copies, 0, wanted), 0)
-        before = np.cumsum(copies) - copies
-        if before[-1] + copies[-1] < wanted:
-            return None
-        usage += amounts[:, None] * np.clip(wanted - before, 0, copies)
-    return usage
+# When pods are expected to end.
+
+
+class PlannedEnds(Index):
+    """What the pods on nodes give back when they are expected to end, in order.
+
+    When a pod began may be written on it only after it has come, so it is read when somebody asks.
+    """
+
+    def begin(self) -> None:
+        self._unread: dict[str, Task] = {}
+        self._planned: dict[str, RoomChange] = {}
+        self._in_order: list[RoomChange] = []  #: the same
+        self._by_clock: dict[str, Task] = {}  #: those whose end cannot be told but from the present time
+
+    def change(self, row: int, task: Task, sign: int) -> None:
+        if sign > 0:
+            self._unread[task.uid] = task
+        elif self._unread.pop(task.uid, None) is None and self._by_clock.pop(task.uid, None) is None:
+            del self._in_order[bisect_left(self._in_order, self._planned.pop(task.uid))]
+
+    def reread(self, job: Job) -> None:
+        for task in job.tasks.values():
+            if task.uid in self._planned or task.uid in self._by_clock:
+                self.change(task.node, task, -1)
+                self.change(task.node, task, 1)
+
+    def refresh(self) -> None:
+        for task in self._unread.values():
+            began, run = _began(task), _told_run(task)
+            if began is None or run is None or task.status == status.RELEASING:
+                self._by_clock[task.uid] = task
+            else:
+                planned = self._planned[task.uid] = _given_back(task, began + run)
+                insort(self._in_order, planned)
+        self._unread.clear()
+
+    def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
+        """In order. `unknown`: how long those run of whom nothing is told."""
+        now = session.now
+        evicted = (task for task in session.origins if task.evicted and task.node >= 0)  # indexes do not see them
+        others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := expected_end(task, now, unknown)) < inf]
+        late = bisect_right(self._in_order, now, key=lambda planned: planned.time)
+        others += [planned._replace(time=_extended(planned.time, now)) for planned in self._in_order[:late]]
+        return sorted(others + self._in_order[late:]) if others else self._in_order[late:]
+
+
+def _given_back(task: Task, end: float) -> RoomChange:
+    return RoomChange(end, False, task.number, tuple((column, task.node, amount) for column, amount in task.template.needs))
 
 
 def expected_run(task: Task, unknown: float) -> float:
     """By the estimate of its job, else by its own limit."""
+    told = _told_run(task)
+    return unknown if told is None else told
+
+
+def _told_run(task: Task) -> float | None:
     if task.job is not None and task.job.estimate is not None:
         return task.job.estimate
-    return task.template.spec.active_deadline_seconds or unknown
+    return task.template.spec.active_deadline_seconds or None
+
+
+def _began(task: Task) -> float | None:
+    return task.placed_at if task.started is None else task.started
 
 
 def expected_end(task: Task, now: float, unknown: float) -> float:
     if task.status == status.RELEASING:
         return now + 1
-    began = next((since for since in (task.started, task.placed_at) if since is not None), now)
-    over = now - (end := began + expected_run(task, unknown))
-    if over < 0:
+    began = _began(task)
+    return _extended((now if began is None else began) + expected_run(task, unknown), now)
+
+
+def _extended(end: float, now: float) -> float:
+    """The end, if it is still to come; else when the time given besides is over."""
+    if now < end:
         return end
-    steps = 1 + int(log2(over / FIRST_STEP_S + 1))
+    steps = 1 + int(log2((now - end) / FIRST_STEP_S + 1))
     return end + FIRST_STEP_S * (2.0**steps - 1)
+
+
+# The room in time.
+
+
+class Timetable:
+    """Free room over time, node by node: what is idle now, and how that changes."""
+
+    def __init__(self, session: Session, unknown: float) -> None:
+        """`unknown`: how long those run of whom nothing is told."""
+        self._now = session.now
+        self._idle = session.nodes.idle.copy()
+        self._changes = session.cluster.index(PlannedEnds).to_come(session, unknown)
+        self._less: list[float] = []  #: when room is taken
+        self._promised = 0
+
+    def change(self, promise: Promise, length: float, sign: int) -> None:
+        """Take the promised room (-1), or give it back (+1)."""
+        self._add(promise.start, promise.usage, sign)
+        if promise.start + length < inf:
+            self._add(promise.start + length, promise.usage, -sign)
+
+    def _add(self, time: float, usage: Usage, sign: int) -> None:
+        self._promised -= 1  # pods have numbers above 0
+        insort(self._changes, RoomChange(time, sign < 0, self._promised, tuple((c, row, sign * amount) for c, row, amount in usage)))
+        if sign < 0:
+            insort(self._less, time)
+
+    def free_now(self, length: float) -> Table:
+        """What is free all the time from now on."""
+        walk = Walk(self._idle, self._changes)
+        walk.go_to(self._now)
+        return self._least(walk, self._now, length)
+
+    def _least(self, walk: Walk, start: float, length: float) -> Table:
+        """What is free all the time from where a walk has come."""
+        least, ahead = walk.room.copy(), None
+        for time in self._less[bisect_right(self._less, start) : bisect_left(self._less, start + length)]:
+            ahead = ahead or walk.copy()
+            ahead.go_to(time)
+            np.minimum(least, ahead.room, out=least)
+        return least
+
+    def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
+        """The first instant from which there is room for so long; None if there never is."""
+        walk, time = Walk(self._idle, self._changes), self._now
+        touched = walk.go_to(time)
+        counts = [Copies(pod_set, walk.room) for pod_set in pod_sets]
+        while True:
+            for count in counts:
+                count.again(touched)
+            if all(count.are_enough for count in counts) and places(walk.room, pod_sets) is not None:
+                usage = places(self._least(walk, time, length), pod_sets)
+                if usage is not None:
+                    rows, columns = np.nonzero(usage.T)
+                    return Promise(time, tuple(zip(columns.tolist(), rows.tolist(), usage[columns, rows].tolist(), strict=True)))
+            if walk.is_over:
+                return None
+            time = walk.next_time
+            touched = walk.go_to(time)
+
+
+class Walk:
+    """The room at one instant after another."""
+
+    def __init__(self, room: Table, changes: list[RoomChange], position: int = 0) -> None:
+        self.room = room.copy()
+        self._cells = cells(self.room)
+        self._changes = changes
+        self._position = position
+
+    def copy(self) -> Walk:
+        return Walk(self.room, self._changes, self._position)
+
+    @property
+    def is_over(self) -> bool:
+        return self._position == len(self._changes)
+
+    @property
+    def next_time(self) -> float:
+        return self._changes[self._position].time
+
+    def go_to(self, time: float) -> set[int]:
+        """The rows that have changed on the way."""
+        touched, cells = set(), self._cells
+        while self._position < len(self._changes) and self._changes[self._position].time <= time:
+            for column, row, amount in self._changes[self._position].usage:
+                cells[column][row] += amount
+                touched.add(row)
+            self._position += 1
+        return touched
+
+
+class Copies:
+    """How many of equal pods would have room on each node, and whether that is enough."""
+
+    def __init__(self, pod_set: PodSet, room: Table) -> None:
+        self._needs = [(column, amount) for column, amount in enumerate(pod_set.amounts.tolist()) if amount]
+        self._where = pod_set.where
+        self._wanted = pod_set.copies
+        self._cells = cells(room)
+        self._counts: list[int] = copies_on(room, pod_set).astype(int).tolist()
+        self._total: int = sum(self._counts)
+
+    @property
+    def are_enough(self) -> bool:
+        return self._total >= self._wanted
+
+    def again(self, rows: set[int]) -> None:
+        """These rows have changed."""
+        for row in rows:
+            if self._where[row]:
+                most = min((self._cells[column][row] + EPSILON) // amount for column, amount in self._needs)
+                count = int(min(max(most, 0), self._wanted))
+                self._total += count - self._counts[row]
+                self._counts[row] = count
+
+
+def copies_on(free: Table, pod_set: PodSet) -> Vector:
+    """How many of the pods would have room on each node; no more are counted than are wanted."""
+    amounts, wanted, where = pod_set
+    needed = np.flatnonzero(amounts)
+    copies = ((free[needed] + EPSILON) // amounts[needed, None]).min(axis=0)
+    counted: Vector = np.where(where, np.clip(copies, 0, wanted), 0)
+    return counted
+
+
+def places(free: Table, pod_sets: list[PodSet]) -> Table | None:
+    """What the pods take of each node, the first nodes first; None if there is no room for all of them."""
+    usage = np.zeros_like(free)
+    for pod_set in pod_sets:
+        copies = copies_on(free - usage, pod_set)
+        before = np.cumsum(copies) - copies
+        if before[-1] + copies[-1] < pod_set.copies:
+            return None
+        usage += pod_set.amounts[:, None] * np.clip(pod_set.copies - before, 0, copies)
+    return usage

@@ -216,6 +216,9 @@ class Cluster:
             self._unlink(job)
         job.group = group
         job.read(self.dimensions)
+        if job.tasks:
+            for index in self._indexes.values():
+                index.reread(job)
         self._rank(job)
         queue = self.queue(group.spec.queue or self.default_queue)
         job.queue = queue

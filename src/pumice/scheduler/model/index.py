@@ -12,6 +12,7 @@ from pumice.scheduler.model.task import Task
 
 if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster
+    from pumice.scheduler.model.job import Job
 
 
 class Index:
@@ -32,6 +33,9 @@ class Index:
 
     def change(self, row: int, task: Task, sign: int) -> None:
         """A pod came to a row (+1) or left it (-1), as filters see it; its labels and status hold for both."""
+
+    def reread(self, job: Job) -> None:
+        """The PodGroup of some pods was put anew."""
 
     def refresh(self) -> None:
         """Take in what else has changed. Called whenever it is asked for."""
