@@ -34,7 +34,7 @@ class ForgetfulRosters(Rosters):
 def scanning() -> Iterator[None]:
     """Within this, sessions decide the same in the naive way."""
     with (
-        patch("pumice.scheduler.framework.questions.Evaluations", Forgetful),
+        patch("pumice.scheduler.framework.lasting.Evaluations", Forgetful),
         patch("pumice.scheduler.kube.find_node.Evaluations", Forgetful),
         patch("pumice.scheduler.placement.placing.MIN_RUN", NEVER),
         patch("pumice.scheduler.actions.schedule.MIN_RUN", NEVER),

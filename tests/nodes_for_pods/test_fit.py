@@ -46,17 +46,17 @@ def named(rules: list[Any]) -> list[str]:
 def test_predicates_can_be_switched_off_but_for_cordons_and_the_number_of_pods() -> None:
     made = cluster(node("a"))
     with session(made, PluginOption(Predicates, PredicatesArgs(**ALL_OFF))) as opened:
-        assert named(opened.filters) == ["PodLimit", "NodeUnschedulable"]
+        assert named(opened.plugins.rules[0]) == ["PodLimit", "NodeUnschedulable"]
     with session(made, "predicates") as opened:
         volumes = ["NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "VolumeBinding", "DynamicResources"]
         expected = ["PodLimit", "NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts", "InterPodAffinity", *volumes]
-        assert named(opened.filters) == expected
+        assert named(opened.plugins.rules[0]) == expected
 
 
 def test_nodeorder_takes_the_scorers_that_have_a_weight() -> None:
     made = cluster(node("a"))
     with session(made, "nodeorder") as opened:
-        weights = {rule.name: rule.weight for rule in opened.scorers}
+        weights = {rule.name: rule.weight for rule in opened.plugins.rules[1]}
     assert weights == {
         "NodeResourcesFit": 1,
         "NodeResourcesBalancedAllocation": 1,
@@ -68,7 +68,7 @@ def test_nodeorder_takes_the_scorers_that_have_a_weight() -> None:
     }
     none = dict.fromkeys(NodeOrderArgs.__struct_fields__, 0)
     with session(made, PluginOption(NodeOrder, NodeOrderArgs(**none))) as opened:
-        assert opened.scorers == []
+        assert opened.plugins.rules[1] == []
 
 
 def test_nodeorder_hears_wishes_only_where_somebody_had_any_when_the_session_opened() -> None:

@@ -77,11 +77,11 @@ class Evaluation:
         """Take the log's changes in."""
         if self._position < 0:
             self._start()
-        elif self._position == len(self.cluster.log):
+        elif self._position == self.cluster.log.position:
             return
         else:
             self._recompute(touched(self.cluster, self._position))
-        self._position = len(self.cluster.log)
+        self._position = self.cluster.log.position
 
     def _start(self) -> None:
         static = [pair for pair in self.filters if pair[0].reach is Reach.STATIC]
@@ -142,25 +142,25 @@ class Evaluation:
 
     def _measure(self) -> None:
         """As refresh(), for room by resources, which evictions ask of one row at a time elsewhere."""
-        if self._measured != len(self.cluster.log):
+        if self._measured != self.cluster.log.position:
             rows = None if self._measured < 0 else touched(self.cluster, self._measured)
             room = self.room(View(self.table, rows))
             if rows is None:
                 self._fits_idle, self._fits_future = room
             else:
                 self._fits_idle[rows], self._fits_future[rows] = room
-            self._measured = len(self.cluster.log)
+            self._measured = self.cluster.log.position
 
     def _refresh_scores(self) -> None:
         """As refresh(), for what only choosing among candidates needs."""
-        if self._scored != len(self.cluster.log):
+        if self._scored != self.cluster.log.position:
             rows = None if self._scored < 0 else touched(self.cluster, self._scored)
             scores = self._node_score(SharingView(self._kept, self.table, rows))
             if rows is None:
                 self._node_scores = scores
             else:
                 self._node_scores[rows] = scores
-            self._scored = len(self.cluster.log)
+            self._scored = self.cluster.log.position
 
     def _node_score(self, view: View) -> Scores:
         total = np.zeros(len(view))
@@ -238,6 +238,14 @@ class Evaluation:
         return row if self.rejected is None else -1
 
     @property
+    def lasts(self) -> bool:
+        """Whether all that was found for the task before its nodes were asked holds as long as nodes and other objects are as they are."""
+        if self.rejected is not None or self._wide_filters or not self.template.needs_only_room:
+            return False
+        at_nodes, others = (*self._node_filters, *self._node_scorers), self._other_scorers
+        return all(rule.plannable for rule, _ in at_nodes) and all(rule.reach is Reach.STATIC for rule, _ in others)
+
+    @property
     def steady(self) -> bool:
         """Whether placing a copy changes nothing but its own row, foreseeably, so that a run of copies can be planned ahead."""
         return self.steady_among(self.table.alive)
@@ -286,6 +294,7 @@ class Evaluation:
 
 KEPT_CELLS = 1_000_000  #: evaluations times nodes
 KEPT_AT_LEAST = 64
+LASTING_CELLS = 100_000  #: of those that are left for later sessions
 
 
 class Evaluations:
@@ -313,6 +322,11 @@ class Evaluations:
         if len(self._kept) > self._room:
             del self._kept[next(iter(self._kept))]
         return found
+
+    def keep_lasting(self) -> None:
+        """The session is over. Only what later ones may use is kept."""
+        lasting = [(key, evaluation) for key, evaluation in self._kept.items() if evaluation.lasts]
+        self._kept = dict(lasting[-LASTING_CELLS // max(len(self._cluster.nodes), 1) :])
 
 
 # How full nodes would be in what a pod asks for, each resource by its weight.

@@ -146,7 +146,7 @@ class SharedScores:
         self._found: dict[Hashable, tuple[int, Scores]] = {}
 
     def of(self, key: Hashable, ask: Callable[[View], Scores]) -> Scores:
-        table, now = self._cluster.nodes, len(self._cluster.log)
+        table, now = self._cluster.nodes, self._cluster.log.position
         since, found = self._found.get(key) or (now, ask(View(table)))
         if since < now:
             rows = touched(self._cluster, since)
@@ -169,11 +169,8 @@ class SharingView(View):
 
 def touched(cluster: Cluster, since: int) -> Rows | None:
     """Rows that changed since a position of the log; None for too many to ask one by one."""
-    log = cluster.log
-    if len(log) - since == 1:
-        return np.array([log[-1].row])
-    rows = np.array(sorted({change.row for change in log[since:]}))
-    return rows if len(rows) * 4 < len(cluster.nodes) else None
+    rows = cluster.log.rows_since(since)
+    return np.array(sorted(rows)) if rows is not None and (len(rows) == 1 or len(rows) * 4 < len(cluster.nodes)) else None
 
 
 def snapshot(table: Nodes, rows: Rows) -> View:

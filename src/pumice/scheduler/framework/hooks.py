@@ -202,6 +202,9 @@ HOOKS: dict[str, Hook] = {
     "close": Hook(),
 }
 
+#: hooks by which a plugin gives filters and scorers
+RULE_HOOKS = ("filters", "filter", "filter_node", "scorers", "score", "score_node")
+
 #: the hook that says whom an action may evict
 VICTIMS_HOOKS = {"preempt": "preemptable", "reclaim": "reclaimable", "gangpreempt": "unified_evictable", "gangreclaim": "unified_evictable"}
 

@@ -6,6 +6,7 @@ Plugins from outside, and in a cycle that is decided again all plugins, are aske
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pumice.scheduler.engine.rules import Filter, Rule, Scorer
@@ -61,16 +62,26 @@ class OpenPlugins:
         self._tiers = [[(choice, choice.plugin(choice.args, choice.hierarchy)) for choice in tier] for tier in session.policy.tiers]
         everyone = [plugin for tier in self._tiers for _, plugin in tier]
         self._guards: dict[int, Guard] = {}
-        broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
+        self._broken = [failure for plugin in everyone if (failure := self._open(plugin)) is not None]
         self._opened = {id(choice): plugin for choice, plugin in self._pairs()}
         self.tiers = MadeWhenAsked(self._by_tier)  #: methods by hook, tier by tier
         self.flat = MadeWhenAsked(self._in_a_row)  #: the same in a row
         self.everyone = [plugin for _, plugin in self._pairs()]  #: that could be opened
-        self.filters: list[Filter] = [Broken(failure) for failure in broken]
-        self.scorers: list[Scorer] = []
+
+    @property
+    def are_trusted(self) -> bool:
+        """Whether all of them are asked directly."""
+        return not self._guards
+
+    @cached_property
+    def rules(self) -> tuple[list[Filter], list[Scorer]]:
+        """Filters and scorers. Most sessions go on with those of an earlier one (`lasting.py`)."""
+        filters: list[Filter] = [Broken(failure) for failure in self._broken]
+        scorers: list[Scorer] = []
         for choice, plugin in self._pairs():
-            self.filters += self._rules(plugin, GIVEN_FILTERS, choice.enabled)
-            self.scorers += self._rules(plugin, GIVEN_SCORERS, choice.enabled)
+            filters += self._rules(plugin, GIVEN_FILTERS, choice.enabled)
+            scorers += self._rules(plugin, GIVEN_SCORERS, choice.enabled)
+        return filters, scorers
 
     def rules_for(self, kind: type[Plugin], form: Form[R]) -> list[R]:
         """Filters or scorers of a plugin that a profile of kube-scheduler names."""

@@ -40,6 +40,7 @@ class Plugin:
     hierarchy_only: ClassVar[frozenset[str]] = frozenset()  #: hooks that take part only with the switch enableHierarchy
     sees_refused_victims: ClassVar[bool] = False  #: of victims it is asked also about those whom the plugins before it refused
     reads_only_state: ClassVar[bool] = False  #: its answers follow from the kept state, its arguments, and the time that `next_turn` names
+    rules_last: ClassVar[bool] = False  #: its filters and scorers hold nothing of the session that it was made for
     wildcard_args: ClassVar[tuple[str, ...]] = ()  #: prefixes of arguments whose rest is a name, such as "binpack.resources."
 
     def __init__(self, args: Any = None, hierarchy: bool = False) -> None:

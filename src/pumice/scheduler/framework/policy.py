@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from pumice.api.problems import Args, Path, Problems
 from pumice.scheduler.engine.rules import Filter, Scorer
-from pumice.scheduler.framework.hooks import HOOKS
+from pumice.scheduler.framework.hooks import HOOKS, RULE_HOOKS
 from pumice.scheduler.framework.plugin import NoArgs, Plugin
 
 if TYPE_CHECKING:
@@ -138,6 +138,12 @@ class Policy(Struct, frozen=True, dict=True):
         """By hook that any plugin takes part in: those that do, tier by tier. Asked for in every session."""
         found = {hook: [[choice for choice in tier if choice.takes_part(hook)] for tier in self.tiers] for hook in HOOKS}
         return {hook: tiers for hook, tiers in found.items() if any(tiers)}
+
+    @cached_property
+    def rules_last(self) -> bool:
+        """Whether filters and scorers of its plugins may serve later sessions; what a class says does not hold for those based on it."""
+        givers = {choice.plugin for hook in RULE_HOOKS for tier in self.takers.get(hook, ()) for choice in tier}
+        return all(vars(giver).get("rules_last") for giver in givers)
 
     @property
     def reads_volcano(self) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, cmp_to_key
 from typing import Any
 
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluation
 from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import NOT_ENOUGH_RESOURCES, Refusal
+from pumice.scheduler.framework.lasting import evaluations_for
 from pumice.scheduler.framework.observer import Observer
 from pumice.scheduler.framework.open_plugins import MadeWhenAsked, OpenPlugins
 from pumice.scheduler.framework.policy import Policy
@@ -73,11 +74,10 @@ class Questions:
     def _ask(self, plugins: OpenPlugins) -> None:
         """From here on these plugins are asked."""
         self.plugins = plugins
-        self.filters, self.scorers = plugins.filters, plugins.scorers
         self._folded = MadeWhenAsked(plugins.question)
         self._queue_rules = plugins.in_order("compare_queues", "queue_order")
         self._kinds: dict[str, list[Callable[[Task], Hashable]]] = {}
-        self._evaluations = Evaluations(self.cluster, self.filters, self.scorers, self.observer.asking)
+        self._evaluations = evaluations_for(self)  # type: ignore[arg-type]
 
     # -- orders
 

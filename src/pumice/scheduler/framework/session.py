@@ -20,6 +20,7 @@ from pumice.scheduler.framework.decisions import Decisions, Event, FitErrors, Gr
 from pumice.scheduler.framework.eviction_ledger import EvictionLedger
 from pumice.scheduler.framework.gathering import Gathering
 from pumice.scheduler.framework.hooks import UNSCHEDULABLE, VICTIMS_HOOKS
+from pumice.scheduler.framework.lasting import leave
 from pumice.scheduler.framework.observer import SILENT, Observer, Stage
 from pumice.scheduler.framework.open_plugins import OpenPlugins
 from pumice.scheduler.framework.past_evictions import note, past_eviction
@@ -107,6 +108,7 @@ class Session(Questions):
             self.kinds.close(self)
         else:
             self.cluster.memory.pop(KINDS, None)
+        leave(self, self._evaluations)
         self.cluster.forget_changes()
 
     def restore(self) -> None:

@@ -15,7 +15,7 @@ from pumice.api.pod import Pod
 from pumice.api.volcano import PodGroup
 from pumice.api.volcano import Queue as QueueObject
 from pumice.scheduler.model import reservations, status
-from pumice.scheduler.model.index import Index, RowChange
+from pumice.scheduler.model.index import Index, RowChange, RowLog
 from pumice.scheduler.model.job import PENDING, Job, is_shadow, shadow_group
 from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.queue import Queue
@@ -49,7 +49,7 @@ class Cluster:
         self.without_job: dict[str, Task] = {}  #: Pending tasks without a job that are ours to place
         self.changed: dict[str, Job] = {}  #: jobs of which the next cycle tells, as they have changed
         self._stale: dict[str, Job] = {}  #: jobs that have changed since the last refresh_sums()
-        self.log: list[RowChange] = []
+        self.log = RowLog()
         self.revision = 0  #: another one whenever anything has changed that a cycle could see; what a cycle undid counts, too
         self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
         self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met

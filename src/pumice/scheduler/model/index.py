@@ -59,3 +59,36 @@ class RowChange(NamedTuple):
     row: int
     task: Task
     sign: int
+
+
+class RowLog(list[RowChange]):
+    """Since the last session closed, who came and went. Of what was before, the last rows are remembered.
+
+    A position counts all entries that there ever were.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: list[int] = []
+        self.start = 0  #: the position of the first entry
+
+    @property
+    def position(self) -> int:
+        return self.start + len(self)
+
+    def clear(self) -> None:
+        self._rows += [change.row for change in self]
+        self.start += len(self)
+        if len(self._rows) > MOST_ROWS:
+            del self._rows[: -MOST_ROWS // 2]
+        super().clear()
+
+    def rows_since(self, position: int) -> set[int] | None:
+        """The rows that changed after a position; None if that is too long ago."""
+        if position >= self.start:
+            return {change.row for change in self[position - self.start :]}
+        first = len(self._rows) - (self.start - position)
+        return None if first < 0 else {*self._rows[first:], *(change.row for change in self)}
+
+
+MOST_ROWS = 4096

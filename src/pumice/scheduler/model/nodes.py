@@ -46,6 +46,7 @@ class Nodes:
         self._cordoned: Mask = np.zeros(0, bool)
         self._have_all: dict[int, bool] = {}
         self._reserve(64)
+        self.version = 0  #: changes when any node is put or removed
         self.static_version = 0  #: changes when any node's labels, taints or set changes
         self._labels: dict[str, tuple[Codes, list[str], dict[str, int]]] = {}
         self._masks: dict[Requirement, Mask] = {}
@@ -151,6 +152,7 @@ class Nodes:
 
     def put(self, node: Node) -> int:
         """Add or update a node; its row."""
+        self.version += 1
         name = node.metadata.name
         row = self.rows.get(name)
         if row is None:
@@ -185,6 +187,7 @@ class Nodes:
         """Leave a dead row for a node to come; the caller takes the tasks off it."""
         row = self.rows.pop(name, None)
         if row is not None:
+            self.version += 1
             self._dead.append(row)
             self.alive[row] = False
             self.allocatable[:, row] = 0

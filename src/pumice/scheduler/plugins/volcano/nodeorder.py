@@ -31,6 +31,7 @@ class NodeOrderArgs(Struct):
 class NodeOrder(Plugin):
     name = "nodeorder"
     reads_only_state = True
+    rules_last = True
     Args = NodeOrderArgs
 
     def scorers(self) -> list[Scorer]:

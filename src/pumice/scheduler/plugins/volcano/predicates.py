@@ -59,6 +59,7 @@ class PodLimit(Filter):
 class Predicates(Plugin):
     name = "predicates"
     reads_only_state = True
+    rules_last = True
     Args = PredicatesArgs
 
     def filters(self) -> list[Filter]:
