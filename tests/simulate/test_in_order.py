@@ -9,7 +9,8 @@ import pytest
 from pumice.api.annotations import ESTIMATE
 from pumice.scheduler.actions.in_order import InOrder, InOrderArgs
 from pumice.scheduler.framework.cycle import cycle
-from pumice.scheduler.framework.policy import PluginOption, Policy
+from pumice.scheduler.framework.policy import Action, PluginOption, Policy
+from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.plugins.packing.rule import PackingArgs
 from pumice.scheduler.plugins.volcano.dot_product import DotProduct
@@ -130,3 +131,45 @@ def test_the_first_is_told_once_what_it_is_promised() -> None:
         [],
         [("Reserved", "It is promised room on n from 2026-01-01T00:33:00Z on")],
     ]
+
+
+class EvictsOne(Action):
+    name = "evicts-one"
+
+    def run(self, session: Session) -> None:
+        with session.statement() as statement:
+            statement.evict(session.cluster.tasks["default/runs"], self.name)
+            statement.commit()
+
+
+@BOTH
+def test_who_was_evicted_by_an_action_before_is_expected_to_leave_in_a_second(args: InOrderArgs) -> None:
+    made = cluster(node("n").cpu(4), pod("runs").cpu(2).on("n"))
+    put(made, "first", "1m", pod("first").cpu(4))
+    put(made, "long", "2s", pod("long").cpu(1))
+    put(made, "short", "1s", pod("short").cpu(1))
+    policy = Policy((EvictsOne(), InOrder(args)), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
+    assert [bind.task.name for bind in cycle(made, policy, NOW).binds] == ["short"]
+
+
+@pytest.mark.parametrize("told", ["", "90m"], ids=["nothing was told", "longer before"])
+def test_an_estimate_that_changes_moves_the_promise(told: str) -> None:
+    runs, started_at = podgroup("runs"), pod("runs").cpu(2).gang("runs").on("n").started("2025-12-31T23:30:00Z")
+    made = cluster(node("n").cpu(4), runs.annotation(ESTIMATE, told) if told else runs, started_at)
+    put(made, "first", "1m", pod("first").cpu(4))
+    policy = Policy((InOrder(EASY),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
+    cycle(made, policy, NOW)
+    made.put(*podgroup("runs").annotation(ESTIMATE, "1h").build())
+    promised = [event.message for event in cycle(made, policy, NOW).events]
+    assert promised == ["It is promised room on n from 2026-01-01T00:30:00Z on"]
+
+
+def test_a_promise_is_of_all_kinds_of_pods_together_on_nodes_that_may_have_them() -> None:
+    """Each kind would fit by itself once the first pod ends, both only once the second does. Nobody is told how long they run."""
+    made = cluster(node("n").cpu(4).label("zone", "x"), node("m").cpu(4))
+    for name, estimate, row in (("a", "1h", "n"), ("b", "2h", "n"), ("c", "30m", "m"), ("d", "31m", "m")):
+        made.put(*podgroup(name).annotation(ESTIMATE, estimate).build())
+        made.put(*pod(name).cpu(2).gang(name).on(row).started(NOW).build())
+    put(made, "first", "", pod("small").cpu(1).selector("zone", "x"), pod("large").cpu(2).selector("zone", "x"), least=2)
+    policy = Policy((InOrder(EASY),), ((PluginOption(PLUGINS["gang"]), PluginOption(PLUGINS["predicates"])),))
+    assert [event.message for event in cycle(made, policy, NOW).events] == ["It is promised room on n from 2026-01-01T02:00:00Z on"]

@@ -71,10 +71,9 @@ class PlannedEnds(Index):
             del self._in_order[bisect_left(self._in_order, self._planned.pop(task.uid))]
 
     def reread(self, job: Job) -> None:
-        for task in job.tasks.values():
-            if task.uid in self._planned or task.uid in self._by_clock:
-                self.change(task.node, task, -1)
-                self.change(task.node, task, 1)
+        for task in [task for task in job.tasks.values() if task.uid in self._planned or task.uid in self._by_clock]:
+            self.change(task.node, task, -1)
+            self.change(task.node, task, 1)
 
     def refresh(self) -> None:
         for task in self._unread.values():
@@ -90,7 +89,9 @@ class PlannedEnds(Index):
         """In order. `unknown`: how long those run of whom nothing is told."""
         now = session.now
         evicted = (task for task in session.origins if task.evicted and task.node >= 0)  # indexes do not see them
-        others = [_given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := expected_end(task, now, unknown)) < inf]
+        others = [
+            _given_back(task, end) for task in (*self._by_clock.values(), *evicted) if (end := expected_end(task, now, unknown)) < inf
+        ]
         late = bisect_right(self._in_order, now, key=lambda planned: planned.time)
         others += [planned._replace(time=_extended(planned.time, now)) for planned in self._in_order[:late]]
         return sorted(others + self._in_order[late:]) if others else self._in_order[late:]

@@ -36,8 +36,7 @@ def leave(session: Session, evaluations: Evaluations) -> None:
 def _basis(session: Session) -> tuple[Any, ...] | None:
     """What they depend on besides what stands on nodes; None where they do not last."""
     cluster = session.cluster
-    if session.observer.asking is not PLAINLY or cluster.with_pod_affinity:
-        return None
-    if not (session.policy.rules_last and session.plugins.are_trusted):
+    is_watched = session.observer.watches or session.observer.asking is not PLAINLY
+    if is_watched or cluster.with_pod_affinity or not (session.policy.rules_last and session.plugins.are_trusted):
         return None
     return session.policy, cluster.nodes.version, cluster.versions.copy(), len(cluster.dimensions.names), cluster.dimensions.width

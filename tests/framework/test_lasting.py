@@ -1,0 +1,126 @@
+"""What rules said of nodes serves the sessions to come, as long as nothing but pods comes and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.rules import Asking
+from pumice.scheduler.framework.observer import SILENT, Observer, Silent
+from pumice.scheduler.framework.policy import Policy
+from pumice.scheduler.framework.session import Session
+from pumice.scheduler.model import status
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.index import MOST_ROWS
+from pumice.scheduler.plugins.volcano.predicates import PodLimit, Predicates
+from pumice.testing import NOW, PodBuilder, cluster, node, pod, podgroup, priority_class
+from pumice.testing.scene import policy
+
+POLICY = policy("allocate", ("predicates", "nodeorder"))
+NODES = 100
+
+
+class OwnPredicates(Predicates):
+    """Based on a plugin whose rules last."""
+
+    name = "own-predicates"
+
+
+class OwnAsking(Silent):
+    asking = Asking()
+
+
+def filled(asking: PodBuilder) -> Cluster:
+    """Many nodes, a pod that runs, and one that waits."""
+    return cluster(*(node(f"n{n}").cpu(4) for n in range(NODES)), podgroup("g"), asking.gang("g"), pod("runs").cpu(1).on("n0"))
+
+
+def asked(made: Cluster, decided: Policy = POLICY, observer: Observer = SILENT, *, guarded: bool = False) -> Evaluation:
+    """The evaluation of the pod that waits, in a session of its own."""
+    with Session(made, decided, NOW, observer=observer, guarded=guarded) as opened:
+        found = opened.evaluation(made.tasks["default/p"])
+        found.totals(opened.nodes.alive)
+    return found
+
+
+def test_only_nodes_with_changes_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, rows, refuse = filled(pod("p").cpu(1)), list[int](), PodLimit.refuse
+    monkeypatch.setattr(PodLimit, "refuse", lambda rule, state, nodes: rows.append(len(nodes)) or refuse(rule, state, nodes))
+    first = asked(made)
+    made.move(made.tasks["default/runs"], status.RUNNING, 7)
+    assert asked(made) is first
+    assert asked(made) is first
+    assert rows == [NODES, 2]
+    fresh = Evaluation(made.tasks["default/p"], made, [rule for rule, _ in first.filters], [rule for rule, _ in first.scorers])
+    fresh.refresh()
+    assert (first.totals(made.nodes.alive) == fresh.totals(made.nodes.alive)).all()
+    assert (first.fits_idle == fresh.fits_idle).all()
+
+
+def test_after_more_changes_than_are_remembered_all_nodes_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, rows, refuse = filled(pod("p").cpu(1)), list[int](), PodLimit.refuse
+    monkeypatch.setattr(PodLimit, "refuse", lambda rule, state, nodes: rows.append(len(nodes)) or refuse(rule, state, nodes))
+    first, runs = asked(made), made.tasks["default/runs"]
+    for _ in range(MOST_ROWS):
+        made.move(runs, status.RUNNING, 7)
+    made.forget_changes()
+    assert asked(made) is first
+    assert rows == [NODES, NODES]
+    assert np.flatnonzero(made.nodes.used[0]).tolist() == [7]
+
+
+REQUIRED, TERM = "requiredDuringSchedulingIgnoredDuringExecution", {"topologyKey": "zone", "labelSelector": {}}
+CHANGES: dict[str, Callable[[Cluster], None]] = {
+    "a node": lambda made: made.put(*node("n3").cpu(8).build()),
+    "another object": lambda made: made.put(*priority_class("high", 10).build()),
+    "terms about other pods": lambda made: made.put(
+        *pod("q").having("spec", "affinity", "podAntiAffinity", value={REQUIRED: [TERM]}).build()
+    ),
+    "a resource": lambda made: made.put(*pod("q").gpu(1).build()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_when_anything_else_changes_they_are_made_anew(change: Callable[[Cluster], None]) -> None:
+    made = filled(pod("p").cpu(1))
+    first = asked(made)
+    change(made)
+    assert asked(made) is not first
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [pod("p").cpu(1).having("spec", "containers", 0, "ports", value=[{"hostPort": 80}]), pod("p").cpu("1e30")],
+    ids=["a port", "never fits"],
+)
+def test_what_asks_for_more_than_room_does_not_last(asking: PodBuilder) -> None:
+    made = filled(asking)
+    assert asked(made) is not asked(made)
+
+
+def test_what_a_plugin_says_of_its_rules_does_not_hold_for_those_based_on_it() -> None:
+    made, decided = filled(pod("p").cpu(1)), policy("allocate", (OwnPredicates,))
+    assert asked(made, decided) is not asked(made, decided)
+
+
+def test_another_policy_has_its_own() -> None:
+    made = filled(pod("p").cpu(1))
+    assert asked(made) is not asked(made, policy("allocate", ("predicates",)))
+
+
+@pytest.mark.parametrize("observer", [Observer(), OwnAsking()], ids=["watches", "asks in its own way"])
+def test_where_somebody_watches_nothing_lasts(observer: Observer) -> None:
+    made = filled(pod("p").cpu(1))
+    first = asked(made)
+    assert asked(made, observer=observer) is not first
+    assert asked(made) is not first
+
+
+def test_with_guards_nothing_lasts() -> None:
+    made = filled(pod("p").cpu(1))
+    first = asked(made)
+    assert asked(made, guarded=True) is not first
+    assert asked(made) is not first
