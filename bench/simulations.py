@@ -56,6 +56,13 @@ def whole() -> Row:
     )
 
 
+def beside_naive(name: str, budget_s: float, build: Callable[[], Scenario], play: Callable[[Scenario], object]) -> Row:
+    """Once as it is, and once with every node asked anew for each placement."""
+    row = measured(name, budget_s, None, build, play, 1)
+    naive = measured("", 0, None, build, partial(naively, play), 1)
+    return row._replace(naive=naive.cpu / row.cpu)
+
+
 def run() -> Iterator[Row]:
     yield whole()
     if "PUMICE_TRACES" not in os.environ:
@@ -65,10 +72,8 @@ def run() -> Iterator[Row]:
     to_130 = partial(arrivals.play, load=1.3)
     for policy, budget_s in (("BestFit", 2.0), ("FGD", 20.0)):
         build = partial(scenario, policy, pods, nodes)
-        row = measured(f"openb, pods only come, to 130 %, {policy}", budget_s, None, build, to_130, 1)
-        naive = measured("", 0, None, build, partial(naively, to_130), 1)
-        yield row._replace(naive=naive.cpu / row.cpu)
+        yield beside_naive(f"openb, pods only come, to 130 %, {policy}", budget_s, build, to_130)
     wagap = partial(scenario, "EASY", Source("swf", str(traces / "swf/wagap-2013.swf")))
-    yield measured("wagap-2013 to its end, EASY", 5.0, None, wagap, simulate, 1)
+    yield beside_naive("wagap-2013 to its end, EASY", 5.0, wagap, simulate)
     philly = partial(scenario, "volcano", Source("philly", str(traces / "philly/philly.csv")), "300x8gpu")
-    yield measured("Philly to its end, 300 x 8 GPUs, 15 queues, Volcano's default", 60.0, None, philly, simulate, 1)
+    yield beside_naive("Philly to its end, 300 x 8 GPUs, 15 queues, Volcano's default", 60.0, philly, simulate)

@@ -113,10 +113,14 @@ class OpenPlugins:
         return [pair for tier in self._tiers for pair in tier]
 
     def _by_tier(self, hook: str) -> list[list[Method]]:
-        takers, opened = self._session.policy.takers.get(hook) or [[] for _ in self._tiers], self._opened
+        takers, opened = self._session.policy.takers.get(hook), self._opened
+        if takers is None:
+            return [[] for _ in self._tiers]
         return [[self.hook(opened[id(choice)], hook) for choice in tier if id(choice) in opened] for tier in takers]
 
     def _in_a_row(self, hook: str) -> tuple[Method, ...]:
+        if hook not in self._session.policy.takers:  # as most are not, in most policies
+            return ()
         return tuple([method for tier in self.tiers[hook] for method in tier])
 
     def _open(self, plugin: Plugin) -> Failure | None:
