@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner
 
 from pumice.answers.calibration import calibrate
 from pumice.answers.eta import eta, etas
+from pumice.answers.forecast import Forecast
 from pumice.answers.past import Guess, Past
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.errors import InputError
@@ -160,6 +162,34 @@ def test_forecasts_are_scored_on_a_workload(tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert [(each["p50"], each["waited"]) for each in found["told"][:4]] == [(97, 97), (197, 197), (297, 297), (394, 394)]
     assert (found["withinP50"], found["withinP90"]) == (1, 1)
+
+
+def test_a_score_tells_the_instant_of_each_forecast_and_the_median_of_what_was_told(tmp_path: Path) -> None:
+    """Nine jobs in line after the first, of 100 s each: told after the third, the sixth and the ninth of them has come."""
+    log = swf(tmp_path / "log.swf", [(at, 4, 100) for at in range(10)])
+    asked = ["eta", "--score", f"swf:{log.path}", "--policy", "FIFO", "--every", "3"]
+    found = json.loads(CliRunner().invoke(cli, [*asked, "-o", "json"]).stdout)
+    assert [each["instant"] for each in found["told"]] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert (found["medianP90"], found["medianWaited"]) == (494, 494)
+    shown = CliRunner().invoke(cli, asked).stdout.splitlines()
+    assert shown[0] == "9 jobs that waited were told when they would start, at 3 instants"
+    assert shown[-1] == "Median of the times told as P90: 8m14s; of the times until they started: 8m14s."
+
+
+def test_a_score_of_forecasts_beyond_the_horizon_says_so(tmp_path: Path) -> None:
+    log = swf(tmp_path / "log.swf", [(at, 4, 8 * 86_400) for at in range(3)])
+    shown = CliRunner().invoke(cli, ["eta", "--score", f"swf:{log.path}", "--policy", "FIFO", "--every", "2"]).stdout
+    assert shown.splitlines()[-1] == "Median of the times told as P90: >7d; of the times until they started: 11d."
+
+
+def test_two_of_five_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
+    """Half of them, and nine of ten becomes 97 of 100 on wagap-2013; none, and it becomes seven or eight of ten."""
+    made = cluster(node("n").cpu(300))
+    for number in range(300):
+        running(made, f"sweep-{number}", 1, since=HOUR, estimate="3h")
+    seeds = Counter(each.seed for each in Forecast(made, VOLCANO, NOW).standing)
+    assert 105 <= seeds.most_common(1)[0][1] <= 135
+    assert len(seeds) >= 165
 
 
 def test_without_a_subject_all_that_wait_are_told() -> None:

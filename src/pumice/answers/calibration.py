@@ -6,6 +6,7 @@ A forecast knows what is known at its instant: who stands where, which jobs have
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ class Prediction(Struct, frozen=True, rename="camel"):
     """One forecast and what came of it, in seconds from then on; inf, in JSON null, for not within the horizon."""
 
     job: str
+    instant: int  #: from 0; those who were told at one instant share much of their fate
     p50: float
     p90: float
     waited: float
@@ -35,6 +37,8 @@ class Calibration(Struct, frozen=True, rename="camel"):
     within_p50: float
     within_p90: float
     instants: int
+    median_p90: float  #: seconds
+    median_waited: float
     told: list[Prediction]
 
 
@@ -46,17 +50,22 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
     origin = workload.began or 0.0
     played = PlayedPast(origin)
     world = World(cluster, policy, workload.jobs, played, origin=origin)
-    line, told, instants = list[Life](), list[tuple[Life, float, float, float]](), 0
+    line, told, instants = list[Life](), list[tuple[Life, float, int, float, float]](), 0
     while world.step():
         line += [life for life in played.newest if life.start is None]
         played.newest.clear()
         if len(line) >= every:
             asked = {_name(cluster, life): life for life in line if life.start is None}
             starts = Forecast(cluster, policy, origin + world.now, played.past).starts(set(asked))
-            told += [(life, world.now, *quantiles(starts[name])) for name, life in asked.items()]
+            told += [(life, world.now, instants, *quantiles(starts[name])) for name, life in asked.items()]
             line, instants = [], instants + 1
     return _judged(
-        [Prediction(life.work.name, p50, p90, life.start - at) for life, at, p50, p90 in told if life.start is not None], instants
+        [
+            Prediction(life.work.name, instant, p50, p90, life.start - at)
+            for life, at, instant, p50, p90 in told
+            if life.start is not None
+        ],
+        instants,
     )
 
 
@@ -68,7 +77,8 @@ def _name(cluster: Cluster, life: Life) -> str:
 def _judged(told: list[Prediction], instants: int) -> Calibration:
     count = max(1, len(told))
     within = sum(each.waited <= each.p50 for each in told), sum(each.waited <= each.p90 for each in told)
-    return Calibration(within[0] / count, within[1] / count, instants, told)
+    p90, waited = (median(times or (0.0,)) for times in ([each.p90 for each in told], [each.waited for each in told]))
+    return Calibration(within[0] / count, within[1] / count, instants, p90, waited, told)
 
 
 class PlayedPast(Record):

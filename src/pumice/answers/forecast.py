@@ -31,6 +31,7 @@ from pumice.simulate.work import Role, Work, role
 
 ROLLOUTS = 9  #: a further one comes after all of so many with a chance of one in ten
 HORIZON_S = 7 * 86_400.0
+ALIKE = 0.4  #: of the jobs of an owner run equally long in a rollout; docs/answers.md shows what more and fewer lead to
 
 STANDS = status.BINDING | status.BOUND | status.RUNNING
 WAITS = status.PENDING | status.PIPELINED
@@ -121,9 +122,9 @@ def _fresh(work: Work) -> Work:
 
 
 def _seed(work: Work) -> str:
-    """Its name; for half of the jobs that of their owner, whose jobs often run for equally long."""
+    """Its name; for some of the jobs that of their owner, whose jobs often run for equally long."""
     name = f"{work.namespace}/{work.name}"
-    return owner_of(work) if _hashed(name) < 0.5 else name
+    return owner_of(work) if _hashed(name) < ALIKE else name
 
 
 def _share(seed: str, number: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import click
 import msgspec
 
@@ -101,6 +103,11 @@ def _within(seconds: float | None) -> str:
 
 def calibration_page(found: Calibration) -> str:
     rows = [(f"P{percent}", f"{100 * share:.0f} %") for percent, share in ((50, found.within_p50), (90, found.within_p90))]
-    return f"{len(found.told)} jobs that waited were told when they would start, at {found.instants} instants\n\n" + columns(
-        ("TOLD", "STARTED WITHIN"), rows
+    p90 = span(found.median_p90) if found.median_p90 < inf else f">{span(HORIZON_S)}"
+    return "\n\n".join(
+        (
+            f"{len(found.told)} jobs that waited were told when they would start, at {found.instants} instants",
+            columns(("TOLD", "STARTED WITHIN"), rows),
+            f"Median of the times told as P90: {p90}; of the times until they started: {span(found.median_waited)}.",
+        )
     )
