@@ -60,11 +60,7 @@ def calibrate(cluster: Cluster, policy: Policy, workload: Workload, every: int) 
             told += [(life, world.now, instants, *quantiles(starts[name])) for name, life in asked.items()]
             line, instants = [], instants + 1
     return _judged(
-        [
-            Prediction(life.work.name, instant, p50, p90, life.start - at)
-            for life, at, instant, p50, p90 in told
-            if life.start is not None
-        ],
+        [Prediction(life.work.name, instant, p50, p90, life.start - at) for life, at, instant, p50, p90 in told if life.start is not None],
         instants,
     )
 
