@@ -341,3 +341,20 @@ def test_what_is_deleted_is_forgotten(gone: Kind) -> None:
             scheduler.cluster.check()
 
     run(story())
+
+
+def test_the_state_knows_when_what_it_is_told_happens() -> None:
+    """A pod that ends while nobody waits: no cycle is due for it."""
+
+    async def story() -> None:
+        api = server()
+        api.node("a", cpu=4)
+        api.gang("train", pods=1)
+        async with scheduling(api) as scheduler:
+            await until(lambda: len(api.placed()) == 1)
+            await asyncio.sleep(100)
+            api.remove(PODS, "train-0")
+            await until(lambda: not scheduler.cluster.tasks)
+            assert abs(scheduler.cluster.clock - scheduler.clock.now()) < 1
+
+    run(story())

@@ -27,13 +27,13 @@ def swf(path: Path, jobs: list[Job], estimates: list[float] | None = None, heade
 
 
 def played(
-    source: Source, policy: str, nodes: str | None = None, habits: Habits = PLAIN, out: Path | None = None
+    source: Source, policy: str, nodes: str | None = None, habits: Habits = PLAIN, out: Path | None = None, seed: int | None = None
 ) -> tuple[Summary, list[dict[str, Any]]]:
     """Its summary, and the rows of its jobs."""
     decided, warnings = read_policy(policy)
     assert not warnings
     rows: list[tuple[Any, ...]] = []
-    scenario = Scenario(source, nodes_of_pools(nodes) if nodes else None, decided, policy, habits=habits)
+    scenario = Scenario(source, nodes_of_pools(nodes) if nodes else None, decided, policy, seed=seed, habits=habits)
     summary = simulate(scenario, str(out) if out else None, jobs=rows)
     return summary, as_objects(rows)
 

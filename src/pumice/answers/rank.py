@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pumice.answers.answer import Because, Headline, Link
 from pumice.answers.changes import Gone
 from pumice.answers.look import Look
 from pumice.scheduler.framework.decisions import Decisions
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import INQUEUE, Job
+from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.task import Task
 
 SHOWN = 3  #: so many of those who go first are named
@@ -45,17 +48,27 @@ def _takers(look: Look, decisions: Decisions) -> tuple[list[Job], list[Task]]:
 def _before(session: Session, first: Job, second: Job) -> str:
     """By which order one job comes before another."""
     if first.queue is not None and second.queue is not None and first.queue is not second.queue:
-        return f" (queue {first.queue.name} is served before queue {second.queue.name})"
+        orders = (*session.plugins.flat["compare_queues"], *session.plugins.flat["queue_order"])
+        past = next(filter(None, (_past(method, first.queue, second.queue) for method in orders)), "")
+        return f" (queue {first.queue.name} is served before queue {second.queue.name}{past})"
     for method in session.plugins.flat["job_order"]:
         one, other = method(first), method(second)
         if one < other:
             plugin = method.__self__.name  # type: ignore[attr-defined]
-            return f" (priority {first.priority} above {second.priority})" if plugin == "priority" else f" (by plugin {plugin})"
+            by = f"by plugin {plugin}{_past(method, first, second)}"
+            return f" (priority {first.priority} above {second.priority})" if plugin == "priority" else f" ({by})"
         if one > other:
             return ""
     return (
         " (older)" if first.created < second.created else " (by name, as both are equally old)" if first.created == second.created else ""
     )
+
+
+def _past(order: Any, first: Job | Queue, second: Job | Queue) -> str:
+    """What was used before, where that decides."""
+    plugin = order.__self__
+    text = plugin.why_before(first, second) if hasattr(plugin, "why_before") else ""
+    return f": {text}" if text else ""
 
 
 def _priority(firsts: list[Task], seconds: list[Task]) -> str:

@@ -15,6 +15,10 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 T = TypeVar("T")
 
 
+class Duration(float):
+    """Seconds, where they are written as a duration."""
+
+
 @lru_cache(maxsize=65536)
 def instant(text: str) -> float:
     """RFC 3339 to seconds since 1970. Raises ValueError."""

@@ -104,13 +104,14 @@ class World:
             return False
         self.now = now = heap[0][0]
         self.record.advance(now)
+        self.cluster.clock = self._origin + now + self.skew_s
         while heap and heap[0][0] == now:
             _, rank, _, call, subject = heappop(heap)
             call(subject)
             self._news = self._news or rank is not Rank.GONE or bool(subject)
         if self._news and self._anybody_waits and not self._away:
             self._news = False
-            self._carry_out(cycle(self.cluster, self.policy, self._origin + now + self.skew_s))
+            self._carry_out(cycle(self.cluster, self.policy, self.cluster.clock))
         return True
 
     @property

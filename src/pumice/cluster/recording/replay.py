@@ -64,6 +64,8 @@ class Replay:
         self.cluster.memory[MEMORY] = Kept(*cycle.gathering) if cycle.gathering is not None else Kept()
 
     def _take(self, entry: Entry) -> None:
+        if not isinstance(entry, Begin):
+            self.cluster.clock = entry.at
         match entry:
             case Begin():
                 self.begin, self._whole = entry, False

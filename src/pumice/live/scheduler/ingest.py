@@ -120,6 +120,7 @@ class Ingest:
 
     def take(self, kind: str, change: Change[Any]) -> None:
         """An object that the model cannot read spoils nothing but itself."""
+        self._cluster.clock = self._clock.now()
         try:
             urgency = self._removed(kind, change) if isinstance(change, Deleted) else self._put(kind, change.object)
         except Exception as error:

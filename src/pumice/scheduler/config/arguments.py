@@ -13,6 +13,7 @@ import msgspec
 from msgspec import structs
 
 from pumice.api.errors import InputError, did_you_mean
+from pumice.api.times import Duration, duration
 from pumice.api.yaml import Document
 from pumice.scheduler.framework.hooks import SWITCHES
 from pumice.scheduler.model.task import TRUE_WORDS
@@ -20,7 +21,7 @@ from pumice.scheduler.model.task import TRUE_WORDS
 Path = tuple[str | int, ...]
 
 FALSE_WORDS = frozenset(["0", "f", "F", "false", "FALSE", "False"])
-PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+PLAIN = {int: "an integer", float: "a number", bool: "true or false", str: "a string", Duration: "a duration such as 90m or 24h"}
 REST = "named"  #: the field that takes arguments with a free name
 
 
@@ -102,12 +103,20 @@ class _Reader:
         if kind is bool and isinstance(value, str) and value in TRUE_WORDS | FALSE_WORDS:
             return value in TRUE_WORDS
         try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError:
+            return _duration(value) if kind is Duration else msgspec.convert(value, kind)
+        except ValueError:
             raise _Unfit(f"is {value!r}, which is not {_wanted(kind)}") from None
 
     def _warn(self, path: Path, message: str) -> None:
         self._warnings.add(self._document, (*self._path, *path), message)
+
+
+def _duration(value: Any) -> Duration:
+    """Raises ValueError."""
+    seconds = duration(value if isinstance(value, str) else "")
+    if seconds < 0:
+        raise ValueError
+    return Duration(seconds)
 
 
 def _dotted(path: Path) -> str:

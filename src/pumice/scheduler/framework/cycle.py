@@ -37,6 +37,7 @@ def cycle(
     `queue` says which of the pods of kube-scheduler's profiles are tried, and is told what became of them. If something in Pumice fails,
     it is decided again with all plugins guarded, so that what fails spoils only what it was asked about, and is named.
     """
+    cluster.clock = now
     if (last := recall(cluster, policy, now, observer)) is not None:
         return last
     try:
@@ -129,6 +130,7 @@ class _Before:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._memory = {name: copy(kept) for name, kept in cluster.memory.items()}
+        self._clock, self._past_usage = cluster.clock, {key: usage.copy() for key, usage in cluster.past_usage.items()}
         self._changed = dict(cluster.changed)
         self._jobs: dict[Job, tuple[float | None, str, dict[str, str]]] = {}
         self._parts: list[tuple[SubJob, str]] = []
@@ -152,6 +154,7 @@ class _Before:
 
     def put_back(self) -> None:
         self._cluster.memory = self._memory
+        self._cluster.clock, self._cluster.past_usage = self._clock, self._past_usage
         self._cluster.changed |= self._changed
         for job, (waiting_since, hypernode, nominated) in self._jobs.items():
             job.waiting_since, job.allocated_hypernode, job.nominated_hypernodes = waiting_since, hypernode, nominated

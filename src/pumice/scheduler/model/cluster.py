@@ -18,6 +18,7 @@ from pumice.scheduler.model import reservations, status
 from pumice.scheduler.model.index import Index, RowChange, RowLog
 from pumice.scheduler.model.job import PENDING, Job, is_shadow, shadow_group
 from pumice.scheduler.model.nodes import Nodes
+from pumice.scheduler.model.past_usage import HolderOf, PastUsage
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import DEVICE_SHARES, Dimensions
 from pumice.scheduler.model.sharing import Shared
@@ -37,6 +38,7 @@ class Cluster:
         self.shadow_groups = False  #: make PodGroups for pods that have none, as kube-batch does
         self.lacking: frozenset[str] = frozenset()  #: kinds of which the input has none, though the cluster may have some
         self.default_queue = default_queue
+        self.clock = 0.0  #: when that happens which is told next, in seconds since 1970
         self.dimensions = Dimensions(ignored)
         self.nodes = Nodes(self.dimensions)
         self.tasks: dict[str, Task] = {}  #: by "namespace/name"
@@ -54,6 +56,7 @@ class Cluster:
         self._indexes: dict[type[Index], Index] = {}  #: told at once, besides the log, of who comes and goes
         self.with_pod_affinity: dict[Template, None] = {}  #: templates with inter-pod affinity, as they were met
         self.imagined = False  #: moves are only thought of now, and will be undone
+        self.past_usage: dict[tuple[float, HolderOf], PastUsage] = {}  #: told at once as well
         self.memory: dict[str, Any] = {}  #: what plugins keep from cycle to cycle, by plugin name
         self.sequence = 0
         self._promises: reservations.Known = {}  #: of jobs that are alike, as they were found before
@@ -353,6 +356,14 @@ class Cluster:
         index.recount()
         return index
 
+    def used_before(self, half_life_s: float, holder_of: HolderOf) -> PastUsage:
+        """What holders used, from when it is first asked for."""
+        found = self.past_usage.get((half_life_s, holder_of))
+        if found is None:
+            found = self.past_usage[half_life_s, holder_of] = PastUsage(self.dimensions, half_life_s, holder_of)
+            found.count(self.tasks.values(), self.clock)
+        return found
+
     def _enter_job(self, task: Task) -> None:
         job = task.job
         if job is None:
@@ -364,6 +375,8 @@ class Cluster:
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding += task.template.exactly
+            for usage in self.past_usage.values():
+                usage.begins(task, job, self.clock)
         elif task.status == status.PENDING:
             self.waiting[job.uid] = job
             if job.queue is not None:
@@ -379,6 +392,8 @@ class Cluster:
         if task.status & status.HELD:
             if job.queue is not None:
                 job.queue.holding -= task.template.exactly
+            for usage in self.past_usage.values():
+                usage.ends(task, self.clock)
         elif task.status == status.PENDING:
             if not job.pending:
                 del self.waiting[job.uid]
@@ -426,5 +441,7 @@ class Cluster:
             assert (job.uid in self.waiting) == bool(job.pending), f"{job} in waiting"
         for task in self.tasks.values():
             assert task.node < 0 or self.nodes.tasks[task.node].get(task.uid) is task, f"place of {task}"
+        for usage in self.past_usage.values():
+            usage.check(self.tasks.values())
         for kind in self._indexes:
             assert self.index(kind).agrees(self._counted(kind)), f"{kind.__name__} as a recount"

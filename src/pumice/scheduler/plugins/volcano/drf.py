@@ -1,21 +1,25 @@
 """drf: the job with the smaller dominant share of the cluster first; who has more may be preempted by who has less.
 
-A job's share is the greatest part it holds of any resource. With the switch enableHierarchy the shares of queues are compared
-level by level along their paths: see `pumice.scheduler.plugins.volcano.drf`.
+A job's share is the greatest part it holds of any resource. With usage.halfLife what its user (`pumice.io/user` of the PodGroup, else its
+namespace) used before counts beside what the job holds, in the order of jobs alone. With the switch enableHierarchy the shares of queues
+are compared level by level along their paths: see `pumice.scheduler.plugins.volcano.drf`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.api.annotations import HIERARCHY, HIERARCHY_WEIGHTS
+from pumice.scheduler.framework.past_shares import PastUsageArgs, in_words, past_shares
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.job import COMPLETED, Job
+from pumice.scheduler.model.past_usage import user_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, PODS, Mask, Vector, dominant_share
 from pumice.scheduler.model.task import Task
@@ -180,15 +184,25 @@ EQUAL = 1e-6  #: shares nearer than this are equal
 class Drf(Plugin):
     name = "drf"
     reads_only_state = True
+    Args = PastUsageArgs
     hierarchy_only = frozenset({"compare_queues", "reclaimable", "on_allocate", "on_deallocate"})
 
     def open(self, session: Session) -> None:
         super().open(session)
         self._total = session.total
         self._tree: Tree | None = None
+        self._past = past_shares(session, self.args, user_of)
         self._shares: dict[bytes, float] = {}  #: by what is held, as a sum or as a vector: many jobs hold the same
 
+    def tells_apart(self, job: Job) -> str:
+        return user_of(job) if self._past else ""
+
+    def next_turn(self, session: Session) -> float:
+        return self._past.next_turn if self._past else inf
+
     def job_order(self, job: Job) -> float:
+        if self._past:
+            return self._share(job.held + self._past.weight * self._past.mean(user_of(job)))
         key = job.holding.tobytes()
         if key not in self._shares:
             self._shares[key] = self._share(job.held)
@@ -199,6 +213,13 @@ class Drf(Plugin):
         if key not in self._shares:
             self._shares[key] = dominant_share(held, self._total)
         return self._shares[key]
+
+    def why_before(self, first: Job, second: Job) -> str:
+        """What the past has to do with it that the first goes before the second; empty if nothing."""
+        if self._past is None or self._share(first.held) < self._share(second.held):
+            return ""
+        (one, less), (other, more) = ((user, self._share(self._past.mean(user))) for user in (user_of(first), user_of(second)))
+        return in_words(one, less, other, more, "the cluster")
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         """Tasks whose job would still have a share no smaller than the preemptor's job with its new task."""

@@ -3,32 +3,36 @@
 `spec.deserved` is a queue's own, `spec.guarantee` is kept free for it, `spec.capability` is its upper bound. With the switch
 enableHierarchy queues form a tree by `spec.parent`: limits of all ancestors bind, and shares are compared where two paths part.
 Shares of inner queues are live, and only the branch of a misplaced job waits (Volcano keeps the shares of the session's
-beginning, and stops the whole cluster).
+beginning, and stops the whole cluster). With usage.halfLife what queues used before counts in their order: what is lent goes first to who
+had less of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from pumice.api.annotations import QUEUE_GATE
 from pumice.scheduler.eviction.victims import victim_order
 from pumice.scheduler.framework.hooks import Vote
+from pumice.scheduler.framework.past_shares import PastUsageArgs, in_words, past_shares
 from pumice.scheduler.framework.plugin import Plugin
 from pumice.scheduler.framework.queue_limits import asked_for, lacking, refuse, refuse_closed, shortfall, within
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model.job import Job
+from pumice.scheduler.model.past_usage import queue_of
 from pumice.scheduler.model.queue import Queue
 from pumice.scheduler.model.resources import EPSILON, Vector, fits
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.volcano.capacity.accounts import Devices, QueueAccount, flat, tree
 
 
-class CapacityArgs(Struct):
+class CapacityArgs(PastUsageArgs):
     devices: bool = field(name="capacity.DynamicResourceAllocationEnable", default=True)
     device_capacity: bool = field(name="capacity.DRAConsumableCapacityEnable", default=False)
     reclaim_levels: int = field(name="ancestorReclaimLevel", default=0)
@@ -45,6 +49,12 @@ class Capacity(Plugin):
         super().open(session)
         self._accounts = tree(session.queues) if self.hierarchy else flat(session.queues, session.total)
         self._devices = Devices(session.cluster, list(self._accounts.values()), self.args.devices, self.args.device_capacity)
+        self._past = past_shares(session, self.args, queue_of)
+        if self._past:
+            for account in self._accounts.values():
+                own = self._past.mean(f"queue {account.queue.name}")
+                for level in account.path:
+                    level.past, level.past_weight = own if level.past is None else level.past + own, self._past.weight
         self._levels = max(self.args.reclaim_levels, 0) if self.hierarchy else 0
 
     def _account(self, queue: Queue | None) -> QueueAccount | None:
@@ -69,9 +79,20 @@ class Capacity(Plugin):
             return right.priority - left.priority
         if one.is_leaf != other.is_leaf:
             return -1 if one.is_leaf else 1
-        parting = one.meet(other) + 1
-        mine, theirs = one.at_depth(parting).rank, other.at_depth(parting).rank
+        mine, theirs = (branch.rank for branch in _parting(one, other))
         return (mine > theirs) - (mine < theirs)
+
+    def next_turn(self, session: Session) -> float:
+        return self._past.next_turn if self._past else inf
+
+    def why_before(self, first: Queue, second: Queue) -> str:
+        """What the past has to do with it that the first goes before the second; empty if nothing."""
+        if self._past is None or first.priority != second.priority:
+            return ""
+        one, other = _parting(self._accounts[first.name], self._accounts[second.name])
+        if one.rank[0] != other.rank[0] or one.share < other.share:
+            return ""
+        return in_words(f"queue {one.queue.name}", one.past_share, f"queue {other.queue.name}", other.past_share, "what it deserves")
 
     def victim_queue_order(self, left: Queue, right: Queue, preemptor_queue: Queue) -> int:
         """The nearest relatives of the preemptor's queue give first."""
@@ -223,6 +244,12 @@ class Capacity(Plugin):
                 books.give(owner, task)
                 victims.append(task)
         return victims
+
+
+def _parting(one: QueueAccount, other: QueueAccount) -> tuple[QueueAccount, QueueAccount]:
+    """The branches of two queues that part."""
+    depth = one.meet(other) + 1
+    return one.at_depth(depth), other.at_depth(depth)
 
 
 def _queue_of(task: Task) -> Queue | None:

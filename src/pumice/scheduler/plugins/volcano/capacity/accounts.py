@@ -41,7 +41,9 @@ class QueueAccount:
         self.deserved = np.maximum(queue.deserved, queue.guarantee)
         self.deserves: Mask = queue.deserves | (queue.guarantee > 0)  #: what `deserved` names, were it with 0
         self.path: tuple[QueueAccount, ...] = (self,)  #: from the root down to itself
-        self._rank: tuple[float, bool] | None = None
+        self.past: Vector | None = None  #: what it held before, where that counts
+        self.past_weight = 1.0
+        self._rank: tuple[bool, float, bool] | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -73,14 +75,24 @@ class QueueAccount:
     @property
     def share(self) -> float:
         """The greatest part of its deserved that it holds; 1 if it deserves nothing."""
-        return dominant_share(self.held, self.deserved) if self.deserves_anything else 1.0
+        return self._share(self.held)
+
+    def _share(self, amount: Vector) -> float:
+        return dominant_share(amount, self.deserved) if self.deserves_anything else 1.0
 
     @property
-    def rank(self) -> tuple[float, bool]:
-        """By which it is served: the smaller share; of equal ones whoever deserves anything."""
+    def rank(self) -> tuple[bool, float, bool]:
+        """By which it is served: the smaller share; of equal ones whoever deserves anything. Where the past counts, it counts among those
+        that have what they deserve, and among those that do not: one that does may not lose it at once to one that may reclaim it."""
         if self._rank is None:
-            self._rank = self.share, not self.deserves_anything
+            has_its_due = self.past is not None and self.share >= 1.0
+            share = self.share if self.past is None else self._share(self.held + self.past_weight * self.past)
+            self._rank = has_its_due, share, not self.deserves_anything
         return self._rank
+
+    @property
+    def past_share(self) -> float:
+        return self._share(self.past) if self.past is not None else 0.0
 
     @property
     def relevant(self) -> Mask:
