@@ -1,7 +1,7 @@
 """`python -m bench [PART ...] [--json FILE]`: the table of budgets, and the same as JSON.
 
 Parts: every module of this folder that has `run()` and gives rows; and `growth`. Each runs in a process of its own, so that none
-is measured on what another has left behind.
+is measured on what another has left behind. Long ones are measured when they are named.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import bench
 from bench.table import HEAD, show_part
 
 NO_ROWS = ("__main__", "measure", "naive", "shapes", "growth", "plot", "report", "table", "mutants", "mutations", "soak")
+LONG = ("large",)
 
 
 def parts() -> list[str]:
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join([*parts(), "growth"]))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    chosen = options.parts or [*parts(), "growth"]
+    chosen = options.parts or [part for part in (*parts(), "growth") if part not in LONG]
     result: dict[str, Any] = {"rows": [], "growth": []}
     print(HEAD, flush=True)
     for part in chosen:

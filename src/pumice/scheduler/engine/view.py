@@ -17,8 +17,6 @@ from pumice.scheduler.model.template import Template
 
 Scores = NDArray[np.float64]
 
-FEW = 64  #: up to so many rows, picking them one by one is the fastest
-
 
 class View(Suggesting):
     """Columns of `table` for `rows` (None: all)."""
@@ -39,12 +37,7 @@ class View(Suggesting):
         return np.arange(len(self.table)) if self.rows is None else self.rows
 
     def _show(self, name: str) -> Table:
-        table: Table = getattr(self.table, name)
-        if self.rows is None:
-            return table
-        if len(self.rows) < FEW:
-            return table[:, self.rows]  # take() would first make a whole copy, since rows are a part of what is reserved
-        return table.take(self.rows, axis=1)
+        return self.table.part(name, self.rows)
 
     @cached_property
     def allocatable(self) -> Table:

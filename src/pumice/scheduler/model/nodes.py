@@ -16,7 +16,7 @@ from pumice.api.core import Node, Taint
 from pumice.api.selectors import Requirement, Selector, holds_for
 from pumice.api.structs import encode
 from pumice.scheduler.model import status
-from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Vector, bounded
+from pumice.scheduler.model.resources import CPU, MEMORY, MOST_OF_ONE, Dimensions, Mask, Rows, Vector, bounded
 from pumice.scheduler.model.tally import EXACT, Sums, Tally
 from pumice.scheduler.model.task import Task
 
@@ -92,6 +92,14 @@ class Nodes:
         self.nonzero_used: Table = self._nonzero_used[:, :n]
         self.alive: Mask = self._alive[:n]
         self.cordoned: Mask = self._cordoned[:n]
+
+    def part(self, name: str, rows: Rows | None) -> Table:
+        """Some rows (None: all) of one of these tables."""
+        table: Table = getattr(self, name)
+        if rows is None:
+            return table
+        reserved: Table = getattr(self, f"_{name}")  # in one piece: of a part of it, take() would first copy the whole
+        return reserved.take(rows, axis=1)
 
     def __len__(self) -> int:
         return len(self.names)
