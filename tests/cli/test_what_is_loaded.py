@@ -55,3 +55,11 @@ def test_a_cycle_over_jobs_loads_no_network_no_other_controllers_and_no_loop_of_
     libraries = {"asyncio", "ssl", "socket", "hashlib", "zoneinfo", "dataclasses"}
     own = {"client", "http", "scheduler.kube", "scheduler.actions.schedule", "controllers.registry", "controllers.kubernetes"}
     assert not (libraries | {f"pumice.{name}" for name in own}).intersection(ran.stderr.split())
+
+
+def test_no_garbage_is_looked_for_at_the_end() -> None:
+    ending = "import atexit, gc; atexit.register(lambda: print('looked at:', len(gc.get_objects()), file=sys.stderr))\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys; {ending}{CYCLE}", "--help"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(ran.stderr.partition("looked at:")[2]) < 1000

@@ -124,6 +124,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of the output would fail as well
         complain(f"Error: {error.filename or 'the output'}: {error.strerror or error}")
         sys.exit(1)
+    memory.settle()  # nor need the interpreter look for garbage at its end
     sys.exit(code if isinstance(code, int) else 0)
 
 
