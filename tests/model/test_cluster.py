@@ -83,13 +83,13 @@ def test_equal_pods_share_a_template_though_the_server_gives_each_a_token_of_its
 
 
 def test_what_pods_shared_is_forgotten_with_the_last_of_them() -> None:
-    made = cluster(pod("a").cpu(1).label("number", "1"), pod("b").cpu(1).label("number", "1"))
-    template, labels = (weakref.ref(getattr(made.tasks["default/a"], part)) for part in ("template", "labels"))
-    assert template() is made.tasks["default/b"].template and labels() is made.tasks["default/b"].labels
+    made = cluster(pod("a").cpu(1), pod("b").cpu(1))
+    template = weakref.ref(made.tasks["default/a"].template)
+    assert template() is made.tasks["default/b"].template
     made.remove("Pod", "default/a")
     assert template() is not None
     made.remove("Pod", "default/b")
-    assert (template(), labels()) == (None, None)
+    assert template() is None
 
 
 def test_a_pod_recreated_under_its_name_is_another_pod() -> None:

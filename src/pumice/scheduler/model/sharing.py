@@ -1,8 +1,12 @@
-"""What equal pods share is there once, and gone with the last of them."""
+"""What equal pods share is there once, and gone with the last of them, or some time after.
+
+Nearly each pod of a gang has labels of its own, and a weak reference takes half as much memory as labels: those that nobody has any longer
+are looked for instead, whenever there are twice as many as the last time.
+"""
 
 from __future__ import annotations
 
-from sys import intern
+from sys import getrefcount, intern
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -13,6 +17,10 @@ from pumice.scheduler.model.resources import Dimensions
 from pumice.scheduler.model.task import Pairs
 from pumice.scheduler.model.template import Template, resize_state, volumes_that_matter
 
+FEW = 1000  #: labels and annotations that are not worth looking through
+_nobodys = {0: Pairs()}
+UNUSED = getrefcount(_nobodys[0])  #: of what stands in a dictionary alone
+
 
 class Shared:
     """Templates, and labels and annotations as a whole. Each is one object for all that are equal."""
@@ -20,7 +28,8 @@ class Shared:
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
         self._templates: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
-        self._pairs: WeakValueDictionary[int, Pairs] = WeakValueDictionary()  #: by their hash, which takes less than they
+        self._pairs: dict[int, Pairs] = {}  #: by their hash, which takes less than they
+        self._bound = FEW  #: pairs after which those that nobody has are looked for
 
     def template(self, pod: Pod) -> Template:
         spec = replace(pod.spec, node_name=None, volumes=volumes_that_matter(pod.spec))
@@ -36,7 +45,14 @@ class Shared:
         known = self._pairs.get(key)
         if known is None or known != given:
             known = self._pairs[key] = Pairs((name, intern(given[name])) for name in sorted(given))
+            if len(self._pairs) > self._bound:
+                self._forget_unused()
         return known
+
+    def _forget_unused(self) -> None:
+        for key in [key for key in self._pairs if getrefcount(self._pairs[key]) == UNUSED]:
+            del self._pairs[key]
+        self._bound = FEW + 2 * len(self._pairs)
 
     def widen(self) -> None:
         for template in self._templates.values():

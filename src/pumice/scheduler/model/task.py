@@ -26,7 +26,7 @@ TRUE_WORDS = frozenset(["1", "t", "T", "true", "TRUE", "True"])
 
 
 class Pairs(dict[str, str]):
-    """Labels or annotations, one for all equal ones, and so a key as itself. Gone with the last pod that has them."""
+    """Labels or annotations, one for all equal ones, and so a key as itself."""
 
     __slots__ = ("__weakref__",)
 
