@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scene import conf, cycle_on, per_job
+from scene import conf, cycle_on, opened, per_job
 
 from pumice.answers import why
 from pumice.api.annotations import USER
@@ -277,6 +277,23 @@ def test_why_says_who_used_more_before() -> None:
     told = why(made, BY_QUEUES, made.clock, "job/in-old").headline
     before = "queue new is served before queue old: queue old used more before: on average 800% of what it deserves, queue new 0%"
     assert told is not None and told.text == f"it would start by itself, but podgroup/in-new goes first ({before}) and leaves too little"
+
+
+@pytest.mark.parametrize("policy", [BY_QUEUES, conf("gang", "capacity, predicates", actions="allocate")], ids=["past", "no past"])
+def test_why_says_nothing_of_the_past_where_the_present_decides(policy: Policy) -> None:
+    made = a_day_of("old", *DESERVING)
+    asks(made, "old", 2)
+    asks(made, "new", 2)
+    told = why(made, policy, made.clock, "job/in-old").headline
+    assert told is not None and "(queue new is served before queue old) and leaves too little" in told.text
+
+
+def test_nor_of_users() -> None:
+    made = cluster(node("n").cpu(3), group("ann", "ann"), pod("a").gang("ann").on("n").cpu(1), pod("more").gang("ann").cpu(2))
+    put(made, group("bob", "bob").created("2026-01-02T00:00:00Z"), pod("bob").gang("bob").cpu(2))
+    with opened(made, BY_USERS) as session:
+        drf, (ann, bob) = session.plugin("drf"), (made.jobs[f"default/{name}"] for name in ("ann", "bob"))
+        assert drf.why_before(bob, ann) == ""
 
 
 def test_why_says_whose_user_used_more_before() -> None:
