@@ -182,14 +182,14 @@ def test_a_score_of_forecasts_beyond_the_horizon_says_so(tmp_path: Path) -> None
     assert shown.splitlines()[-1] == "Median of the times told as P90: >7d; of the times until they started: 11d."
 
 
-def test_two_of_five_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
-    """Half of them, and nine of ten becomes 97 of 100 on wagap-2013; none, and it becomes seven or eight of ten."""
+def test_half_of_the_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
+    """Were it none, seven of ten of Philly's jobs would start within P90."""
     made = cluster(node("n").cpu(300))
     for number in range(300):
         running(made, f"sweep-{number}", 1, since=HOUR, estimate="3h")
     seeds = Counter(each.seed for each in Forecast(made, VOLCANO, NOW).standing)
-    assert 105 <= seeds.most_common(1)[0][1] <= 135
-    assert len(seeds) >= 165
+    assert 130 <= seeds.most_common(1)[0][1] <= 170
+    assert len(seeds) >= 130
 
 
 def test_without_a_subject_all_that_wait_are_told() -> None:
