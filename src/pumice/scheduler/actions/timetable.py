@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from math import inf, log2
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -84,6 +84,10 @@ class PlannedEnds(Index):
                 planned = self._planned[task.uid] = _given_back(task, began + run)
                 insort(self._in_order, planned)
         self._unread.clear()
+
+    def agrees(self, recount: Self) -> bool:
+        recount.refresh()
+        return self._in_order == recount._in_order and self._by_clock.keys() == recount._by_clock.keys()
 
     def to_come(self, session: Session, unknown: float) -> list[RoomChange]:
         """In order. `unknown`: how long those run of whom nothing is told."""
