@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from bench import shapes
 from bench.measure import Row
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.engine.plan import plan
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -41,9 +41,9 @@ def build(tasks: int, different: Callable[[int], int]) -> Cluster:
 
 def by_runs(made: Cluster, tasks: list[Task]) -> int:
     """Runs of equal tasks, planned; the table follows each placement."""
-    placed = 0
+    placed, asked = 0, Evaluations(made, [PodLimit()], [LeastAllocated()])
     for run in _runs(tasks):
-        evaluation = Evaluation(run[0], made, [PodLimit()], [LeastAllocated()])
+        evaluation = asked.of(run[0])
         evaluation.refresh()
         candidates = evaluation.admitted & evaluation.fits_idle
         rows = plan(evaluation, candidates, len(run)) if len(run) >= MIN_RUN else iter([evaluation.best(candidates)])
@@ -69,7 +69,7 @@ def _runs(tasks: list[Task]) -> Iterator[list[Task]]:
 def by_scanning(made: Cluster, tasks: list[Task]) -> int:
     """The naive reference."""
     for task in tasks:
-        evaluation = Evaluation(task, made, [PodLimit()], [LeastAllocated()])
+        evaluation = Evaluations(made, [PodLimit()], [LeastAllocated()]).of(task)
         evaluation.refresh()
         row = evaluation.best(evaluation.admitted & evaluation.fits_idle)
         task.status = status.ALLOCATED

@@ -19,7 +19,7 @@ class Forgetful(Evaluations):
     """Keeps nothing."""
 
     def of(self, task: Task) -> Evaluation:
-        return Evaluation(task, self._cluster, self._filters, self._scorers)
+        return Evaluations(self._cluster, self._filters, self._scorers).of(task)
 
 
 class ForgetfulRosters(Rosters):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pumice.scheduler.engine import evaluation
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Scorer, Unscored
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.task import Task
+from pumice.scheduler.plugins.kube.node_affinity import NodeAffinityFilter
 from pumice.testing import cluster, node, pod, podgroup, schedule, session
 
 KINDS = 2 * evaluation.KEPT_AT_LEAST
@@ -59,3 +65,60 @@ def test_showing_some_rows_copies_no_others() -> None:
     finally:
         tracemalloc.stop()
     assert most < 2 * shown.nbytes
+
+
+class Counted(Filter):
+    """Refuses nothing. Counts how often it is asked."""
+
+    name = "Counted"
+    reach = Reach.STATIC
+
+    def __init__(self, *, reads_amounts: bool) -> None:
+        self.reads_amounts = reads_amounts
+        self.prepared = self.asked = 0
+
+    def prepare(self, task: Task) -> Any:
+        self.prepared += 1
+        return task.template
+
+    def refuse(self, state: Any, nodes: View) -> list[Refused]:
+        self.asked += 1
+        return []
+
+
+def evaluated(made: Cluster, *filters: Filter, scorers: Sequence[Scorer] = ()) -> list[Evaluation]:
+    """Of all pods, one after the other."""
+    kinds = Evaluations(made, filters, scorers)
+    found = [kinds.of(task) for task in made.tasks.values()]
+    for each in found:
+        each.refresh()
+    return found
+
+
+def test_rules_that_do_not_read_amounts_are_asked_once_for_pods_that_differ_in_them() -> None:
+    made = cluster(node("a").cpu(9), *(pod(f"p{number}").cpu(number + 1).limits(memory=f"{number}Gi") for number in range(5)))
+    indifferent, reading = Counted(reads_amounts=False), Counted(reads_amounts=True)
+    assert len(set(map(id, evaluated(made, indifferent, reading)))) == 5
+    assert (indifferent.prepared, indifferent.asked) == (1, 1)
+    assert (reading.prepared, reading.asked) == (5, 5)
+
+
+def test_pods_that_differ_in_more_than_amounts_share_nothing() -> None:
+    made = cluster(node("a").cpu(9).label("disk", "ssd"), pod("p").cpu(1), pod("q").cpu(2).selector("disk", "hdd"))
+    p, q = evaluated(made, NodeAffinityFilter())
+    assert (p.admitted.tolist(), q.admitted.tolist()) == ([True], [False])
+
+
+class Silenced(Scorer):
+    """Cannot answer."""
+
+    name = "Silenced"
+    reads_amounts = False
+
+    def prepare(self, task: Task) -> Any:
+        raise Unscored(Reason("no answer"))
+
+
+def test_what_a_scorer_could_not_answer_rejects_all_kinds() -> None:
+    made = cluster(node("a").cpu(9), pod("p").cpu(1), pod("q").cpu(2))
+    assert [each.rejected for each in evaluated(made, scorers=[Silenced()])] == [Reason("no answer")] * 2

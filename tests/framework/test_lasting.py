@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.engine.rules import Asking
 from pumice.scheduler.framework.observer import SILENT, Observer, Silent
 from pumice.scheduler.framework.policy import Policy
@@ -54,7 +54,7 @@ def test_only_nodes_with_changes_are_asked_again(monkeypatch: pytest.MonkeyPatch
     assert asked(made) is first
     assert asked(made) is first
     assert rows == [NODES, 2]
-    fresh = Evaluation(made.tasks["default/p"], made, [rule for rule, _ in first.filters], [rule for rule, _ in first.scorers])
+    fresh = Evaluations(made, [rule for rule, _ in first.filters], [rule for rule, _ in first.scorers]).of(made.tasks["default/p"])
     fresh.refresh()
     assert (first.totals(made.nodes.alive) == fresh.totals(made.nodes.alive)).all()
     assert (first.fits_idle == fresh.fits_idle).all()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.engine.view import View
 from pumice.scheduler.model.cluster import Cluster
@@ -28,7 +28,7 @@ def app(name: str, label: str, on: str = "", namespace: str = "default") -> PodB
 def evaluated(made: Cluster, key: str, filters: Sequence[Filter] = (), scorers: Sequence[Scorer] = ()) -> Evaluation:
     for rule in (*filters, *scorers):
         hash(rule.key(made.tasks[key]))
-    evaluation = Evaluation(made.tasks[key], made, filters, scorers)
+    evaluation = Evaluations(made, filters, scorers).of(made.tasks[key])
     evaluation.refresh()
     return evaluation
 

@@ -318,3 +318,32 @@ def test_what_was_decided_stands_while_other_claims_come_and_other_pods_move() -
 def test_who_stands_where_there_are_no_devices_gets_none() -> None:
     made = cluster(*NODES, device_class(), *POOLS, claim("c"), using("p", "c").on("c"))
     assert made.index(AssumedDevices).of_pod(made.tasks["default/p"]) == []
+
+
+@pytest.mark.parametrize("tier", ["own", "shared"])
+def test_of_pods_whose_claims_ask_for_the_same_only_nodes_that_lost_a_device_are_asked_again(
+    tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools = [pool("a", "a0"), pool("b", "b0")] if tier == "own" else [pool("p", "p0", "p1", allNodes=True)]
+    named = [f"c{number}" for number in range(3)]
+    made = cluster(*NODES, device_class(), *pools, *map(claim, named), *(using(name, name) for name in named))
+    asked: list[int] = []
+    try_on = AssumedDevices.try_on
+
+    def counted(index: AssumedDevices, row: int, wanted: Any) -> Any:
+        asked.append(row)
+        return try_on(index, row, wanted)
+
+    monkeypatch.setattr(AssumedDevices, "try_on", counted)
+    rows = []
+    for name in named:
+        evaluation = evaluated(made, f"default/{name}", dynamic_resources(made))
+        rows.append((sorted(asked), evaluation.admitted.tolist()))
+        if evaluation.admitted.any():
+            made.move(made.tasks[f"default/{name}"], status.ALLOCATED, int(evaluation.admitted.argmax()))
+        asked.clear()
+    if tier == "own":
+        assert rows == [([0, 1, 2], [True, True, False]), ([0], [False, True, False]), ([1], [False, False, False])]
+    else:
+        assert rows == [([0, 1, 2], [True] * 3), ([0, 1, 2], [True] * 3), ([0, 1, 2], [False] * 3)]
+    made.check()

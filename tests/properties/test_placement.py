@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.scheduler.engine import plan
-from pumice.scheduler.engine.evaluation import Evaluation, Evaluations
+from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.framework.session import Session
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -39,7 +39,7 @@ def place_by_scanning(opened: Session, scorers: list[object]) -> list[int]:
     """The naive reference: a fresh evaluation of all nodes for each task."""
     rows = []
     for task in list(opened.cluster.tasks.values()):
-        evaluation = Evaluation(task, opened.cluster, [PodLimit()], scorers)
+        evaluation = Evaluations(opened.cluster, [PodLimit()], scorers).of(task)
         evaluation.refresh()
         row = evaluation.best(evaluation.admitted & evaluation.fits_idle)
         rows.append(row)
@@ -69,7 +69,7 @@ def test_a_kept_evaluation_places_as_a_fresh_one(nodes: list[tuple[int, int, int
 def place_by_plan(opened: Session, scorers: list[object], cells: int) -> list[int]:
     """`cells`: so many are scored together at most; the fewer they are the more often the plan has to look again."""
     tasks = list(opened.cluster.tasks.values())
-    evaluation = Evaluation(tasks[0], opened.cluster, [PodLimit()], scorers)
+    evaluation = Evaluations(opened.cluster, [PodLimit()], scorers).of(tasks[0])
     evaluation.refresh()
     assert evaluation.steady
     rows = []

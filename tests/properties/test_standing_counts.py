@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumice.api.meta import LabelSelector
 from pumice.api.structs import convert
-from pumice.scheduler.engine.evaluation import Evaluation
+from pumice.scheduler.engine.evaluation import Evaluations
 from pumice.scheduler.engine.rules import Filter, Scorer
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
@@ -122,7 +122,7 @@ def test_a_kept_evaluation_answers_as_a_fresh_one(wanted: list[PodBuilder], happ
     made = world(wanted)
     filters, scorers = rules(made)
     asker = next(iter(made.tasks.values()))
-    kept = Evaluation(asker, made, filters, scorers)
+    kept = Evaluations(made, filters, scorers).of(asker)
     kept.refresh()
     for number, what, row in happenings:
         if number % len(wanted):
@@ -131,7 +131,7 @@ def test_a_kept_evaluation_answers_as_a_fresh_one(wanted: list[PodBuilder], happ
         made.check()
     anew = Cluster()
     again = rules(_copy(made, anew))
-    fresh = Evaluation(anew.tasks[asker.key], anew, *again)
+    fresh = Evaluations(anew, *again).of(anew.tasks[asker.key])
     fresh.refresh()
     assert (kept.admitted == fresh.admitted).all()
     assert (kept.resolvable == fresh.resolvable).all()

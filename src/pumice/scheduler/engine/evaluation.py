@@ -6,68 +6,109 @@ look further (`Reach.CLUSTER`) are asked whole, the others never. The result equ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from pumice.scheduler.engine.admission import Admission, Prepared, Verdict
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.nodes import Nodes
 from pumice.scheduler.model.resources import EPSILON, Mask, Rows
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.model.template import Template
 
 NOTHING = -np.inf
+UNKNOWN = object()  #: the state of a rule whose amounts are not looked at yet
 FIT = "NodeResourcesFit"  #: who refuses, in kube-scheduler's words, what asks for too much
 
 T = TypeVar("T")
 
 
+class StaticScores:
+    """What scorers say that look at the nodes' objects alone. Each is asked once."""
+
+    def __init__(self, table: Nodes, asking: Asking) -> None:
+        self._table, self._asking = table, asking
+        self._found: dict[Scorer, Scores] = {}
+        self._levels: dict[Scorer, float | None] = {}
+
+    def raw(self, rule: Scorer, state: Any) -> Scores:
+        if rule not in self._found:
+            self._found[rule] = self._asking.score(rule, state, View(self._table))
+        return self._found[rule]
+
+    def level(self, rule: Scorer, state: Any) -> float | None:
+        """What the scorer adds to each node, if it is the same for all and stays so."""
+        if rule not in self._levels:
+            raw = self.raw(rule, state)
+            self._levels[rule] = None if (raw != raw[0]).any() else float(brought_to_scale(rule, raw[:1])[0])
+        return self._levels[rule]
+
+
+class Common:
+    """What the rules say of a task that do not look at how much it asks for. One for all kinds of task that differ in that alone."""
+
+    def __init__(
+        self, task: Task, cluster: Cluster, filters: Sequence[Filter], scorers: Sequence[Scorer], asking: Asking, kept: SharedScores
+    ) -> None:
+        self.cluster, self.asking, self.kept = cluster, asking, kept
+        #: with their states, but those that read amounts
+        self.filters = [(rule, UNKNOWN if rule.reads_amounts else rule.prepare(task)) for rule in filters]
+        self.scorers = [(rule, UNKNOWN if rule.reads_amounts else prepared(rule, task)) for rule in scorers]
+        self.filters = [pair for pair in self.filters if pair[1] is not None]
+        self.scorers = [pair for pair in self.scorers if pair[1] is not None]
+        known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
+        self.admission = Admission(cluster, known, asking)
+        self.static_scores = StaticScores(cluster.nodes, asking)
+
+
+def prepared(rule: Scorer, task: Task) -> Any:
+    """A scorer's state for a task; the exception if it could not answer."""
+    try:
+        return rule.prepare(task)
+    except Unscored as failed:
+        return failed
+
+
+def brought_to_scale(rule: Scorer, raw: Scores) -> Scores:
+    return (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
+
+
 class Evaluation:
     """Masks and scores of all nodes for one kind of task. `rejected` tells that no node will do, whatever its row says."""
 
-    def __init__(
-        self,
-        task: Task,
-        cluster: Cluster,
-        filters: Sequence[Filter],
-        scorers: Sequence[Scorer],
-        asking: Asking = PLAINLY,
-        kept: SharedScores | None = None,
-    ) -> None:
-        self._asking = asking
-        self._kept = kept or SharedScores(cluster)
+    def __init__(self, task: Task, common: Common) -> None:
+        self._common = common
+        self._asking = common.asking
         self.template = task.template
-        self.cluster = cluster
-        self.table = cluster.nodes
+        self.cluster = common.cluster
+        self.table = common.cluster.nodes
         self.rejected: Reason | None = None
         self.rejected_by = ""  #: the filter that did
         if task.template.beyond:
             self.rejected, self.rejected_by = Reason(f"it asks for {task.template.beyond}, more than a node can ever have", final=True), FIT
         self.filters: list[tuple[Filter, Any]] = []
-        for rule in filters:
-            state = rule.prepare(task)
+        for rule, known in common.filters:
+            state = rule.prepare(task) if known is UNKNOWN else known
             if isinstance(state, Rejected):
                 if self.rejected is None:
                     self.rejected, self.rejected_by = state.reason, rule.name
             elif state is not None:
                 self.filters.append((rule, state))
         self.scorers: list[tuple[Scorer, Any]] = []
-        for scorer in scorers:
-            try:
-                state = scorer.prepare(task)
-            except Unscored as failed:
-                self._fail(failed)
-                continue
-            if state is not None:
+        for scorer, known in common.scorers:
+            state = prepared(scorer, task) if known is UNKNOWN else known
+            if isinstance(state, Unscored):
+                self._fail(state)
+            elif state is not None:
                 self.scorers.append((scorer, state))
-        self._wide_filters = [pair for pair in self.filters if pair[0].reach is Reach.CLUSTER]
-        self._node_filters = [pair for pair in self.filters if pair[0].reach is Reach.NODE]
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
-        self._static_scores: dict[int, Scores] = {}
-        self._levels: dict[int, float | None] = {}
+        self._by_amounts = Admission(self.cluster, [pair for pair in self.filters if pair[0].reads_amounts], self._asking)
+        self._static_scores = StaticScores(self.table, self._asking)
         self._position = self._scored = self._measured = -1
         self._explained: tuple[int, Any] = (-1, None)
 
@@ -75,46 +116,12 @@ class Evaluation:
 
     def refresh(self) -> None:
         """Take the log's changes in."""
-        if self._position < 0:
-            self._start()
-        elif self._position == self.cluster.log.position:
-            return
-        else:
-            self._recompute(touched(self.cluster, self._position))
-        self._position = self.cluster.log.position
-
-    def _start(self) -> None:
-        static = [pair for pair in self.filters if pair[0].reach is Reach.STATIC]
-        self._static_bad, self._static_final, _ = self._verdict(static, View(self.table))
-        gone = ~self.table.alive
-        self._static_bad |= gone
-        self._static_final |= gone
-        n = len(self.table)
-        self._wide_bad, self._wide_final = np.zeros(n, bool), np.zeros(n, bool)
-        self._recompute(None)
-
-    def _recompute(self, rows: Rows | None) -> None:
-        verdict = self._verdict(self._node_filters, View(self.table, rows))
-        if rows is None:
-            self._node_bad, self._node_final, self.failing = verdict  #: the last: rows of which some filter could say nothing
-        else:
-            self._node_bad[rows], self._node_final[rows], self.failing[rows] = verdict
-        if self._wide_filters:
-            self._wide_bad, self._wide_final, failing = self._verdict(self._wide_filters, View(self.table))
-            self.failing |= failing
-        self.admitted = ~(self._static_bad | self._node_bad | self._wide_bad)  #: rows that no filter refuses
-
-    def _verdict(self, filters: Sequence[tuple[Filter, Any]], view: View) -> tuple[Mask, Mask, Mask]:
-        """Rows refused by any, rows refused for good, and rows of which nothing could be said."""
-        bad, final, failing = view.nothing(), view.nothing(), view.nothing()
-        for rule, state in filters:
-            for refused in self._asking.refuse(rule, state, view):
-                bad |= refused.where
-                if refused.reason.final:
-                    final |= refused.where
-                if refused.reason.fails:
-                    failing |= refused.where
-        return bad, final, failing
+        position = self.cluster.log.position
+        if self._position != position:
+            self._common.admission.refresh()
+            self._by_amounts.refresh()
+            self.admitted = self._common.admission.admitted & self._by_amounts.admitted  #: rows that no filter refuses
+            self._position = position
 
     def room(self, view: View) -> tuple[Mask, Mask]:
         """Where the request fits into what is idle, and into what will be."""
@@ -155,7 +162,7 @@ class Evaluation:
         """As refresh(), for what only choosing among candidates needs."""
         if self._scored != self.cluster.log.position:
             rows = None if self._scored < 0 else touched(self.cluster, self._scored)
-            scores = self._node_score(SharingView(self._kept, self.table, rows))
+            scores = self._node_score(SharingView(self._common.kept, self.table, rows))
             if rows is None:
                 self._node_scores = scores
             else:
@@ -181,7 +188,12 @@ class Evaluation:
     @property
     def resolvable(self) -> Mask:
         """Rows that evictions might open: refused for no reason that is final."""
-        return ~(self._static_final | self._node_final | self._wide_final)
+        return ~(self._common.admission.final | self._by_amounts.final)
+
+    @property
+    def failing(self) -> Mask:
+        """Rows of which some filter could say nothing."""
+        return self._common.admission.failing | self._by_amounts.failing
 
     def totals(self, candidates: Mask) -> Scores:
         """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
@@ -196,39 +208,34 @@ class Evaluation:
 
     def _totals(self, candidates: Mask) -> Scores:
         self._refresh_scores()
-        total = np.where(candidates, self._node_scores, NOTHING)
-        for number, (rule, state) in enumerate(self._other_scorers):
-            level = self._level(number, rule, state)
+        everywhere = bool(candidates.all())
+        total = self._node_scores.copy() if everywhere else np.where(candidates, self._node_scores, NOTHING)
+        for rule, state in self._other_scorers:
+            level = self._static(rule).level(rule, state) if rule.reach is Reach.STATIC and not rule.relative else None
             if level is not None:
                 total += level
+                continue
+            more = brought_to_scale(rule, self._raw_among(candidates, rule, state))
+            if everywhere:
+                total += more
             else:
-                total[candidates] += self._brought_to_scale(rule, self._raw_among(candidates, number, rule, state))
+                total[candidates] += more
         return total
 
-    def _brought_to_scale(self, rule: Scorer, raw: Scores) -> Scores:
-        return (rule.normalize(raw) if rule.normalizes else raw) * rule.weight
-
-    def _level(self, number: int, rule: Scorer, state: Any) -> float | None:
-        """What a scorer adds to each node, if it is the same for all and stays so."""
-        if rule.reach is not Reach.STATIC or rule.relative:
-            return None
-        if number not in self._levels:
-            raw = self._raw(number, rule, state)
-            self._levels[number] = None if (raw != raw[0]).any() else float(self._brought_to_scale(rule, raw[:1])[0])
-        return self._levels[number]
-
-    def _raw_among(self, candidates: Mask, number: int, rule: Scorer, state: Any) -> Scores:
+    def _raw_among(self, candidates: Mask, rule: Scorer, state: Any) -> Scores:
         """A scorer's word on the candidates alone."""
         if rule.relative:
             return self._asking.score(rule, state, View(self.table, np.flatnonzero(candidates)))
-        return self._raw(number, rule, state)[candidates]
+        raw = self._raw(rule, state)
+        return raw.copy() if candidates.all() else raw[candidates]
 
-    def _raw(self, number: int, rule: Scorer, state: Any) -> Scores:
-        if rule.reach is not Reach.STATIC:
-            return self._asking.score(rule, state, View(self.table))
-        if number not in self._static_scores:
-            self._static_scores[number] = self._asking.score(rule, state, View(self.table))
-        return self._static_scores[number]
+    def _raw(self, rule: Scorer, state: Any) -> Scores:
+        if rule.reach is Reach.STATIC:
+            return self._static(rule).raw(rule, state)
+        return self._asking.score(rule, state, View(self.table))
+
+    def _static(self, rule: Scorer) -> StaticScores:
+        return self._static_scores if rule.reads_amounts else self._common.static_scores
 
     def best(self, candidates: Mask) -> int:
         """The row of the highest total, the first of equals; -1 if there is no candidate."""
@@ -240,7 +247,7 @@ class Evaluation:
     @property
     def lasts(self) -> bool:
         """Whether all that was found for the task before its nodes were asked holds as long as nodes and other objects are as they are."""
-        if self.rejected is not None or self._wide_filters or not self.template.needs_only_room:
+        if self.rejected is not None or self._looks_further or not self.template.needs_only_room:
             return False
         at_nodes, others = (*self._node_filters, *self._node_scorers), self._other_scorers
         return all(rule.plannable for rule, _ in at_nodes) and all(rule.reach is Reach.STATIC for rule, _ in others)
@@ -252,36 +259,41 @@ class Evaluation:
 
     def steady_among(self, candidates: Mask) -> bool:
         """The same, if only these rows are candidates."""
-        if self._wide_filters or not all(rule.plannable for rule, _ in (*self._node_filters, *self._node_scorers)):
+        if self._looks_further:
             return False
-        return not any(self._varies(*pair, candidates) for pair in enumerate(self._other_scorers))
+        if not all(rule.plannable for rule, _ in (*self._node_filters, *self._node_scorers)):
+            return False
+        return not any(self._varies(rule, state, candidates) for rule, state in self._other_scorers)
 
-    def _varies(self, number: int, pair: tuple[Scorer, Any], candidates: Mask) -> bool:
+    @property
+    def _looks_further(self) -> bool:
+        return any(rule.reach is Reach.CLUSTER for rule, _ in self.filters)
+
+    @property
+    def _node_filters(self) -> Prepared:
+        return [pair for pair in self.filters if pair[0].reach is Reach.NODE]
+
+    def _varies(self, rule: Scorer, state: Any, candidates: Mask) -> bool:
         """Whether a scorer tells candidates apart by more than a constant."""
-        rule, state = pair
         if rule.reach is not Reach.STATIC:
             return not rule.is_constant(state, candidates)
-        raw = self._raw(number, rule, state)
+        raw = self._raw(rule, state)
         return bool(len(raw)) and bool((raw != raw[0]).any())
 
     def extras(self, candidates: Mask) -> list[float]:
         """What each scorer that cannot tell the candidates apart adds to all of them. Needs `steady`."""
         first = np.zeros(len(self.table), bool)
         first[int(candidates.argmax())] = True
-        found = []
-        for number, (rule, state) in enumerate(self._other_scorers):
-            raw = self._raw_among(first, number, rule, state)
-            found.append(float(self._brought_to_scale(rule, raw)[0]))
-        return found
+        return [float(brought_to_scale(rule, self._raw_among(first, rule, state))[0]) for rule, state in self._other_scorers]
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
         """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
-        bad, _, _ = self._verdict(self._node_filters, view)
+        refused = Verdict.of(self._node_filters, view, self._asking).refused
         now, later = self.room(view)
         scores = self._node_score(view)
         for extra in extras:
             scores += extra
-        return scores, now & later & ~bad
+        return scores, now & later & ~refused
 
     def refusals(self, rows: Rows | None = None) -> list[Refused]:
         """Every refusal on the given rows (None: all), in the order of the filters; for explaining."""
@@ -297,6 +309,26 @@ KEPT_AT_LEAST = 64
 LASTING_CELLS = 100_000  #: of those that are left for later sessions
 
 
+class LastUsed(Generic[T]):
+    """What was asked for last, by key."""
+
+    def __init__(self, room: int, kept: Iterable[tuple[Hashable, T]] = ()) -> None:
+        self._room = room
+        self.kept: dict[Hashable, T] = dict(kept)  #: in the order of their last use
+
+    def find(self, key: Hashable) -> T | None:
+        found = self.kept.pop(key, None)
+        if found is not None:
+            self.kept[key] = found
+        return found
+
+    def keep(self, key: Hashable, value: T) -> T:
+        self.kept[key] = value
+        if len(self.kept) > self._room:
+            del self.kept[next(iter(self.kept))]
+        return value
+
+
 class Evaluations:
     """The evaluations used last, by kind of task. For as long as its rules live."""
 
@@ -307,8 +339,9 @@ class Evaluations:
         self._asking = asking
         self._shared = SharedScores(cluster)
         self._tellers = list(dict.fromkeys(rule.key for rule in (*filters, *scorers) if type(rule).key is not Rule.key))
-        self._kept: dict[Hashable, Evaluation] = {}  #: in the order of their last use
         self._room = max(KEPT_AT_LEAST, KEPT_CELLS // max(len(cluster.nodes), 1))
+        self._kept: LastUsed[Evaluation] = LastUsed(self._room)
+        self._commons: LastUsed[Common] = LastUsed(self._room)
 
     def key(self, task: Task) -> tuple[Hashable, ...]:
         """Equal for tasks that the rules cannot tell apart."""
@@ -317,16 +350,20 @@ class Evaluations:
     def of(self, task: Task) -> Evaluation:
         """The evaluation for a task, as it was when last refreshed."""
         key = self.key(task)
-        found = self._kept.pop(key, None) or Evaluation(task, self._cluster, self._filters, self._scorers, self._asking, self._shared)
-        self._kept[key] = found
-        if len(self._kept) > self._room:
-            del self._kept[next(iter(self._kept))]
-        return found
+        return self._kept.find(key) or self._kept.keep(key, Evaluation(task, self._common(task, key)))
 
     def keep_lasting(self) -> None:
         """The session is over. Only what later ones may use is kept."""
-        lasting = [(key, evaluation) for key, evaluation in self._kept.items() if evaluation.lasts]
-        self._kept = dict(lasting[-LASTING_CELLS // max(len(self._cluster.nodes), 1) :])
+        lasting = [(key, evaluation) for key, evaluation in self._kept.kept.items() if evaluation.lasts]
+        self._kept = LastUsed(self._room, lasting[-LASTING_CELLS // max(len(self._cluster.nodes), 1) :])
+        self._commons = LastUsed(self._room)
+
+    def _common(self, task: Task, key: tuple[Hashable, ...]) -> Common:
+        alike = (task.template.without_amounts(), *key[1:])
+        made = self._commons.find(alike)
+        if made is None:
+            made = Common(task, self._cluster, self._filters, self._scorers, self._asking, self._shared)
+        return self._commons.keep(alike, made)
 
 
 # How full nodes would be in what a pod asks for, each resource by its weight.

@@ -66,6 +66,7 @@ class Rule:
 
     name = ""
     reach = Reach.NODE
+    reads_amounts = True  #: whether it matters how much the task asks for; if not, tasks that differ in that alone share its answers
     plannable = False  #: its answer is right for copies in thought, too: it reads nothing of a node but the view's columns
 
     def prepare(self, task: Task) -> Any:

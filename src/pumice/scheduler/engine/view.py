@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,22 @@ from pumice.scheduler.model.resources import EPSILON, Mask, Rows, Vector
 from pumice.scheduler.model.template import Template
 
 Scores = NDArray[np.float64]
+
+
+class Column:
+    """A property of a view that is made when first asked for: `cached_property` without the lock that it takes before Python 3.12."""
+
+    def __init__(self, make: Callable[[Any], Table]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: View, owner: type) -> Table:
+        made: Table = self._make(view)
+        view.__dict__[self._name] = made
+        return made
 
 
 class View(Suggesting):
@@ -39,35 +56,35 @@ class View(Suggesting):
     def _show(self, name: str) -> Table:
         return self.table.part(name, self.rows)
 
-    @cached_property
+    @Column
     def allocatable(self) -> Table:
         """[r, n]"""
         return self._show("allocatable")
 
-    @cached_property
+    @Column
     def used(self) -> Table:
         """[r, n], the copies in thought included."""
         return self._show("used")
 
-    @cached_property
+    @Column
     def idle(self) -> Table:
         """[r, n] allocatable less used."""
         return self._show("idle")
 
-    @cached_property
+    @Column
     def nonzero_used(self) -> Table:
         """[cpu and memory, n] `used_for_filters` with a floor for each container, as kube's scores count."""
         return self._show("nonzero_used")
 
-    @cached_property
+    @Column
     def releasing(self) -> Table:
         return self._show("releasing")
 
-    @cached_property
+    @Column
     def pipelined(self) -> Table:
         return self._show("pipelined")
 
-    @cached_property
+    @Column
     def used_for_filters(self) -> Table:
         """[r, n] as filters and scores of kube see the node: with promised tasks, without those that the session evicted."""
         return self._show("used_for_filters")
@@ -86,7 +103,7 @@ class View(Suggesting):
 
     def have_all(self, column: int) -> bool:
         """Whether every node here has some of a resource."""
-        return self.table.have_all(column) or bool(self.allocatable[column].all())
+        return self.table.least(column) > 0 or bool(self.allocatable[column].all())
 
     def codes(self, key: str) -> tuple[Codes, list[str]]:
         """A code per node for the value of a label, and the values by code; -1 without the label."""
@@ -113,19 +130,19 @@ class PlannedView(View):
         shown: Table = getattr(self._base, name).take(self._positions, axis=1)
         return shown
 
-    @cached_property
+    @Column
     def used(self) -> Table:
         return self._show("used") + self._template.request[:, None] * self._copies
 
-    @cached_property
+    @Column
     def used_for_filters(self) -> Table:
         return self._show("used_for_filters") + self._template.request[:, None] * self._copies
 
-    @cached_property
+    @Column
     def idle(self) -> Table:
         return self._show("idle") - self._template.request[:, None] * self._copies
 
-    @cached_property
+    @Column
     def nonzero_used(self) -> Table:
         more = np.array([[self._template.scoring_cpu], [self._template.scoring_memory]])
         return self._show("nonzero_used") + more * self._copies

@@ -169,8 +169,11 @@ class NodeFinder:
 
     def _fail(self, evaluation: Evaluation) -> None:
         """Raises AttemptFailed if a filter could not judge a row that those before it admit."""
-        rows = np.flatnonzero(evaluation.failing)
-        words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows]) if len(rows) else together([])
+        failing = evaluation.failing
+        if not failing.any():
+            return
+        rows = np.flatnonzero(failing)
+        words = run_filters(evaluation.filters, View(self.table, rows), self.table.alive[rows])
         if words.failure:
             raise AttemptFailed(words.failure)
 

@@ -44,7 +44,7 @@ class Nodes:
         self._capacity = 0
         self._alive: Mask = np.zeros(0, bool)
         self._cordoned: Mask = np.zeros(0, bool)
-        self._have_all: dict[int, bool] = {}
+        self._least: dict[int, float] = {}
         self._reserve(64)
         self.version = 0  #: changes when any node is put or removed
         self.static_version = 0  #: changes when any node's labels, taints or set changes
@@ -110,7 +110,7 @@ class Nodes:
 
     @property
     def count(self) -> int:
-        return int(self.alive.sum())
+        return len(self.rows)
 
     @property
     def moving(self) -> bool:
@@ -144,11 +144,11 @@ class Nodes:
         total: Vector = self.allocatable.sum(axis=1)
         return total
 
-    def have_all(self, column: int) -> bool:
-        """Whether every row has some of a resource."""
-        known = self._have_all.get(column)
+    def least(self, column: int) -> float:
+        """So much of a resource every row has."""
+        known = self._least.get(column)
         if known is None:
-            known = self._have_all[column] = bool(self.allocatable[column].all())
+            known = self._least[column] = float(self.allocatable[column].min(initial=np.inf))
         return known
 
     def widen(self) -> None:
@@ -176,7 +176,7 @@ class Nodes:
         offered = self.dimensions.vector(node.status.allocatable, most=MOST_OF_ONE) + oversubscription(node, self.dimensions)
         allocatable = np.minimum(offered, MOST_OF_ONE)
         self.allocatable[:, row] = allocatable
-        self._have_all.clear()
+        self._least.clear()
         self.idle[:, row] = allocatable - self.used[:, row]
         return row
 
@@ -199,7 +199,7 @@ class Nodes:
             self._dead.append(row)
             self.alive[row] = False
             self.allocatable[:, row] = 0
-            self._have_all.clear()
+            self._least.clear()
             self.idle[:, row] = -self.used[:, row]
             self.names[row] = ""
             self._forget_static()

@@ -10,9 +10,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from msgspec.structs import replace
 
 from pumice.api.pod import Container, ContainerStatus, Pod, PodSpec, ResourceList, Volume
 from pumice.api.quantity import Quantity, format_milli, quantity
+from pumice.api.structs import encode
 from pumice.scheduler.model.resources import EPSILON, MOST_OF_ONE, PODS, Dimensions, Sum, Vector, as_sum, bounded, in_units
 
 UNNAMED = {"cpu": quantity("100m"), "memory": quantity("200Mi")}  #: what a container counts in scoring if it names none
@@ -53,6 +55,18 @@ class Template:
         vector = np.zeros_like(self.request)
         vector[self.columns] = self.amounts
         return vector
+
+    def without_amounts(self) -> bytes:
+        """Equal for templates that differ only in how much they ask for."""
+        spec = self.spec
+        bare = replace(
+            spec,
+            containers=[replace(container, resources=None) for container in spec.containers or ()],
+            init_containers=[replace(container, resources=None) for container in spec.init_containers or ()],
+            overhead=None,
+            resources=None,
+        )
+        return encode((self.namespace, bare))
 
     def widen(self, dimensions: Dimensions) -> None:
         self.request, self.exactly = dimensions.fitted(self.request), dimensions.fitted(self.exactly)

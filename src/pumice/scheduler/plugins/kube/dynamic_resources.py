@@ -7,7 +7,7 @@ prefers nodes where earlier alternatives can be had.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,12 @@ from pumice.scheduler.engine.rules import Filter, Reach, Reason, Refused, Reject
 from pumice.scheduler.engine.view import Scores, View
 from pumice.scheduler.framework.cluster_events import EventKind, always
 from pumice.scheduler.model.cluster import Cluster
-from pumice.scheduler.model.resources import Mask
 from pumice.scheduler.model.task import Task
 from pumice.scheduler.plugins.kube.devices.allocation import Faulty, GivenUp, Pick
 from pumice.scheduler.plugins.kube.devices.claims import ClaimsOfPod, claims_of, reach, shareable_claims, special_key
 from pumice.scheduler.plugins.kube.devices.requests import ClaimedDevices, Unclear, wanted_by
 from pumice.scheduler.plugins.kube.devices.selectors import Failed
-from pumice.scheduler.plugins.kube.indexes.assumed_devices import AssumedDevices
+from pumice.scheduler.plugins.kube.indexes.assumed_devices import ENOUGH, LACKING, UNKNOWN, AssumedDevices
 from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 from pumice.scheduler.plugins.kube.node_affinity import selector_matches
 
@@ -79,11 +78,13 @@ class _OfClaims(Rule):
             return None
         return claims if claims.waiting or wants_devices(self.cluster, task) else None
 
-    def undecided(self, claims: ClaimsOfPod) -> ClaimedDevices:
-        """What of the claims no other pod's placing has decided."""
+    def undecided(self, claims: ClaimsOfPod) -> dict[str, ResourceClaim]:
+        """Those of the claims of which no other pod's placing has decided."""
         assumed = self.cluster.index(AssumedDevices)
-        rest = {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
-        return wanted_by(rest, self.cluster.of("DeviceClass"))
+        return {key: claim for key, claim in claims.waiting.items() if key not in claims.shareable or key not in assumed.by_claim}
+
+    def wanted(self, claims: Mapping[str, ResourceClaim]) -> ClaimedDevices:
+        return wanted_by(claims, self.cluster.of("DeviceClass"))
 
     def on(self, row: int, task: Task, undecided: ClaimedDevices) -> list[Pick] | None:
         """Devices there for what is undecided; None if there are not enough. Raises Failed, GivenUp, Faulty."""
@@ -104,6 +105,7 @@ def _is_special(claim: ResourceClaim | None) -> bool:
 
 class AllocatedClaims(_OfClaims, Filter):
     reach = Reach.STATIC
+    reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
         claims = self.usable(task)
@@ -123,6 +125,7 @@ class SharedClaims(_OfClaims, Filter):
     """A claim that several pods use can be used where the devices can that the first of them got."""
 
     reach = Reach.CLUSTER
+    reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
         claims = self.usable(task)
@@ -153,16 +156,21 @@ class FreeDevices(_OfClaims, Filter):
     def refuse(self, state: Any, nodes: View) -> Sequence[Refused]:
         task, claims = state
         undecided = self.undecided(claims)
-        by_reason: dict[Reason, list[int]] = {}
-        for position, row in enumerate(nodes.row_numbers.tolist()):
-            reason = self._refusal(row, task, undecided)
-            if reason is not None:
-                by_reason.setdefault(reason, []).append(position)
-        return [Refused(_at(positions, nodes), reason) for reason, positions in by_reason.items()]
+        wanted, assumed, rows = self.wanted(undecided), self.cluster.index(AssumedDevices), nodes.row_numbers
+        by_row = assumed.served(task)  #: what devices stand in for differs from row to row
+        known = np.full(len(nodes.table), UNKNOWN) if by_row else assumed.verdicts(undecided.values())
+        unclear: dict[Reason, list[int]] = {}
+        for row in rows[known[rows] == UNKNOWN].tolist():
+            reason = self._refusal(row, task, wanted)
+            if reason is None or reason is NOT_ENOUGH:
+                known[row] = ENOUGH if reason is None else LACKING
+            else:
+                unclear.setdefault(reason, []).append(row)
+        return [Refused(known[rows] == LACKING, NOT_ENOUGH), *(Refused(np.isin(rows, where), reason) for reason, where in unclear.items())]
 
-    def _refusal(self, row: int, task: Task, undecided: ClaimedDevices) -> Reason | None:
+    def _refusal(self, row: int, task: Task, wanted: ClaimedDevices) -> Reason | None:
         try:
-            return NOT_ENOUGH if self.on(row, task, undecided) is None else None
+            return NOT_ENOUGH if self.on(row, task, wanted) is None else None
         except Failed as error:
             return Reason(str(error), final=True, fails=True)
         except GivenUp:
@@ -189,8 +197,8 @@ class EarlierAlternatives(_OfClaims, Scorer):
 
     def score(self, state: Any, nodes: View) -> Scores:
         task, claims = state
-        undecided = self.undecided(claims)
-        return np.array([self._score(row, task, undecided) for row in nodes.row_numbers.tolist()], float)
+        wanted = self.wanted(self.undecided(claims))
+        return np.array([self._score(row, task, wanted) for row in nodes.row_numbers.tolist()], float)
 
     def _score(self, row: int, task: Task, undecided: ClaimedDevices) -> float:
         """0 where the devices cannot be had at all."""
@@ -203,12 +211,6 @@ class EarlierAlternatives(_OfClaims, Scorer):
 
     def normalize(self, scores: Scores) -> Scores:
         return to_hundred(scores)
-
-
-def _at(positions: list[int], nodes: View) -> Mask:
-    where = nodes.nothing()
-    where[positions] = True
-    return where
 
 
 #: Devices not yet allocated for good are free again when their pod's node is gone.

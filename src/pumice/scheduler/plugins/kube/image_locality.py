@@ -57,6 +57,7 @@ def stored_images(cluster: Cluster) -> dict[str, Stored]:
 class ImageLocality(Scorer):
     name = "ImageLocality"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -48,6 +48,7 @@ def _near(counts: PodCounts, key: str, table: Nodes, heard: Mask | None = None) 
 class InterPodAffinityFilter(Filter):
     name = "InterPodAffinity"
     reach = Reach.CLUSTER
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -104,6 +105,7 @@ class InterPodAffinityScorer(Scorer):
 
     name = "InterPodAffinity"
     reach = Reach.CLUSTER
+    reads_amounts = False
     normalizes = True
 
     def __init__(self, cluster: Cluster, *, hard_weight: int = 1, ignore_existing: bool = False, heard: Mask | None = None) -> None:

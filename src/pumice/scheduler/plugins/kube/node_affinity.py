@@ -89,6 +89,7 @@ class NodeAffinityFilter(Filter):
 
     name = "NodeAffinity"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def __init__(self, added: NodeSelector | None = None) -> None:
         self.added = added
@@ -132,6 +133,7 @@ class NodeAffinityScorer(Scorer):
 
     name = "NodeAffinity"
     reach = Reach.STATIC
+    reads_amounts = False
     normalizes = True
 
     def __init__(self, added: Sequence[PreferredSchedulingTerm] = ()) -> None:

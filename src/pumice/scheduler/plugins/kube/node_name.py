@@ -16,6 +16,7 @@ REFUSAL = Reason("node(s) didn't match the requested node name", final=True)
 class NodeName(Filter):
     name = "NodeName"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
         return task.node_name or None

@@ -19,6 +19,7 @@ REFUSAL = Reason("node(s) didn't have free ports for the requested pod ports")
 class NodePorts(Filter):
     name = "NodePorts"
     reach = Reach.NODE
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

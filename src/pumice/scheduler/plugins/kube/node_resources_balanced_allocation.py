@@ -46,7 +46,7 @@ class BalancedAllocation(Scorer):
             return with_pod
         with_pod += 50.0
         with_pod -= nodes.whatever_task((self, counted), lambda rows: _balance(rows, counted, np.zeros_like(template.request)))
-        with_pod /= 2
+        with_pod *= 0.5
         np.trunc(with_pod, out=with_pod)
         with_pod += 50.0
         return with_pod
@@ -54,12 +54,14 @@ class BalancedAllocation(Scorer):
 
 def _balance(nodes: View, columns: Sequence[int], more: Vector) -> Scores:
     """100 where all resources are used alike."""
-    parts = [_fraction(nodes.used_for_filters[column] + more[column], nodes, column) for column in columns]
-    if len(parts) == 2 and all(nodes.have_all(column) for column in columns):
+    everywhere = all(nodes.have_all(column) for column in columns)
+    fraction = _fraction if everywhere else _fraction_if_any
+    parts = [fraction(nodes.used_for_filters[column] + more[column], nodes.allocatable[column]) for column in columns]
+    if everywhere and len(parts) == 2:
         balance = parts[0]
         balance -= parts[1]
         np.abs(balance, out=balance)
-        balance /= 2
+        balance *= 0.5
         np.subtract(1.0, balance, out=balance)
     else:
         balance = 1.0 - _deviation(parts)
@@ -67,12 +69,14 @@ def _balance(nodes: View, columns: Sequence[int], more: Vector) -> Scores:
     return np.trunc(balance, out=balance)
 
 
-def _fraction(used: Scores, nodes: View, column: int) -> Scores:
-    """How much of a resource is used, at most 1; NaN on a node that has none."""
-    has = nodes.allocatable[column]
-    if nodes.have_all(column):
-        used /= has
-        return np.minimum(used, 1.0, out=used)
+def _fraction(used: Scores, has: Scores) -> Scores:
+    """How much of a resource is used, at most 1."""
+    used /= has
+    return np.minimum(used, 1.0, out=used)
+
+
+def _fraction_if_any(used: Scores, has: Scores) -> Scores:
+    """The same; NaN on a node that has none."""
     part: Scores = np.divide(used, has, out=np.full(len(has), np.nan), where=has > 0)
     return np.minimum(part, 1.0)
 

@@ -7,6 +7,7 @@ A scalar resource that the pod does not ask for, or any that a node does not hav
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,14 @@ from pumice.scheduler.plugins.kube.kube_plugin import KubePlugin
 
 DEFAULT_RESOURCES = {"cpu": 1, "memory": 1}
 STORAGE = "ephemeral-storage"  #: no scalar resource, though it has no column of its own
+
+
+TOO_MANY_PODS = Reason("Too many pods")
+
+
+@cache
+def insufficient(name: str, *, final: bool = False) -> Reason:
+    return Reason(f"Insufficient {name}", final=final)
 
 
 class FitFilter(Filter):
@@ -44,20 +53,21 @@ class FitFilter(Filter):
         return task.template
 
     def refuse(self, template: Any, nodes: View) -> Sequence[Refused]:
-        names = nodes.table.dimensions.names
-        refusals = [Refused(nodes.used[PODS] + 1 > nodes.allocatable[PODS], Reason("Too many pods"))]
-        for column, amount in zip(template.columns, template.amounts, strict=True):
-            if column == PODS or self.ignores(names[column]):
+        table = nodes.table
+        refusals = [Refused(nodes.idle[PODS] < 1, TOO_MANY_PODS)]
+        for column, amount in template.needs:
+            name = table.dimensions.names[column]
+            if column == PODS or self.ignores(name):
                 continue
+            short = nodes.idle[column] < amount
             has = nodes.allocatable[column]
-            short = amount > has - nodes.used[column]
-            if names[column] in self.served:
+            if name in self.served:
                 short &= has > 0
-            never = amount > has
-            if never.any():
-                refusals.append(Refused(short & never, Reason(f"Insufficient {names[column]}", final=True)))
+            if amount > table.least(column):
+                never = short & (amount > has)
+                refusals.append(Refused(never, insufficient(name, final=True)))
                 short &= ~never
-            refusals.append(Refused(short, Reason(f"Insufficient {names[column]}")))
+            refusals.append(Refused(short, insufficient(name)))
         return refusals
 
     def may_lack(self, name: str) -> bool:
@@ -109,7 +119,9 @@ class ResourceScorer(Scorer):
                 weights = weights + has * weight
         if isinstance(weights, np.ndarray):
             weights[weights == 0] = 1.0
-        total /= weights if np.all(weights) else 1.0
+        else:
+            weights = weights or 1.0
+        total /= weights
         return np.floor(total, out=total)
 
     def rate(self, requested: Scores, capacity: Scores) -> Scores:

@@ -21,6 +21,7 @@ REFUSAL = Reason("node(s) were unschedulable", final=True)
 class NodeUnschedulable(Filter):
     name = "NodeUnschedulable"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
         return None if tolerated(CORDON, task.template.spec.tolerations or ()) else task

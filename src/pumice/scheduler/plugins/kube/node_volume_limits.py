@@ -24,6 +24,7 @@ REFUSAL = Reason("node(s) exceed max volume count")
 class NodeVolumeLimits(Filter):
     name = "NodeVolumeLimits"
     reach = Reach.NODE
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

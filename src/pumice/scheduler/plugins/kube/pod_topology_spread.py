@@ -184,6 +184,7 @@ def _labelled(spreads: Sequence[Spread], table: Nodes) -> Mask:
 class PodTopologySpreadFilter(Filter):
     name = "PodTopologySpread"
     reach = Reach.CLUSTER
+    reads_amounts = False
 
     def __init__(self, constraints: SpreadConstraints) -> None:
         self.constraints = constraints
@@ -239,6 +240,7 @@ class PodTopologySpreadScorer(Scorer):
 
     name = "PodTopologySpread"
     reach = Reach.CLUSTER
+    reads_amounts = False
     normalizes = True
     relative = True
 

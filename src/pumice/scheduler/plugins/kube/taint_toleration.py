@@ -46,6 +46,7 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 class TaintFilter(Filter):
     name = "TaintToleration"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def prepare(self, task: Task) -> Any:
         return tuple(task.template.spec.tolerations or ())
@@ -61,6 +62,7 @@ class TaintScorer(Scorer):
 
     name = "TaintToleration"
     reach = Reach.STATIC
+    reads_amounts = False
     normalizes = True
 
     def prepare(self, task: Task) -> Any:

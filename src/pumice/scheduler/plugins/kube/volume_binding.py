@@ -93,6 +93,7 @@ class BoundVolumes(Filter):
 
     name = "VolumeBinding"
     reach = Reach.STATIC
+    reads_amounts = False
     reports_all = True
 
     def __init__(self, cluster: Cluster) -> None:
@@ -128,6 +129,7 @@ class WaitingVolumes(Filter):
 
     name = "VolumeBinding"
     reach = Reach.CLUSTER
+    reads_amounts = False
     reports_all = True
 
     def __init__(self, cluster: Cluster) -> None:

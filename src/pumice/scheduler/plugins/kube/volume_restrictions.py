@@ -28,6 +28,7 @@ class _Wanted(NamedTuple):
 class VolumeRestrictions(Filter):
     name = "VolumeRestrictions"
     reach = Reach.CLUSTER
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

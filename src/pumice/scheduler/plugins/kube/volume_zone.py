@@ -40,6 +40,7 @@ ZONE_KEYS = (*CURRENT, *CURRENT.values())
 class VolumeZone(Filter):
     name = "VolumeZone"
     reach = Reach.STATIC
+    reads_amounts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

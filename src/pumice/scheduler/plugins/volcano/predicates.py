@@ -46,6 +46,7 @@ class PodLimit(Filter):
 
     name = "PodLimit"
     reach = Reach.NODE
+    reads_amounts = False
     plannable = True
     reason = Reason("node(s) pod number exceeded")
 

@@ -7,10 +7,15 @@ thought to be on a node has no devices there, and who is only thought away keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pumice.api.devices import ResourceClaim
+from pumice.api.structs import encode
+from pumice.scheduler.engine.evaluation import LastUsed
 from pumice.scheduler.model import status
 from pumice.scheduler.model.cluster import Cluster
 from pumice.scheduler.model.index import Index
@@ -26,6 +31,10 @@ from pumice.scheduler.plugins.kube.devices.use import InUse, uses_of
 OFFERS = ("ResourceSlice", "DeviceTaintRule")
 NEW = status.ALLOCATED | status.PIPELINED | status.BINDING  #: placed here; nobody has written yet what their claims get
 
+
+KINDS_KEPT = 64  #: of what claims ask for, those asked about last
+UNKNOWN, ENOUGH, LACKING = np.arange(3, dtype=np.int8)
+Verdicts = NDArray[np.int8]
 
 NOBODY: tuple[str, int, list[Allotted]] = ("", -1, [])
 
@@ -59,6 +68,7 @@ class AssumedDevices(Index):
         if self._offered != self.versions(*OFFERS):
             self._offered = self.versions(*OFFERS)
             self.pools = DevicePools(self.cluster)
+        self._verdicts: LastUsed[Verdicts] = LastUsed(KINDS_KEPT)
         self._left: tuple[str, int, list[Allotted]] = NOBODY  #: the pod that left just now, from where, and what it had
         self.classes: Mapping[str, str] = classes_by_resource(self.cluster)  #: by the extended resource that they serve
         claims = self.cluster.of("ResourceClaim")
@@ -94,6 +104,12 @@ class AssumedDevices(Index):
         """Devices of the row for all that is wanted; None if there are not enough. Raises Failed, GivenUp, Faulty."""
         return allocate(wanted, row, self.in_use, self.pools)
 
+    def verdicts(self, claims: Iterable[ResourceClaim]) -> Verdicts:
+        """Per row whether it has enough for claims that ask for this, as far as it is known. For who asks to write into."""
+        key = tuple(encode(claim.spec) for claim in claims)
+        known = self._verdicts.find(key)
+        return known if known is not None else self._verdicts.keep(key, np.full(len(self.cluster.nodes), UNKNOWN))
+
     def served(self, task: Task) -> dict[str, tuple[int, str]]:
         """The pod's resources that classes serve: the column of each, and the class."""
         columns, template = self.cluster.dimensions.columns, task.template
@@ -124,7 +140,7 @@ class AssumedDevices(Index):
             users.discard(task.uid)
             if not users:
                 del self._users[key]
-                self.in_use.change(uses(self.by_claim.pop(key).picks), -1)
+                self._use(self.by_claim.pop(key), -1)
 
     def _decide(self, row: int, task: Task) -> None:
         (uid, left, allotted), self._left = self._left, NOBODY
@@ -152,7 +168,16 @@ class AssumedDevices(Index):
     def _take(self, allotted: list[Allotted]) -> None:
         for each in allotted:
             self.by_claim[each.claim] = each
-            self.in_use.change(uses(each.picks), 1)
+            self._use(each, 1)
+
+    def _use(self, allotted: Allotted, sign: int) -> None:
+        self.in_use.change(uses(allotted.picks), sign)
+        row = self.cluster.nodes.rows.get(allotted.node)
+        if row is None or self.pools.are_shared:
+            self._verdicts = LastUsed(KINDS_KEPT)
+        else:
+            for known in self._verdicts.kept.values():
+                known[row] = UNKNOWN
 
 
 def _keys(task: Task) -> list[str]:

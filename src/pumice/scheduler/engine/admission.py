@@ -1,0 +1,89 @@
+"""Which rows filters admit, kept up to date from the cluster's log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pumice.scheduler.engine.rules import Asking, Filter, Reach
+from pumice.scheduler.engine.view import View, touched
+from pumice.scheduler.model.cluster import Cluster
+from pumice.scheduler.model.resources import Mask, Rows
+
+Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
+
+
+class Verdict(NamedTuple):
+    """Over the rows of a view."""
+
+    refused: Mask
+    final: Mask  #: refused for good
+    failing: Mask  #: some filter could say nothing of them
+
+    @classmethod
+    def of(cls, filters: Prepared, view: View, asking: Asking) -> Verdict:
+        verdict = cls(view.nothing(), view.nothing(), view.nothing())
+        for rule, state in filters:
+            for where, reason in asking.refuse(rule, state, view):
+                np.logical_or(verdict.refused, where, out=verdict.refused)
+                if reason.final:
+                    np.logical_or(verdict.final, where, out=verdict.final)
+                if reason.fails:
+                    np.logical_or(verdict.failing, where, out=verdict.failing)
+        return verdict
+
+    def revise(self, rows: Rows, verdict: Verdict) -> None:
+        """Some of the rows are judged anew."""
+        for mask, part in zip(self, verdict, strict=True):
+            mask[rows] = part
+
+
+class Admission:
+    """The word of some filters on all rows. Between two uses only rows that changed are asked about again."""
+
+    def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking) -> None:
+        self._cluster = cluster
+        self._asking = asking
+        self._filters = {reach: pairs for reach in Reach if (pairs := [pair for pair in filters if pair[0].reach is reach])}
+        self._verdicts: dict[Reach, Verdict] = {}
+        self._position = -1
+
+    def refresh(self) -> None:
+        """Take the log's changes in."""
+        position = self._cluster.log.position
+        if self._position == position:
+            return
+        for reach, filters in self._filters.items():
+            if self._position < 0 or reach is Reach.CLUSTER:
+                self._judge(reach, filters, None)
+            elif reach is Reach.NODE:
+                self._judge(reach, filters, touched(self._cluster, self._position))
+        self.admitted: Mask = self._cluster.nodes.alive  #: rows that none of them refuses
+        for verdict in self._verdicts.values():
+            self.admitted = self.admitted & ~verdict.refused
+        self._position = position
+
+    def _judge(self, reach: Reach, filters: Prepared, rows: Rows | None) -> None:
+        verdict = Verdict.of(filters, View(self._cluster.nodes, rows), self._asking)
+        if rows is None:
+            self._verdicts[reach] = verdict
+        else:
+            self._verdicts[reach].revise(rows, verdict)
+
+    @property
+    def final(self) -> Mask:
+        """Rows that are gone, or refused for good."""
+        final: Mask = ~self._cluster.nodes.alive
+        for verdict in self._verdicts.values():
+            final |= verdict.final
+        return final
+
+    @property
+    def failing(self) -> Mask:
+        """Rows of which some filter could say nothing."""
+        failing = np.zeros(len(self._cluster.nodes), bool)
+        for verdict in self._verdicts.values():
+            failing |= verdict.failing
+        return failing
