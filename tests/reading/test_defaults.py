@@ -19,6 +19,7 @@ CACHE = {"predicateErrorCacheEnable": True}
 BUDGET = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 1, "maxCandidateNodesAbsolute": 100}
 SPARED = BUDGET | {"spareVictims": False}  # of reclaim all four are ours, of preempt the last
 
+PAST = {"usage.halfLife": 0, "usage.weight": 1}  # which are ours
 TIES = {"tieBreak": "name", "seed": 0}  # of the packing policies, which are ours
 
 PLUGINS: dict[str, dict[str, Any]] = {
@@ -29,6 +30,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "ancestorReclaimLevel": 0,
         "capacity.DynamicResourceAllocationEnable": True,
         "capacity.DRAConsumableCapacityEnable": False,
+        **PAST,
     },
     "deviceshare": {
         **{f"deviceshare.{name}Enable": False for name in ("GPUSharing", "GPUNumber", "NodeLock", "VGPU")},
@@ -36,6 +38,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
         "deviceshare.ScheduleWeight": 0,
         "deviceshare.GPUExclusiveRules": [],
     },
+    "drf": PAST,
     "extender": {
         **{f"extender.{name}Verb": "" for name in ASKED},
         "extender.urlPrefix": "",
@@ -114,7 +117,7 @@ ACTION_ROWS: dict[str, dict[str, Any]] = {
 
 def defaults(kind: Any) -> dict[str, Any]:
     """Arguments by the names that users write; those whose names end in a name of the user's have none."""
-    found: dict[str, Any] = msgspec.to_builtins(kind.Args())
+    found: dict[str, Any] = msgspec.to_builtins(kind.Args(), enc_hook=float)
     if getattr(kind, "wildcard_args", ()):
         assert found.pop("named") == {}
     return found
