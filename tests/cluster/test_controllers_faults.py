@@ -22,6 +22,7 @@ from stage import absent, until_true
 from pumice.api.kinds import CONFIG_MAPS, NAMESPACES, POD_GROUPS, QUEUES, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from pumice.client.client import Client
 from pumice.client.transport import KubeError
+from pumice.controllers.objects import uid_of
 
 pytestmark = pytest.mark.cluster
 JOBS, PODS_EACH = 6, 4
@@ -58,13 +59,18 @@ async def others_at_work(jobs: Jobs) -> None:
         await asyncio.sleep(0.05)
 
 
-async def all_run(jobs: Jobs, attempt: int) -> bool:
-    """Every job runs with all its pods, after so many restarts."""
+async def all_run(jobs: Jobs, restarts: set[int], before: frozenset[str] = frozenset()) -> bool:
+    """Every job runs with all its pods, none of which was there before, and has counted so many restarts."""
     with suppress(KubeError):
         pods = await jobs.pods()
         found = [await jobs.status(f"j{number}") for number in range(JOBS)]
-        states = {(each.get("state", {}).get("phase"), each.get("running"), each.get("retryCount", 0)) for each in found}
-        return states == {("Running", PODS_EACH, attempt)} and len(pods) == JOBS * PODS_EACH
+        states = {(each.get("state", {}).get("phase"), each.get("running"), each.get("failed", 0)) for each in found}
+        counted = {each.get("retryCount", 0) for each in found}
+        return (
+            states == {("Running", PODS_EACH, 0)}
+            and counted <= restarts
+            and len({*map(uid_of, pods.values())} - before) == JOBS * PODS_EACH
+        )
     return False
 
 
@@ -91,16 +97,18 @@ async def tell(cluster: RealCluster, client: Client, folder: Path, chance: rando
         for number in range(JOBS):
             members = [task("a", PODS_EACH - 1), task("b")]
             await jobs.create(f"j{number}", members, policies=policies, minAvailable=PODS_EACH, plugins={"svc": [], "ssh": []})
-        await killed_again_and_again(cluster, folder, chance, partial(all_run, jobs, 0))
+        await killed_again_and_again(cluster, folder, chance, partial(all_run, jobs, {0}))
         keys = {name: secret["data"] for name, secret in (await jobs.listed(SECRETS)).items()}
         assert set(keys) == {f"j{number}-ssh" for number in range(JOBS)}
 
+        before = frozenset(map(uid_of, (await jobs.pods()).values()))
         for number in range(JOBS):  # nobody looks while they fail
             await jobs.becomes(f"j{number}-a-{chance.randrange(PODS_EACH - 1)}", "Failed", exit_code=1)
-        await killed_again_and_again(cluster, folder, chance, partial(all_run, jobs, 1))
+        restarted = partial(all_run, jobs, {0, 1}, before)  # a kill between the end of the pods and the write of the status loses the count
+        await killed_again_and_again(cluster, folder, chance, restarted)
 
         async with controllers(cluster, folder):
-            await until_true(partial(all_run, jobs, 1))
+            await until_true(restarted)
             cluster.kill_apiserver()
             await asyncio.to_thread(cluster.start_apiserver)
             for name in await jobs.pods():
