@@ -18,6 +18,9 @@ T = TypeVar("T")
 class Duration(float):
     """Seconds, where they are written as a duration."""
 
+    def __str__(self) -> str:
+        return f"{float(self):g}s"
+
 
 @lru_cache(maxsize=65536)
 def instant(text: str) -> float:

@@ -29,7 +29,7 @@ def plugins(name: str | None, plugins_dir: str | None, output: str) -> None:
         raise InputError(f'there is no plugin "{name}"{did_you_mean(name or "", every)}', where="NAME")
     described = {key: describe(plugin) for key, plugin in found.items()}
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(actions(plugins_dir))})))
+        click.echo(msgspec.json.format(msgspec.json.encode({"plugins": described, "actions": sorted(actions(plugins_dir))}, enc_hook=str)))
     elif name:
         _one(name, described[name])
     else:

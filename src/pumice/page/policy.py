@@ -48,7 +48,7 @@ def _listed(indent: str, args: Told) -> list[str]:
 
 def _as_written(args: Any, wildcards: tuple[str, ...] = ()) -> Told:
     """Under the names that configurations have for them."""
-    values: Told = msgspec.to_builtins(args) if isinstance(args, msgspec.Struct) else {}
+    values: Told = msgspec.to_builtins(args, enc_hook=str) if isinstance(args, msgspec.Struct) else {}
     prefix = wildcards[0] if len(wildcards) == 1 else ""
     return {name: value for name, value in values.items() if name != REST} | {f"{prefix}{k}": v for k, v in values.get(REST, {}).items()}
 
