@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from pumice.answers.calibration import calibrate
 from pumice.answers.eta import eta, etas
 from pumice.answers.forecast import Forecast
-from pumice.answers.past import Guess, Past
+from pumice.answers.life_table import LifeTable
+from pumice.answers.past import Guess, Past, RunTimes
 from pumice.api.annotations import ESTIMATE, USER
 from pumice.api.errors import InputError
 from pumice.api.times import rfc3339
@@ -135,24 +138,59 @@ def work(name: str = "a-1", user: str = "ann", cpu: int = 1, **more: float) -> W
 
 def test_the_nearest_kind_of_which_enough_is_known_tells() -> None:
     past = Past()
-    assert past.guess(work()).source == "nothing"
-    assert past.guess(work(estimate=60.0)) == Guess("its annotation", (60.0,), 0.0, 60.0)
+
+    def source(asked: Work) -> str:
+        return RunTimes(past, NOW).guess(asked).source
+
+    assert source(work()) == "nothing"
+    assert source(work(estimate=60.0)) == "its annotation"
     for run in (10.0, 20.0, 30.0, 40.0, 50.0):
-        past.ended(work("b-7", cpu=2), run)
-    assert past.guess(work("b-9", cpu=2)).source == "history of its owner, name and shape"
-    assert past.guess(work("b-9")).source == "history of its owner and name"
-    assert past.guess(work("c")).source == "history of its owner"
-    assert past.guess(work("c", user="bob")).source == "history of everybody"
-    assert past.guess(work("c", estimate=60.0)).source == "its annotation"
+        past.ended(work("b-7", cpu=2), run, NOW)
+    assert source(work("b-9", cpu=2)) == "history of its owner, name and shape"
+    assert source(work("b-9")) == "history of its owner and name"
+    assert source(work("c")) == "history of its owner"
+    assert source(work("c", user="bob")) == "history of everybody"
+    assert source(work("c", estimate=60.0)) == "its annotation"
+
+
+def table(*ended: float, running: Sequence[float] = ()) -> LifeTable:
+    return LifeTable.of(np.array([(0.0, run, 1.0, 1.0) for run in ended] + [(0.0, age, 0.0, 1.0) for age in running]))
 
 
 def test_who_runs_already_ends_like_those_who_ran_longer() -> None:
-    known = Guess("", (10.0, 20.0, 30.0, 40.0), elapsed=15.0)
-    assert [known.run(share) for share in (0.0, 0.25, 0.5)] == [20.0, 30.0, 40.0]
+    known = Guess("", table(10.0, 20.0, 30.0, 40.0), elapsed=15.0)
+    assert [known.run(share) for share in (0.1, 0.3, 0.6)] == [20.0, 30.0, 40.0]
     assert [known.run(share) for share in (0.75, 0.875)] == [600.0, 1200.0], "one in four outlives all three"
-    assert Guess("", (10.0, 20.0, 30.0, 40.0), most=25.0).run(0.9) == 25.0
-    assert Guess("", (10.0,), elapsed=900.0, most=12.0).run(0.5) == 1800.0, "who outlives all bounds is bound no more"
-    assert Guess("", (), elapsed=3600.0).run(0.5) == 7200.0
+    assert Guess("", table(10.0, 20.0, 30.0, 40.0), most=25.0).run(0.9) == 25.0
+    assert Guess("", table(10.0), elapsed=900.0, most=12.0).run(0.5) == 1800.0, "who outlives all bounds is bound no more"
+    assert Guess("", LifeTable([], []), elapsed=3600.0).run(0.5) == 7200.0
+
+
+def test_those_who_still_run_tell_that_others_may_run_as_long() -> None:
+    """Three short jobs have ended, seven have run for an hour: few are short."""
+    alone, beside = table(60.0, 61.0, 62.0), table(60.0, 61.0, 62.0, running=[3600.0] * 7)
+    assert alone.draw(0.5, 0.0) == 61.0
+    assert beside.draw(0.2, 0.0) == 62.0
+    assert beside.draw(0.5, 0.0) > 600.0
+
+
+def test_who_was_there_before_the_watch_began_tells_nothing_of_short_lives() -> None:
+    """Of the latest ends only those are known that came since: an old job was sure to be old."""
+    late = LifeTable.of(np.array([(0.0, 10.0, 1.0, 1.0), (0.0, 20.0, 1.0, 1.0), (900.0, 1000.0, 1.0, 1.0)]))
+    assert late.gone == pytest.approx([1 / 3, 2 / 3, 5 / 6])
+    assert table(10.0, 20.0, 1000.0).gone == pytest.approx([0.25, 0.5, 0.75])
+
+
+def test_a_wider_kind_counts_as_five_jobs_and_of_many_that_run_one_stands_for_some() -> None:
+    past = Past()
+    for _ in range(50):
+        past.ended(work("other", user="bob"), 1000.0, NOW)
+    for _ in range(5):
+        past.ended(work("mine"), 10.0, NOW)
+    run_times = RunTimes(past, NOW)
+    assert [run_times.guess(work("mine")).run(share) for share in (0.7, 0.8)] == [10.0, 1000.0]
+    crowd = RunTimes(past, NOW, [(work("mine"), NOW - 100.0)] * 700)
+    assert crowd.guess(work("mine")).run(0.1) > 100.0
 
 
 def test_forecasts_are_scored_on_a_workload(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ class PlayedPast(Record):
 
     def ended(self, life: Life, state: str) -> None:
         super().ended(life, state)
-        self.past.ended(life.work, life.work.run)
+        assert life.end is not None
+        self.past.ended(life.work, life.work.run, self._origin + life.end)
 
     def _dated(self, work: Work) -> Work:
         return replace(work, submit=self._origin + work.submit)

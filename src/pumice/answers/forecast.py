@@ -16,7 +16,7 @@ from zlib import crc32
 
 from msgspec import structs
 
-from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, owner_of
+from pumice.answers.past import SERVICE, WINDOW_S, Guess, Past, RunTimes, owner_of
 from pumice.answers.rollout import Batch, Coming, Rollout
 from pumice.api.annotations import GROUP_NAME, TASK_SPEC, USER
 from pumice.api.meta import DEFAULT_QUEUE
@@ -54,11 +54,15 @@ class Forecast:
         self._cluster, self._policy, self._now = cluster, policy, now
         jobs = sorted((job for job in cluster.jobs.values() if job.group is not None), key=lambda job: job.created)
         works = {job.uid: _work(job, list(job.tasks.values())) for job in jobs}
-        self._past = past or past_of(works, cluster)
-        self.standing = [self._standing(works[job.uid], tasks) for job in jobs if (tasks := _active(job)) or job.is_pending]
+        past = past or past_of(works, cluster)
+        there = [(works[job.uid], tasks) for job in jobs if (tasks := _active(job)) or job.is_pending]
         plain = [task for task in cluster.tasks.values() if _is_plain(cluster, task) and task.status & (STANDS | WAITS)]
-        self.standing += [self._standing(_lone_work(task), [task]) for task in plain]
-        self._recent = [(_fresh(work), self._past.guess(work)) for work in self._past.recent(now)]
+        there += [(_lone_work(task), [task]) for task in plain]
+        stand = [(work, tasks, _batches(tasks, now)) for work, tasks in there]
+        running = ((work, _first(batches)) for work, tasks, batches in stand if batches and not _is_service(tasks))
+        run_times = RunTimes(past, now, running)
+        self.standing = [self._standing(work, tasks, batches, run_times) for work, tasks, batches in stand]
+        self._recent = [(_fresh(work), run_times.guess(work)) for work in past.recent(now)]
 
     @property
     def sources(self) -> Counter[str]:
@@ -92,27 +96,26 @@ class Forecast:
                 again = replace(work, name=f"{work.name}-again-{day}", submit=self._now + day * WINDOW_S + after)
                 yield Coming(again, guess.run(_share(_seed(again), number)))
 
-    def _standing(self, work: Work, tasks: list[Task]) -> StandingForecast:
-        since: dict[float, list[Task]] = {}
-        for task in tasks:
-            if task.status & STANDS:
-                since.setdefault(_since(task, self._now), []).append(task)
-        batches = [Batch(those, when) for when, those in since.items()]
-        is_service = bool(tasks and tasks[0].controller)
-        guess = SERVICE if is_service else self._past.guess(work, self._now - min(since, default=self._now))
+    def _standing(self, work: Work, tasks: list[Task], batches: list[Batch], run_times: RunTimes) -> StandingForecast:
+        elapsed = self._now - _first(batches) if batches else 0.0
+        guess = SERVICE if _is_service(tasks) else run_times.guess(work, elapsed)
         return StandingForecast(f"{work.namespace}/{work.name}", _seed(work), batches, guess, None if tasks else work)
 
 
 def past_of(works: dict[str, Work], cluster: Cluster) -> Past:
     """What the state itself tells: pods that have ended, and when everybody came."""
     past = Past()
+    over: list[tuple[float, float, str]] = []
     for uid, work in works.items():
         job = cluster.jobs[uid]
-        tasks = list(job.tasks.values())
         past.came(work)
-        times = [task.ended - task.started for task in tasks if task.ended is not None and task.started is not None]
+        times = [
+            (task.ended, task.ended - task.started) for task in job.tasks.values() if task.ended is not None and task.started is not None
+        ]
         if times and not job.count(STANDS | WAITS):
-            past.ended(work, max(times))
+            over.append((max(at for at, _ in times), max(run for _, run in times), uid))
+    for at, run, uid in sorted(over):
+        past.ended(works[uid], run, at)
     return past
 
 
@@ -143,6 +146,24 @@ def _is_plain(cluster: Cluster, task: Task) -> bool:
 
 def _active(job: Job) -> list[Task]:
     return [task for task in job.tasks.values() if task.status & (STANDS | WAITS)]
+
+
+def _is_service(tasks: list[Task]) -> bool:
+    return bool(tasks and tasks[0].controller)
+
+
+def _batches(tasks: list[Task], now: float) -> list[Batch]:
+    """Those that stand, by when they started."""
+    since: dict[float, list[Task]] = {}
+    for task in tasks:
+        if task.status & STANDS:
+            since.setdefault(_since(task, now), []).append(task)
+    return [Batch(those, when) for when, those in since.items()]
+
+
+def _first(batches: list[Batch]) -> float:
+    """When the first began."""
+    return min(batch.since for batch in batches)
 
 
 def _since(task: Task, now: float) -> float:

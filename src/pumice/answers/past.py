@@ -7,20 +7,22 @@ annotation, by a limit, by all jobs of its owner, by all jobs. Users' own estima
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import takewhile
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
+from pumice.answers.life_table import LifeTable, Watched
 from pumice.simulate.objects import Amounts, amounts_of, object_name
 from pumice.simulate.work import Work
 
 ENOUGH = 5  #: jobs that have ended, for their times to be taken for those of others like them
-LATEST = 60  #: so many of each kind are kept
+LATEST = 300  #: so many of each kind are kept
+WIDER = 5.0  #: so many jobs of a kind those of a wider one stand for
 WINDOW_S = 86_400.0  #: jobs that came within this time come again
-LEAST_S = 600.0  #: a job of which nothing is known has run, or is taken to have run, at least so long
 
 _CHANGING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
 
@@ -32,62 +34,96 @@ class Guess(NamedTuple):
     """How long a job runs from its start on, as a distribution."""
 
     source: str
-    times: tuple[float, ...]  #: equally likely, in order
+    table: LifeTable
     elapsed: float = 0.0  #: it has run so long already
     most: float = inf  #: it does not run longer, unless it has already
 
     def run(self, share: float) -> float:
-        """What this share of such jobs do not exceed. One in so many as are known outlives them all; half of those live twice as long."""
-        longer = self.times[bisect_right(self.times, self.elapsed) :]
-        known, beyond = divmod(share * (len(longer) + 1), 1.0)
-        found = longer[int(known)] if known < len(longer) else max(self.elapsed, LEAST_S, *longer[-1:]) / (1 - beyond)
+        """What this share of such jobs do not exceed."""
+        found = self.table.draw(share, self.elapsed)
         return min(found, self.most) if self.most > self.elapsed else found
 
 
-SERVICE = Guess("nothing: it is a service", (inf,))  #: of ReplicaSets and their like: it stays
+UNKNOWN = LifeTable([], [])
+SERVICE = Guess("nothing: it is a service", LifeTable([inf], [1.0]))  #: of ReplicaSets and their like: it stays
 
 
 class Past:
-    """Run times by what jobs have in common, and the arrivals of late. To be told of jobs in the order in which they come and end."""
+    """When jobs ran that have ended, by what jobs have in common, and the arrivals of late. It is to be told of both as they happen."""
 
     def __init__(self) -> None:
         self._came: deque[Work] = deque()
-        self._times: dict[Hashable, deque[float]] = {}
+        self._runs: dict[Hashable, deque[tuple[float, float]]] = {}
 
     def came(self, work: Work) -> None:
         self._came.append(work)
         while self._came[0].submit < work.submit - WINDOW_S:
             self._came.popleft()
 
-    def ended(self, work: Work, run: float) -> None:
-        for kind in _kinds(work):
-            self._times.setdefault(kind, deque(maxlen=LATEST)).append(run)
+    def ended(self, work: Work, run: float, at: float) -> None:
+        for kind in kinds_of(work):
+            self._runs.setdefault(kind, deque(maxlen=LATEST)).append((at - run, run))
 
     def recent(self, now: float) -> list[Work]:
         """The jobs that came within the window."""
         return list(takewhile(lambda work: work.submit > now - WINDOW_S, reversed(self._came)))[::-1]
 
+    def runs(self, kind: Hashable) -> Sequence[tuple[float, float]]:
+        """Start and run time of the latest that have ended."""
+        return self._runs.get(kind, ())
+
+
+class RunTimes:
+    """How long jobs run, by what is known at an instant: the past, and since when those run that do."""
+
+    def __init__(self, past: Past, now: float, running: Iterable[tuple[Work, float]] = ()) -> None:
+        self._past = past
+        self._now = now
+        self._running: dict[Hashable, list[float]] = {}
+        for work, since in running:
+            for kind in kinds_of(work):
+                self._running.setdefault(kind, []).append(since)
+        self._watched: dict[Hashable, Watched] = {}
+        self._tables: dict[Hashable, LifeTable] = {}
+
     def guess(self, work: Work, elapsed: float = 0.0) -> Guess:
         deadline = next((float(at) for role in work.roles if (at := role.spec.active_deadline_seconds)), inf)
         told = inf if work.estimate is None else work.estimate
-        by_history = dict(zip(HISTORY, map(self._of, _kinds(work)), strict=True))
-        bound = {ANNOTATION: (told,), LIMIT: (deadline,)}
+        kinds, bounds = kinds_of(work), {ANNOTATION: told, LIMIT: deadline}
+        known = [source for source, kind in zip(HISTORY, kinds, strict=True) if len(self._past.runs(kind)) >= ENOUGH]
         for source in (*HISTORY[:2], ANNOTATION, LIMIT, *HISTORY[2:]):
-            times = by_history.get(source) or bound.get(source, ())
-            if times and times[0] < inf:
-                return Guess(source, times, elapsed, min(told, deadline))
-        return Guess(NOTHING, (), elapsed)
+            if source in known:
+                return Guess(source, self._table(kinds), elapsed, min(told, deadline))
+            if bounds.get(source, inf) < inf:
+                return Guess(source, LifeTable([bounds[source]], [0.5]), elapsed, min(told, deadline))
+        return Guess(NOTHING, UNKNOWN, elapsed)
 
-    def _of(self, kind: Hashable) -> tuple[float, ...]:
-        times = self._times.get(kind, ())
-        return tuple(sorted(times)) if len(times) >= ENOUGH else ()
+    def _table(self, kinds: tuple[Hashable, ...]) -> LifeTable:
+        """Of the narrowest kind that there is; all jobs of each wider one count together as some of it."""
+        if kinds[0] not in self._tables:
+            narrowest, *wider = (kind for kind in kinds if len(self._watch(kind)))
+            parts = [self._watch(narrowest)]
+            parts += [self._watch(kind) * (1, 1, 1, min(1.0, WIDER / max(1, len(self._past.runs(kind))))) for kind in wider]
+            self._tables[kinds[0]] = LifeTable.of(np.concatenate(parts))
+        return self._tables[kinds[0]]
+
+    def _watch(self, kind: Hashable) -> Watched:
+        """Those that have ended, and those that run: of many one stands for some."""
+        if kind not in self._watched:
+            ended, running = self._past.runs(kind), sorted(self._running.get(kind, ()))
+            since = sum(ended[0]) if len(ended) == LATEST else -inf  # from here on all ends are known
+            each = -(-len(running) // LATEST) or 1
+            rows = [(max(0.0, since - start), run, 1.0, 1.0) for start, run in ended]
+            rows += [(max(0.0, since - start), self._now - start, 0.0, each) for start in running[::each]]
+            self._watched[kind] = np.array(rows, float).reshape(-1, 4)
+        return self._watched[kind]
 
 
 def owner_of(work: Work) -> str:
     return work.user or f"{work.namespace}/{work.queue}"
 
 
-def _kinds(work: Work) -> tuple[Hashable, ...]:
+def kinds_of(work: Work) -> tuple[Hashable, ...]:
     """What a job has in common with others, from the narrowest to the widest."""
     owner = owner_of(work)
     name = _CHANGING.sub("", object_name(work))
