@@ -221,7 +221,7 @@ def test_a_score_of_forecasts_beyond_the_horizon_says_so(tmp_path: Path) -> None
 
 
 def test_half_of_the_jobs_of_an_owner_run_equally_long_in_a_rollout() -> None:
-    """Were it none, seven of ten of Philly's jobs would start within P90."""
+    """Were it none, rollouts would lie too near to each other."""
     made = cluster(node("n").cpu(300))
     for number in range(300):
         running(made, f"sweep-{number}", 1, since=HOUR, estimate="3h")

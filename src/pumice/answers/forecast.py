@@ -31,7 +31,7 @@ from pumice.simulate.work import Role, Work, role
 
 ROLLOUTS = 9  #: a further one comes after all of so many with a chance of one in ten
 HORIZON_S = 7 * 86_400.0
-ALIKE = 0.5  #: of the jobs of an owner run equally long in a rollout; docs/answers.md shows what fewer lead to
+ALIKE = 0.5  #: of the jobs of an owner run equally long in a rollout
 
 STANDS = status.BINDING | status.BOUND | status.RUNNING
 WAITS = status.PENDING | status.PIPELINED
