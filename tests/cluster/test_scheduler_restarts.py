@@ -49,6 +49,7 @@ def test_a_leader_that_was_held_up_writes_nothing_after_another_took_over(cluste
                 held_by = await until_leader(client, namespace)
                 await stage.gang("warm", pods=2, cpu=1)
                 await stage.until_placed("warm", 2)
+                await asyncio.sleep(2.0)  # statuses have left: what is on its way to the server when it is stopped would arrive later
                 first.process.send_signal(signal.SIGSTOP)
                 try:
                     await stage.gang("work", pods=30, cpu=1)
