@@ -164,11 +164,11 @@ class Timetable:
 
     def free_now(self, length: float) -> Table:
         """What is free all the time from now on."""
-        walk = Walk(self._idle, self._changes)
+        walk = RoomOverTime(self._idle, self._changes)
         walk.go_to(self._now)
         return self._least(walk, self._now, length)
 
-    def _least(self, walk: Walk, start: float, length: float) -> Table:
+    def _least(self, walk: RoomOverTime, start: float, length: float) -> Table:
         """What is free all the time from where a walk has come."""
         least, ahead = walk.room.copy(), None
         for time in self._less[bisect_right(self._less, start) : bisect_left(self._less, start + length)]:
@@ -179,7 +179,7 @@ class Timetable:
 
     def earliest(self, pod_sets: list[PodSet], length: float) -> Promise | None:
         """The first instant from which there is room for so long; None if there never is."""
-        walk, time = Walk(self._idle, self._changes), self._now
+        walk, time = RoomOverTime(self._idle, self._changes), self._now
         touched = walk.go_to(time)
         counts = [Copies(pod_set, walk.room) for pod_set in pod_sets]
         while True:
@@ -196,7 +196,7 @@ class Timetable:
             touched = walk.go_to(time)
 
 
-class Walk:
+class RoomOverTime:
     """The room at one instant after another."""
 
     def __init__(self, room: Table, changes: list[RoomChange], position: int = 0) -> None:
@@ -205,8 +205,8 @@ class Walk:
         self._changes = changes
         self._position = position
 
-    def copy(self) -> Walk:
-        return Walk(self.room, self._changes, self._position)
+    def copy(self) -> RoomOverTime:
+        return RoomOverTime(self.room, self._changes, self._position)
 
     @property
     def is_over(self) -> bool:

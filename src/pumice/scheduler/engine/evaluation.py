@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from pumice.scheduler.engine.admission import Admission, Prepared, Verdict
+from pumice.scheduler.engine.feasible_rows import FeasibleRows, Prepared, RefusedRows
 from pumice.scheduler.engine.rules import PLAINLY, Asking, Filter, Reach, Reason, Refused, Rejected, Rule, Scorer, Unscored, weighted
 from pumice.scheduler.engine.view import Scores, SharedScores, SharingView, View, touched
 from pumice.scheduler.model.cluster import Cluster
@@ -61,7 +61,7 @@ class Common:
         self.filters = [pair for pair in self.filters if pair[1] is not None]
         self.scorers = [pair for pair in self.scorers if pair[1] is not None]
         known = [pair for pair in self.filters if pair[1] is not UNKNOWN and not isinstance(pair[1], Rejected)]
-        self.admission = Admission(cluster, known, asking)
+        self.feasible = FeasibleRows(cluster, known, asking)
         self.static_scores = StaticScores(cluster.nodes, asking)
 
 
@@ -107,7 +107,7 @@ class Evaluation:
                 self.scorers.append((scorer, state))
         self._node_scorers = [pair for pair in self.scorers if pair[0].reach is Reach.NODE and not pair[0].normalizes]
         self._other_scorers = [pair for pair in self.scorers if pair[0].reach is not Reach.NODE or pair[0].normalizes]
-        self._by_amounts = Admission(self.cluster, [pair for pair in self.filters if pair[0].reads_amounts], self._asking)
+        self._by_amounts = FeasibleRows(self.cluster, [pair for pair in self.filters if pair[0].reads_amounts], self._asking)
         self._static_scores = StaticScores(self.table, self._asking)
         self._position = self._scored = self._measured = -1
         self._explained: tuple[int, Any] = (-1, None)
@@ -118,9 +118,9 @@ class Evaluation:
         """Take the log's changes in."""
         position = self.cluster.log.position
         if self._position != position:
-            self._common.admission.refresh()
+            self._common.feasible.refresh()
             self._by_amounts.refresh()
-            self.admitted = self._common.admission.admitted & self._by_amounts.admitted  #: rows that no filter refuses
+            self.admitted = self._common.feasible.admitted & self._by_amounts.admitted  #: rows that no filter refuses
             self._position = position
 
     def room(self, view: View) -> tuple[Mask, Mask]:
@@ -188,12 +188,12 @@ class Evaluation:
     @property
     def resolvable(self) -> Mask:
         """Rows that evictions might open: refused for no reason that is final."""
-        return ~(self._common.admission.final | self._by_amounts.final)
+        return ~(self._common.feasible.final | self._by_amounts.final)
 
     @property
     def failing(self) -> Mask:
         """Rows of which some filter could say nothing."""
-        return self._common.admission.failing | self._by_amounts.failing
+        return self._common.feasible.failing | self._by_amounts.failing
 
     def totals(self, candidates: Mask) -> Scores:
         """The score of every row; rows that are no candidates get NOTHING, as all do if a scorer fails, which rejects the task."""
@@ -288,7 +288,7 @@ class Evaluation:
 
     def look_ahead(self, view: View, extras: Sequence[float]) -> tuple[Scores, Mask]:
         """Scores of rows with copies in thought, and whether one more copy may go there. Needs `steady`."""
-        refused = Verdict.of(self._node_filters, view, self._asking).refused
+        refused = RefusedRows.of(self._node_filters, view, self._asking).refused
         now, later = self.room(view)
         scores = self._node_score(view)
         for extra in extras:

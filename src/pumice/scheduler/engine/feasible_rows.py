@@ -15,39 +15,39 @@ from pumice.scheduler.model.resources import Mask, Rows
 Prepared = Sequence[tuple[Filter, Any]]  #: filters, each with its state for a task
 
 
-class Verdict(NamedTuple):
-    """Over the rows of a view."""
+class RefusedRows(NamedTuple):
+    """Masks over the rows of a view."""
 
     refused: Mask
     final: Mask  #: refused for good
     failing: Mask  #: some filter could say nothing of them
 
     @classmethod
-    def of(cls, filters: Prepared, view: View, asking: Asking) -> Verdict:
-        verdict = cls(view.nothing(), view.nothing(), view.nothing())
+    def of(cls, filters: Prepared, view: View, asking: Asking) -> RefusedRows:
+        masks = cls(view.nothing(), view.nothing(), view.nothing())
         for rule, state in filters:
             for where, reason in asking.refuse(rule, state, view):
-                np.logical_or(verdict.refused, where, out=verdict.refused)
+                np.logical_or(masks.refused, where, out=masks.refused)
                 if reason.final:
-                    np.logical_or(verdict.final, where, out=verdict.final)
+                    np.logical_or(masks.final, where, out=masks.final)
                 if reason.fails:
-                    np.logical_or(verdict.failing, where, out=verdict.failing)
-        return verdict
+                    np.logical_or(masks.failing, where, out=masks.failing)
+        return masks
 
-    def revise(self, rows: Rows, verdict: Verdict) -> None:
+    def revise(self, rows: Rows, masks: RefusedRows) -> None:
         """Some of the rows are judged anew."""
-        for mask, part in zip(self, verdict, strict=True):
+        for mask, part in zip(self, masks, strict=True):
             mask[rows] = part
 
 
-class Admission:
+class FeasibleRows:
     """The word of some filters on all rows. Between two uses only rows that changed are asked about again."""
 
     def __init__(self, cluster: Cluster, filters: Prepared, asking: Asking) -> None:
         self._cluster = cluster
         self._asking = asking
         self._filters = {reach: pairs for reach in Reach if (pairs := [pair for pair in filters if pair[0].reach is reach])}
-        self._verdicts: dict[Reach, Verdict] = {}
+        self._refused: dict[Reach, RefusedRows] = {}
         self._position = -1
 
     def refresh(self) -> None:
@@ -61,29 +61,29 @@ class Admission:
             elif reach is Reach.NODE:
                 self._judge(reach, filters, touched(self._cluster, self._position))
         self.admitted: Mask = self._cluster.nodes.alive  #: rows that none of them refuses
-        for verdict in self._verdicts.values():
-            self.admitted = self.admitted & ~verdict.refused
+        for masks in self._refused.values():
+            self.admitted = self.admitted & ~masks.refused
         self._position = position
 
     def _judge(self, reach: Reach, filters: Prepared, rows: Rows | None) -> None:
-        verdict = Verdict.of(filters, View(self._cluster.nodes, rows), self._asking)
+        masks = RefusedRows.of(filters, View(self._cluster.nodes, rows), self._asking)
         if rows is None:
-            self._verdicts[reach] = verdict
+            self._refused[reach] = masks
         else:
-            self._verdicts[reach].revise(rows, verdict)
+            self._refused[reach].revise(rows, masks)
 
     @property
     def final(self) -> Mask:
         """Rows that are gone, or refused for good."""
         final: Mask = ~self._cluster.nodes.alive
-        for verdict in self._verdicts.values():
-            final |= verdict.final
+        for masks in self._refused.values():
+            final |= masks.final
         return final
 
     @property
     def failing(self) -> Mask:
         """Rows of which some filter could say nothing."""
         failing = np.zeros(len(self._cluster.nodes), bool)
-        for verdict in self._verdicts.values():
-            failing |= verdict.failing
+        for masks in self._refused.values():
+            failing |= masks.failing
         return failing
