@@ -12,6 +12,7 @@ from msgspec import Struct
 from pumice.answers.answer import Because, Headline, Near, Why
 from pumice.answers.changes import Change, Gone, MoreNodes, make_all, merged
 from pumice.answers.difference import CycleOutcome, Difference, difference, outcome
+from pumice.answers.quota import DEVICE
 from pumice.answers.requests import FewerPods, OtherPriority, OtherQueue, SmallerPods
 from pumice.answers.sketch import Sketch
 from pumice.answers.subject import Subject, find, who_waits
@@ -30,7 +31,7 @@ MOST_ENDING = 20  #: so many running jobs are tried, the smallest first
 MOST_NODES = 64
 MOST_REMEDIES = 6
 ROOM = (Because.NO_ROOM, Because.FRAGMENTED, Because.TOO_LARGE, Because.GANG, Because.GANG_TOO_LARGE)  #: nobody makes a node larger
-STEP_MILLI, STEP_BYTES, STEP_WHOLE = 100.0, 64.0 * 2**20, 1000.0  #: by which pods are made smaller: 100m, 64Mi, one device
+STEP_MILLI, STEP_BYTES = 100.0, 64.0 * 2**20  #: by which pods are made smaller: 100m, 64Mi; else one device
 
 
 class Option(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -199,7 +200,7 @@ class _Search:
             return None
         column, amount = max(asked, key=lambda each: each[1] / max(float(most[each[0]].max()), 1.0))
         name = dimensions.names[column]
-        step = STEP_BYTES if in_bytes(name) else STEP_MILLI if name == "cpu" else STEP_WHOLE
+        step = STEP_BYTES if in_bytes(name) else STEP_MILLI if name == "cpu" else DEVICE
         whose = self._waits.name
         return self._smallest(
             int((amount - 1) // step), lambda steps: SmallerPods(whose, {name: dimensions.format(column, amount - steps * step)})

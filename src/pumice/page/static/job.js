@@ -47,7 +47,7 @@ export function job(store, subject) {
     changed = true;
     if (asking) return;
     asking = true;
-    for (; changed;) {
+    while (changed) {
       changed = false;
       try {
         const answer = await ask(`api/job?name=${encodeURIComponent(key)}`);

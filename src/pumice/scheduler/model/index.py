@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pumice.scheduler.model.cluster import Cluster
     from pumice.scheduler.model.job import Job
 
+MOST_ROWS = 4096  #: that are remembered of what was before the last session closed
+
 
 class Index:
     """One of a kind for each cluster. `kinds` are those of the objects that it reads besides pods and nodes."""
@@ -89,6 +91,3 @@ class RowLog(list[RowChange]):
             return {change.row for change in self[position - self.start :]}
         first = len(self._rows) - (self.start - position)
         return None if first < 0 else {*self._rows[first:], *(change.row for change in self)}
-
-
-MOST_ROWS = 4096
